@@ -23,10 +23,10 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize
-from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
-from xtrace._src.runtime.transfer import array_from_dlpack, array_from_host, committed_device, scalar_to_host
+from xtrace._src.runtime.transfer import array_from_dlpack, committed_device, constant_from_host, scalar_to_host
 from xtrace._src.xla import clients
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, scalar_of, type_of
 
@@ -161,17 +161,7 @@ def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bo
 def _from_scalar(value: Any, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
     if dtype is not None:
         aval = ShapedArray((), dtype)
-    return _made(scalar_to_host(_python_value("array", value, aval.dtype), aval), aval)
-
-
-def _made(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Array:
-    """Return NumPy data as an array, or under a trace as a constant of it."""
-    trace = current_trace.get()
-    if trace is base_trace:
-        return array_from_host(value, aval, copy=copy)
-    with np.errstate(over="ignore"):
-        found = trace.constant(np.array(value, aval.dtype), aval)
-    return array_from_host(value, aval, copy=copy) if found is None else found
+    return constant_from_host(scalar_to_host(_python_value("array", value, aval.dtype), aval), aval)
 
 
 def _python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -194,7 +184,7 @@ def _from_numpy(
         raise TypeError(
             f"{function}: {not_an_array(value if given is None else given)}; its NumPy dtype is {value.dtype}"
         ) from None
-    return _made(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
+    return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 
 def _from_list(function: str, value: Any, dtype: np.dtype[Any] | None) -> Array:
@@ -213,7 +203,7 @@ def _from_list(function: str, value: Any, dtype: np.dtype[Any] | None) -> Array:
         data = np.asarray(value, dtype)
     except ValueError as error:
         raise ValueError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
-    return _made(data, ShapedArray(data.shape, dtype))
+    return constant_from_host(data, ShapedArray(data.shape, dtype))
 
 
 def _pair(kind: Any) -> tuple[Any, bool]:

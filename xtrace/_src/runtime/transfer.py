@@ -88,6 +88,17 @@ def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any 
     return new_array(aval, buffer, signature_on(aval, where, device is not None))
 
 
+def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Any:
+    """Return NumPy data as an array, or under a trace as a constant of the program."""
+    trace = current_trace.get()
+    if trace is not base_trace:
+        with np.errstate(over="ignore"):
+            constant = trace.constant(np.array(value, aval.dtype), aval)
+        if constant is not None:
+            return constant
+    return array_from_host(value, aval, copy=copy)
+
+
 def array_from_dlpack(source: Array, copy: bool | None) -> ConcreteArray:
     """Return a concrete array on the CPU with the host memory of an object with ``__dlpack__``, as XLA takes it.
 

@@ -36,7 +36,7 @@ from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import array_from_host, committed_device, put_on, scalar_to_host
+from xtrace._src.runtime.transfer import array_from_host, committed_device, constant_from_host, put_on, scalar_to_host
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -323,9 +323,12 @@ def _put(array: Array, device: Any) -> Array:
 
 def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     """Return a scalar operand, literals included, over `shape`."""
-    if shape:
+    if type(value) is not Literal and not shape:
+        return value
+    # NumPy holds no scalars of extended dtypes.
+    if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
-    return array_from_host(scalar_to_host(value.val, value.aval), value.aval) if type(value) is Literal else value
+    return constant_from_host(scalar_to_host(value.val, value.aval), value.aval)
 
 
 def full_like(
