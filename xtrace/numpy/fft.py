@@ -73,9 +73,9 @@ def _transformed(
     steps = [(kind if i == 0 else _COMPLEX_KIND.get(kind, kind), group) for i, group in enumerate(groups)]
     for step, group in reversed(steps) if kind is FftType.IRFFT else steps:
         x = _along(x, step, axes[group], sizes[group])
-    if scale != 1:
-        x = lax.mul(x, scalar_of(scale, aval_of(x).dtype))
-    return conj_if_complex(x) if conjugates[1] else x
+    if conjugates[1]:
+        x = conj_if_complex(x)
+    return x if scale == 1 else lax.mul(x, scalar_of(scale, aval_of(x).dtype))
 
 
 def _nothing_transformed(x: Array, kind: FftType) -> Array:

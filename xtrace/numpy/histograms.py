@@ -173,8 +173,7 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
     if density:
-        counts = counts / (edges[1:] - edges[:-1])
-        counts = counts / reductions.sum(counts * (edges[1:] - edges[:-1]))
+        counts = counts / (edges[1:] - edges[:-1]) / reductions.sum(counts)
     return counts, edges
 
 
