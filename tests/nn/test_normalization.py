@@ -156,7 +156,7 @@ def test_errors():
         nn.softmax(x > 0)
     with pytest.raises(ValueError, match=r"Unknown algorithm 'welford'. Expected 'fast' or 'stable'"):
         nn.standardize(x, algorithm="welford")
-    with pytest.raises(TypeError, match=r"num_classes must be a static integer, got 2.5"):
+    with pytest.raises(TypeError, match=r"num_classes must be an integer, got 2.5"):
         nn.one_hot(jnp.arange(2), 2.5)
     with pytest.raises(ValueError, match=r"one_hot.*out of bounds"):
         nn.one_hot(jnp.arange(2), 2, axis=2)

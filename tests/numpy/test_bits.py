@@ -30,7 +30,7 @@ ERRORS = [
     ("jnp.packbits(n, bitorder='x')", ValueError, "packbits: bitorder must be either 'little' or 'big', got 'x'"),
     ("jnp.packbits(n, axis=3)", ValueError, "packbits: axis 3 is out of bounds"),
     ("jnp.unpackbits(n)", TypeError, "unpackbits: a must hold unsigned bytes"),
-    ("jnp.unpackbits(n.astype('uint8'), count=1.5)", TypeError, "cannot be interpreted as an integer"),
+    ("jnp.unpackbits(n.astype('uint8'), count=1.5)", TypeError, "unpackbits: count must be an integer, got 1.5"),
 ]
 
 

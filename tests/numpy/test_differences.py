@@ -73,7 +73,7 @@ ERRORS = [
     ("jnp.gradient(v, edge_order=2)", NotImplementedError, "'edge_order' argument to xtrace.numpy.gradient"),
     ("jnp.diff(x, -1)", ValueError, "diff: order must be non-negative"),
     ("jnp.diff(2)", ValueError, "at least one dimensional"),
-    ("jnp.diff(v, n=1.5)", TypeError, "cannot be interpreted as an integer"),
+    ("jnp.diff(v, n=1.5)", TypeError, "diff: n must be an integer, got 1.5"),
     ("jnp.ediff1d(v > 1)", TypeError, "ediff1d: truth values have no difference"),
     ("jnp.unwrap(2.0)", IndexError, "unwrap: a scalar has no axis"),
     ("jnp.unwrap(c)", ValueError, "unwrap: complex numbers have no order"),

@@ -113,7 +113,7 @@ def test_shifts():
 
 ERRORS = [
     (lambda x: jnp.fft.fft(x, n=0), ValueError, "fft: Shape should be positive; got the length 0"),
-    (lambda x: jnp.fft.fft(x, n=2.5), TypeError, "lengths must be integers, got 2.5"),
+    (lambda x: jnp.fft.fft(x, n=2.5), TypeError, "a length must be an integer, got 2.5"),
     (lambda x: jnp.fft.fft(x, norm="x"), ValueError, "Invalid norm value 'x'"),
     (lambda x: jnp.fft.fft(x, axis=2), ValueError, "fft: axis 2 is out of bounds"),
     (lambda x: jnp.fft.fft(x, axis=(0, 1)), ValueError, "multiple axes"),

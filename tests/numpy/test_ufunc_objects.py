@@ -119,7 +119,7 @@ ERRORS = [
     ("jnp.add(x)", TypeError, r"add\(\) missing 1 required positional argument"),
     ("jnp.add(x, x, x)", TypeError, r"add\(\) takes 2 positional arguments but 3"),
     ("jnp.frompyfunc(3, 1, 1)", TypeError, "must be a function"),
-    ("jnp.frompyfunc(abs, 'a', 1)", TypeError, "str"),
+    ("jnp.frompyfunc(abs, 'a', 1)", TypeError, "nin must be an integer"),
     ("jnp.frompyfunc(abs, 1, 1)(x, out=x)", NotImplementedError, "abs"),
 ]
 

@@ -379,7 +379,7 @@ def test_round_refuses():
     x = ours(np.array([12, 27], np.int32))
     with pytest.raises(NotImplementedError):
         xnp.round(x, -1)
-    with pytest.raises(TypeError, match="Python integer"):
+    with pytest.raises(TypeError, match="must be an integer"):
         xnp.round(x, 1.5)
     with pytest.raises(ValueError, match="round does not accept dtype bool"):
         xnp.round(ours(np.array([True])))

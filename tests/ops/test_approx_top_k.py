@@ -54,7 +54,7 @@ ERRORS = {
     "integers": (
         lambda m, x: m.approx_max_k(m.convert_element_type(x, np.int32), 1), ValueError, ["floating", "int32", "top_k"],
     ),
-    "half an element": (lambda m, x: m.approx_max_k(x, 2.5), TypeError, ["float"]),
+    "half an element": (lambda m, x: m.approx_max_k(x, 2.5), TypeError, ["approx_max_k: k must be an integer"]),
 }
 
 

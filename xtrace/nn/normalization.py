@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
@@ -344,14 +345,9 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
         Array([[0., 0., 1.],
                [1., 0., 0.]], dtype=float32)
     """
-    try:
-        count = operator.index(num_classes)
-    except TypeError as error:
-        if isinstance(num_classes, Tracer):
-            raise explain.concretization(num_classes, "nn.one_hot argument num_classes") from None
-        raise TypeError(
-            f"one_hot: num_classes must be a static integer, got {abbreviated(num_classes)}. {error}"
-        ) from None
+    if isinstance(num_classes, Tracer):
+        raise explain.concretization(num_classes, "nn.one_hot argument num_classes")
+    count = to_integer("one_hot", "num_classes", num_classes)
     aval = type_of("one_hot", x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(

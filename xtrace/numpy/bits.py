@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
@@ -11,6 +10,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
@@ -112,4 +112,5 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
     a, along = _checked("unpackbits", a, axis, bitorder)
-    return _unpacked(a, axis=along, order=bitorder, count=None if count is None else operator.index(count))
+    count = None if count is None else to_integer("unpackbits", "count", count)
+    return _unpacked(a, axis=along, order=bitorder, count=count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize
@@ -28,7 +28,7 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.runtime.transfer import array_from_dlpack, committed_device, constant_from_host, scalar_to_host
 from xtrace._src.xla import clients
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, scalar_of, to_known_integer, type_of
 
 __all__ = [
     "arange", "array", "asarray", "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "empty",
@@ -617,12 +617,7 @@ def full_like(
 
 
 def _size(function: str, name: str, value: Any) -> int:
-    if isinstance(value, Tracer):
-        raise explain.concretization(value, f"numpy.{function} argument {name}")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
+    number = to_known_integer(function, name, value)
     if number < 0:
         raise ValueError(f"{function}: {name} must not be negative, got {number}")
     return number
@@ -632,10 +627,7 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
     """Return a diagonal's number: a Python int, or an integer array as it is; TypeError for anything else."""
     if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
         return value
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
+    return to_integer(function, name, value)
 
 
 @inline_jit
@@ -745,11 +737,7 @@ def _checked_triangle(function: str, m: ArrayLike, k: Any, lower: bool) -> Array
         raise ValueError(
             f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"
         )
-    try:
-        offset = operator.index(k)
-    except TypeError:
-        raise TypeError(f"{function}: k must be an integer, got {abbreviated(k)}") from None
-    return _triangle(m, offset=offset, lower=lower)
+    return _triangle(m, offset=to_integer(function, "k", k), lower=lower)
 
 
 @inline_jit(static=("k",), public=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from typing import Any
 
@@ -15,6 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace.numpy.creation import broadcast_to, to_array_operand
 from xtrace.numpy.indexing import take
@@ -62,7 +62,7 @@ def diff(
         Array([3, 5, 7], dtype=int32)
     """
     a = to_array_operand("diff", a)
-    count = operator.index(n)
+    count = to_integer("diff", "n", n)
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
     if not count:
@@ -225,7 +225,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = to_array_operand("trapezoid", spacing)
     # Of coordinates of another rank, it is their own axis of that number.
-    return _integral(y, spacing, axis=operator.index(axis), sampled=x is not None, dtype=dtype)
+    return _integral(y, spacing, axis=to_integer("trapezoid", "axis", axis), sampled=x is not None, dtype=dtype)
 
 
 @inline_jit

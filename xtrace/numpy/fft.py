@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -101,13 +102,10 @@ def _scale(function: str, norm: Any, size: int, divided: bool) -> float:
 
 
 def _length(function: str, size: int) -> int:
-    try:
-        found = operator.index(size)
-    except TypeError:
-        raise TypeError(f"{function}: lengths must be integers, got {abbreviated(size)}") from None
-    if found <= 0:
-        raise ValueError(f"{function}: Shape should be positive; got the length {found}")
-    return found
+    length = to_integer(function, "a length", size)
+    if length <= 0:
+        raise ValueError(f"{function}: Shape should be positive; got the length {length}")
+    return length
 
 
 def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, *, hermitian: bool = False) -> Any:

@@ -15,6 +15,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import eq
 from xtrace.numpy import reductions
@@ -64,13 +65,13 @@ def bincount(
         raise TypeError(f"bincount: x must have an integer type; got {aval.dtype.name}")
     if aval.ndim != 1:
         raise ValueError(f"bincount: only 1-dimensional input is supported, got shape {aval.shape}")
-    minlength = operator.index(minlength)
+    minlength = to_integer("bincount", "minlength", minlength)
     if length is None:
         if isinstance(x, Tracer):
             raise explain.concretization(x, "numpy.bincount argument x (without length=)")
         length = max(minlength, int(np.max(np.asarray(x))) + 1 if aval.size else 0)
     else:
-        length = operator.index(length)
+        length = to_integer("bincount", "length", length)
     if length < 0:
         raise TypeError(f"bincount: length must not be negative, got {length}")
     if weights is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
@@ -30,13 +30,6 @@ __all__ = [
     "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index",
 ]
-
-
-def _number(function: str, argument: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviated(value)}") from None
 
 
 # Positions in a flattened array
@@ -114,7 +107,7 @@ def ravel_multi_index(
         Array([5], dtype=int32)
     """
     function = "ravel_multi_index"
-    sizes = tuple([_number(function, "dims", n) for n in dims])
+    sizes = tuple([to_integer(function, "dims", n) for n in dims])
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
             f"{function}: invalid mode={abbreviated(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
@@ -317,7 +310,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
         >>> jnp.diag_indices(2)
         (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    size, rank = _number("diag_indices", "n", n), _number("diag_indices", "ndim", ndim)
+    size, rank = to_integer("diag_indices", "n", n), to_integer("diag_indices", "ndim", ndim)
     for name, value in (("n", size), ("ndim", rank)):
         if value < 0:
             raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
@@ -350,8 +343,8 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 
 
 def _triangle(function: str, make: Callable[..., Any], n: int, k: Any, m: Any) -> tuple[Any, Any]:
-    rows, offset = _number(function, "n", n), _number(function, "k", k)
-    columns = rows if m is None else _number(function, "m", m)
+    rows, offset = to_integer(function, "n", n), to_integer(function, "k", k)
+    columns = rows if m is None else to_integer(function, "m", m)
     if rows < 0 or columns < 0:
         raise TypeError(f"{function}: n and m must not be negative, got n={rows}, m={columns}")
     first, second = make(rows, offset, columns)
@@ -473,5 +466,5 @@ def mask_indices(
         >>> jnp.mask_indices(2, jnp.triu)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    side = _number("mask_indices", "n", n)
+    side = to_integer("mask_indices", "n", n)
     return nonzero(mask_func(ones((side, side)), k), size=size)

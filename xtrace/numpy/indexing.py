@@ -21,6 +21,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise, reductions
@@ -609,7 +610,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
         return tuple([asarray(found.astype(dtype), device=device) for found in np.nonzero(np.asarray(a))])
-    count = operator.index(size)
+    count = to_integer("nonzero", "size", size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
     return tuple(_nonzero_of_size(a, *fills, size=count))

@@ -20,6 +20,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape, Shap
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
@@ -36,6 +37,7 @@ from xtrace.numpy.operands import (
     refuse,
     scalar_of,
     select_or_fill,
+    to_known_integer,
     type_of,
 )
 
@@ -317,7 +319,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
         (4, 2, 3)
     """
     a = to_array_operand("rollaxis", a)
-    number, place = canonical_axis("rollaxis", axis, a.ndim), operator.index(start)
+    number, place = canonical_axis("rollaxis", axis, a.ndim), to_integer("rollaxis", "start", start)
     if not -a.ndim <= place <= a.ndim:
         raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
     place += a.ndim if place < 0 else 0
@@ -802,7 +804,7 @@ def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> 
         found = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
         bounds = [0, *[min(max(i, 0), length) for i in found], length]
     else:
-        count = _integer(function, "indices_or_sections", where_to)
+        count = to_known_integer(function, "indices_or_sections", where_to)
         if count <= 0:
             raise ValueError(f"{function}: the number of sections must be positive, got {count}")
         if equal and length % count:
@@ -818,16 +820,8 @@ def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> 
 
 
 def _concrete_integers(function: str, values: Any) -> list[int]:
-    return [_integer(function, "indices", i) for i in (np.asarray(values) if isinstance(values, Array) else values)]
-
-
-def _integer(function: str, name: str, value: Any) -> int:
-    if isinstance(value, Tracer):
-        raise explain.concretization(value, f"numpy.{function} argument {name}")
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}: {name} must be an integer, got {abbreviated(value)}") from None
+    entries = np.asarray(values) if isinstance(values, Array) else values
+    return [to_known_integer(function, "indices", i) for i in entries]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -1035,7 +1029,7 @@ def repeat(
     if isinstance(repeats, Tracer):
         if total_repeat_length is None:
             raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
-        total = _integer("repeat", "total_repeat_length", total_repeat_length)
+        total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
         return take(a, _repeated_positions(repeats, length=length, total=total), along, mode="clip")
     counts = np.asarray(repeats)
     if (counts < 0).any():
@@ -1046,7 +1040,7 @@ def repeat(
         return _repeated(a, count=int(counts.reshape(())), axis=along)
     positions = np.repeat(np.arange(length), counts)
     if total_repeat_length is not None:
-        total = _integer("repeat", "total_repeat_length", total_repeat_length)
+        total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
         missing = np.full(max(total - positions.size, 0), length - 1)
         positions = np.concatenate([positions[:total], missing])
     return take(a, positions.astype(np.int32), along, mode="clip")
@@ -1166,7 +1160,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
     if len(found) != 2:
         raise ValueError(f"rot90: axes must be two different axes, got {axes}")
     first, second = found
-    turns = _integer("rot90", "k", k) % 4
+    turns = to_known_integer("rot90", "k", k) % 4
     if turns == 0:
         return m
     if turns == 2:
@@ -1363,7 +1357,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Array:
     first, second = (canonical_axis("diagonal", i, a.ndim) for i in (axis1, axis2))
     if first == second:
         raise ValueError(f"diagonal: axis1 and axis2 cannot be the same, got {axis1} and {axis2}")
-    shift = _integer("diagonal", "offset", offset)
+    shift = to_known_integer("diagonal", "offset", offset)
     row, column = max(0, -shift), max(0, shift)
     a = moveaxis(a, (first, second), (-2, -1))
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
@@ -1405,7 +1399,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
-    return _with_diagonal(v, offset=_integer("diag", "k", k))
+    return _with_diagonal(v, offset=to_known_integer("diag", "k", k))
 
 
 @inline_jit(static=("k",), public=True)
@@ -1428,7 +1422,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
                [0, 2]], dtype=int32)
     """
     v = ravel(v)
-    return _with_diagonal(converted(v, v.dtype, False), offset=_integer("diagflat", "k", k))
+    return _with_diagonal(converted(v, v.dtype, False), offset=to_known_integer("diagflat", "k", k))
 
 
 @inline_jit

@@ -9,13 +9,22 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
 from xtrace._src.api.promotion import cast_constant, check_broadcast, operand_aval
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import select_n
+
+
+def to_known_integer(function: str, argument: str, value: Any) -> int:
+    """Return an integer on which a shape depends; ConcretizationTypeError if it is traced, TypeError if it is none."""
+    if isinstance(value, Tracer):
+        raise explain.concretization(value, f"numpy.{function} argument {argument}")
+    return to_integer(function, argument, value)
 
 
 def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:

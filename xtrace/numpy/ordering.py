@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -44,10 +44,7 @@ def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bo
     if dtypes.is_complex(a.dtype):
         raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
     along = canonical_axis(function, axis, a.ndim)
-    try:
-        place = operator.index(kth)
-    except TypeError:
-        raise TypeError(f"{function}: kth must be an integer, got {abbreviated(kth)}") from None
+    place = to_integer(function, "kth", kth)
     length = a.shape[along]
     if not -length <= place < length:
         raise ValueError(f"{function}: kth={place} is out of bounds for axis {along} of length {length}")

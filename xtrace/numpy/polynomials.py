@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import split
@@ -48,13 +47,10 @@ def _vectors(function: str, *operands: Any) -> list[Any]:
 
 def _count(function: str, argument: str, value: Any) -> int:
     """Return an integer; TypeError for what is none, ValueError for a negative one."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviated(value)}") from None
-    if found < 0:
-        raise ValueError(f"{function}: {argument} must be nonnegative, got {found}")
-    return found
+    number = to_integer(function, argument, value)
+    if number < 0:
+        raise ValueError(f"{function}: {argument} must be nonnegative, got {number}")
+    return number
 
 
 def _known(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:

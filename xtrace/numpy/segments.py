@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,11 +11,11 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.gathering import (
     GatherScatterMode,
@@ -30,7 +29,7 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, expand_d
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
-from xtrace.numpy.operands import type_of
+from xtrace.numpy.operands import to_known_integer, type_of
 
 
 class _Reduction(NamedTuple):
@@ -95,9 +94,7 @@ def _segment_count(name: str, num_segments: Any, ids: ArrayLike, size: int) -> i
         if not size:
             raise ValueError(f"{name}: there are no segment_ids to count the segments by; pass num_segments=")
         return max(int(np.max(np.asarray(ids))) + 1, 0)
-    if isinstance(num_segments, Tracer):
-        raise ConcretizationTypeError(f"{name}: num_segments must be a Python integer, got {abbreviated(num_segments)}")
-    count = operator.index(num_segments)
+    count = to_known_integer(name, "num_segments", num_segments)
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
     return count
@@ -121,7 +118,7 @@ def _segments(
     _checked_ids(name, aval, ids)
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; leave it at None")
-    bucket = None if bucket_size is None else operator.index(bucket_size)
+    bucket = None if bucket_size is None else to_integer(name, "bucket_size", bucket_size)
     if bucket is not None and bucket <= 0:
         raise ValueError(f"{name}: bucket_size must be positive, got {bucket}")
     if not ids.ndim:

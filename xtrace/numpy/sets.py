@@ -5,7 +5,6 @@ How many elements come out depends on values; under `jit` the parameter `size` s
 
 from __future__ import annotations
 
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, sorting
@@ -66,13 +66,10 @@ def _size(function: str, size: Any, *operands: ArrayLike) -> int | None:
             if isinstance(x, Tracer):
                 raise explain.concretization(x, f"numpy.{function} without size=")
         return None
-    try:
-        found = operator.index(size)
-    except TypeError:
-        raise TypeError(f"{function}: size must be an integer, got {abbreviated(size)}") from None
-    if found < 0:
+    number = to_integer(function, "size", size)
+    if number < 0:
         raise TypeError(f"{function}: size must not be negative, got {size}")
-    return found
+    return number
 
 
 def _with_one_nan(x: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.function_names import set_function_name
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims
@@ -76,12 +76,12 @@ class ufunc(functools.partial[Any]):
         """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
         if not callable(func):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviated(func)}")
-        nin, nout = operator.index(nin), operator.index(nout)
+        nin, nout = to_integer("frompyfunc", "nin", nin), to_integer("frompyfunc", "nout", nout)
         known = name or str(getattr(func, "__name__", type(func).__name__))
         elementwise_call = call or vectorize(func)
 
         made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
-        made._numbers = (nin, nout, nin if nargs is None else operator.index(nargs), identity)
+        made._numbers = (nin, nout, nin if nargs is None else to_integer("ufunc", "nargs", nargs), identity)
         made.__name__ = made.__qualname__ = known
         made.__doc__ = getattr(func, "__doc__", None)
         made.__signature__ = _SIGNATURE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -31,11 +30,11 @@ from xtrace._src.api.operators import (
 )
 from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, promote_dtypes, scalar_value
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.special import bessel_i0e
@@ -605,11 +604,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to xtrace.numpy.round is not supported; arrays are immutable")
-    try:
-        places = operator.index(decimals)
-    except TypeError:
-        raise TypeError(f"round: decimals must be a Python integer, got {abbreviated(decimals)}") from None
-    return round_decimals(a, decimals=places)
+    return round_decimals(a, decimals=to_integer("round", "decimals", decimals))
 
 
 @inline_jit(static=("decimals", "out"), public=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +12,10 @@ from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -468,8 +467,5 @@ def ball(
     Reference:
         Barthe, Guedon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     """
-    try:
-        size = operator.index(d)
-    except TypeError:
-        raise TypeError(f"random.ball: d, the number of dimensions, must be an integer, got {abbreviated(d)}") from None
+    size = to_integer("ball", "d", d)
     return draw("ball", lambda k, **s: _ball(k, float(p), d=size, **s), key, shape, dtype, out_sharding)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops import elementwise
@@ -256,7 +256,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    shape = canonical_shape("split", num if isinstance(num, (tuple, list)) else (operator.index(num),))
+    shape = canonical_shape("split", num if isinstance(num, (tuple, list)) else (to_integer("split", "num", num),))
     return _split(check_key("split", key), shape=shape)
 
 

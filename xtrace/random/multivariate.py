@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
@@ -135,8 +135,8 @@ def orthogonal(
     Reference:
         Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
     """
-    rows = operator.index(n)
-    columns = rows if m is None else operator.index(m)
+    rows = to_integer("orthogonal", "n", n)
+    columns = rows if m is None else to_integer("orthogonal", "m", m)
     if rows < 0 or columns < 0:
         raise ValueError(f"orthogonal: negative dimensions are not allowed, got {n} and {m}")
     return draw(

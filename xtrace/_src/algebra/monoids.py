@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature, no_sharding
-from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core import config, dtypes
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.trace import Tracer, current_trace
+from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -96,17 +95,6 @@ MINIMUM = Monoid("stablehlo.minimum", highest, "LT")
 AND = Monoid("stablehlo.and", all_bits)
 OR = Monoid("stablehlo.or", lambda dtype: 0)
 XOR = Monoid("stablehlo.xor", lambda dtype: 0)
-
-
-def integer_tuple(name: str, argument: str, values: Any) -> tuple[int, ...]:
-    """Return a sequence of integers as a tuple; a TypeError names the operation and the argument."""
-    try:
-        return tuple([operator.index(v) for v in values])
-    except TypeError:
-        traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
-        if traced and argument.endswith("sizes"):
-            raise explain.traced_shape(name, traced[0], values) from None
-        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {abbreviated(values)}") from None
 
 
 def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, no_sharding
-from xtrace._src.algebra.monoids import SUM, Reduction, integer_tuple
+from xtrace._src.algebra.monoids import SUM, Reduction
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
@@ -18,6 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import refusal_class
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tables import memoize
@@ -111,10 +111,12 @@ def approx_top_k(
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
     """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
-    operand_aval("approx_max_k" if is_max_k else "approx_min_k", operand)
+    function = "approx_max_k" if is_max_k else "approx_min_k"
+    operand_aval(function, operand)
     parameters = (
-        operator.index(k), operator.index(reduction_dimension), float(recall_target), is_max_k,
-        operator.index(reduction_input_size_override), bool(aggregate_to_topk),
+        to_integer(function, "k", k), to_integer(function, "reduction_dimension", reduction_dimension),
+        float(recall_target), is_max_k,
+        to_integer(function, "reduction_input_size_override", reduction_input_size_override), bool(aggregate_to_topk),
     )
     return list(approx_top_k.bind_positional((operand,), parameters))
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from xtrace._src.algebra.families import add_any, mul
 from xtrace._src.algebra.kinds import make_signature
-from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -33,6 +32,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
+from xtrace._src.core.integers import integer_rows, integer_tuple
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, current_trace
@@ -80,11 +80,11 @@ def _groups(name: str, groups: Any, axes: Sequence[Any]) -> Any:
     """Return `axis_index_groups` as a tuple of tuples that holds each index once; ValueError if it does not."""
     if groups is None:
         return None
-    found = tuple([integer_tuple(name, "axis_index_groups", g) for g in groups])
+    rows = integer_rows(name, "axis_index_groups", groups)
     size = axis_size(tuple(axes))
-    if sorted(i for g in found for i in g) != list(range(size)):
-        raise ValueError(f"{name}: axis_index_groups must hold each index from 0 to {size - 1} once, got {found}")
-    return found
+    if sorted(i for row in rows for i in row) != list(range(size)):
+        raise ValueError(f"{name}: axis_index_groups must hold each index from 0 to {size - 1} once, got {rows}")
+    return rows
 
 
 def _effects_of(parameter: str) -> Callable[..., Effects]:
@@ -518,11 +518,10 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """
     names = _names(axis_name)
     size = axis_size(names)
-    pairs = tuple([integer_tuple("ppermute", "perm", pair) for pair in perm])
-    for position, what in enumerate(("sources", "destinations")):
-        found = [pair[position] for pair in pairs]
-        if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
-            raise ValueError(f"ppermute {what} must be different indices from 0 to {size - 1}, got {pairs}")
+    pairs = integer_rows("ppermute", "perm", perm, 2)
+    for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
+        if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
+            raise ValueError(f"ppermute {kind} must be different indices from 0 to {size - 1}, got {pairs}")
     return _tree_map(lambda leaf: ppermute_p.bind_positional((leaf,), (names, pairs)), "ppermute", x)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,9 +48,9 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -300,13 +299,7 @@ def integer_pow(x: Any, y: int) -> Any:
         >>> lax.integer_pow(2.0, -2)
         Array(0.25, dtype=float32, weak_type=True)
     """
-    try:
-        exponent = operator.index(y)
-    except TypeError:
-        raise TypeError(
-            f"integer_pow: the exponent must be a Python integer, got {abbreviated(y)}; use lax.pow"
-        ) from None
-    return integer_pow.bind_positional((x,), (exponent,))
+    return integer_pow.bind_positional((x,), (to_integer("integer_pow", "y", y),))
 
 
 def reciprocal(x: Any) -> Any:
@@ -982,7 +975,8 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
         >>> lax.reduce_precision(3.14159, exponent_bits=8, mantissa_bits=7)
         Array(3.140625, dtype=float32, weak_type=True)
     """
-    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    exponent_bits = to_integer("reduce_precision", "exponent_bits", exponent_bits)
+    mantissa_bits = to_integer("reduce_precision", "mantissa_bits", mantissa_bits)
     for name, bits, least, kind in (
         ("exponent_bits", exponent_bits, 1, "positive"), ("mantissa_bits", mantissa_bits, 0, "non-negative"),
     ):

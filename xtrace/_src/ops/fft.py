@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import mul
-from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, linear, move_axis, operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops.arrays.shape import concatenate
 from xtrace._src.ops.elementwise import conj, div

@@ -33,7 +33,6 @@ from xtrace._src.algebra.monoids import (
     Monoid,
     Reduction,
     canonical_axes,
-    integer_tuple,
     lowest,
 )
 from xtrace._src.algebra.vector_space import (
@@ -50,6 +49,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.callables import check_callable
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
@@ -554,12 +554,11 @@ def reduce(
     if tree != initial_tree:
         raise ValueError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
     avals = [operand_aval("reduce", x, "operands") for x in arrays]
+    axes = canonical_axes("reduce", dimensions, avals[0], "dimensions")
     found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
     if found is not None and is_value(initial[0], found[1](avals[0].dtype), avals[0].dtype):
-        return found[0](arrays[0], dimensions)
-
+        return found[0](arrays[0], axes)
     jaxpr = reducer_jaxpr("reduce", computation, tree, [ShapedArray((), a.dtype) for a in avals])
-    axes = integer_tuple("reduce", "dimensions", dimensions)
     return pytree.tree_unflatten(tree, reduce.bind_positional([*arrays, *initial], (computation, axes, jaxpr)))
 
 
@@ -569,6 +568,7 @@ def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[Shap
     The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
     NotImplementedError if it closes over arrays.
     """
+    check_callable(name, computation)
     jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
     return jaxpr
 
@@ -581,6 +581,8 @@ def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[Shaped
         nonlocal out_tree
         pair = [pytree.tree_unflatten(tree, half) for half in (leaves[:count], leaves[count:])]
         results, out_tree = pytree.tree_flatten(computation(*pair))
+        for result in results:
+            operand_aval(name, result, "the result of computation")
         return results
 
     info = DebugInfo(name, getattr(computation, "__name__", "computation"), None, None)

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
-from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid, integer_tuple
+from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.callables import check_callable
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tables import memoize_by_owner
@@ -584,6 +586,7 @@ def select_and_scatter(
     name = "select_and_scatter"
     aval = operand_aval(name, operand)
     window = _canonical_window(name, aval.shape, window_dimensions, window_strides, padding)
+    check_callable(name, select)
     scalars, info = [ShapedArray((), aval.dtype)] * 2, DebugInfo(name, "select", None, None)
     select_jaxpr, constants = stage(lambda x, y: [select(x, y)], scalars, info)
     if constants:

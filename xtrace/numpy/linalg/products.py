@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import cast, common_dtype
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation
 from xtrace.numpy.contraction import dot
@@ -271,11 +270,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     aval = type_of("matrix_power", a)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
-    try:
-        count = operator.index(n)
-    except TypeError:
-        raise TypeError(f"matrix_power: the exponent must be an integer, got {abbreviated(n)}") from None
-    return _matrix_power(a, n=count)
+    return _matrix_power(a, n=to_integer("matrix_power", "n", n))
 
 
 def _best_order(sizes: Sequence[int]) -> list[list[int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.shape import full_like, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
@@ -338,7 +338,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         The definition is that of ``numpy.linalg.tensorinv``.
     """
     aval = type_of("tensorinv", a)
-    count = operator.index(ind)
+    count = to_integer("tensorinv", "ind", ind)
     if count <= 0:
         raise ValueError(f"tensorinv: ind must be a positive integer; got ind={ind}")
     rows, columns = aval.shape[:count], aval.shape[count:]

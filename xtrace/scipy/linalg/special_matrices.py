@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.numpy.creation import arange, asarray, broadcast_to, eye, to_array_operand, zeros, zeros_like
 from xtrace.numpy.fft import fft
@@ -70,10 +70,7 @@ def _placed(values: Any, positions: Any) -> Array:
 
 
 def _size(function: str, n: int, least: int = 0) -> int:
-    try:
-        size = operator.index(n)
-    except TypeError:
-        raise TypeError(f"{function}: n must be an integer, got {abbreviated(n)}") from None
+    size = to_integer(function, "n", n)
     if least and size < least:
         raise ValueError(f"{function}: n must be a positive integer; got {n}.")
     return max(size, 0)

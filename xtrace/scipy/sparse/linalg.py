@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.linalg.triangular import triangular_solve
@@ -286,7 +286,7 @@ def gmres(
             "default"
         )
     size = sum(aval_of(x).size for x in pytree.tree_leaves(b))
-    width = min(operator.index(restart), max(size, 1))
+    width = min(to_integer("gmres", "restart", restart), max(size, 1))
     if width < 1:
         raise ValueError(f"gmres: restart is the dimension of the Krylov spaces and must be at least 1, got {restart}")
     best = _METHODS[solve_method]

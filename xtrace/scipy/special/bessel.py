@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
@@ -12,6 +11,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.creation import arange, asarray, zeros
@@ -71,7 +71,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
     n_iter: the order from which the recurrence goes down, which must be larger than v and |z|. TypeError for a `v` or
     `n_iter` that is no integer, ValueError for a negative one and for complex `z`.
     """
-    highest, count = operator.index(v), operator.index(n_iter)
+    highest, count = to_integer("bessel_jn", "v", v), to_integer("bessel_jn", "n_iter", n_iter)
     if highest < 0 or count < 0:
         raise ValueError(f"bessel_jn: v and n_iter must not be negative, got v={highest} and n_iter={count}")
     if isinstance(z, (list, tuple)):

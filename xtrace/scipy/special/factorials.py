@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fractions
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
@@ -199,16 +198,12 @@ def _multigammaln(a: Any, *, dimension: int) -> Array:
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the gamma function of `d` dimensions; d is a positive Python integer, or TypeError."""
-    try:
-        dimension = operator.index(d)
-    except TypeError as error:
-        raise TypeError(f"multigammaln: d must be a static integer, got {abbreviated(d)}. {error}") from None
-    return _multigammaln(a, dimension=dimension)
+    return _multigammaln(a, dimension=to_integer("multigammaln", "d", d))
 
 
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B(0) to B(n), B(1) = -1/2, computed exactly. ValueError for a negative n."""
-    count = operator.index(n)
+    count = to_integer("bernoulli", "n", n)
     if count < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
     found = [fractions.Fraction(1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
@@ -12,6 +11,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, log, maximum, minimum, sqrt, square
 from xtrace.scipy.special.primitive import wide_operand
@@ -69,7 +69,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     series_order: how many terms of the asymptotic series are used far below 0, from 0 to 30. TypeError for other dtypes
     than float32 and float64 and an order that is no integer, ValueError for one out of range.
     """
-    order = operator.index(series_order)
+    order = to_integer("log_ndtr", "series_order", series_order)
     if not 0 <= order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}")
     return _log_ndtr(x, order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.elementwise import complex as complex_of
@@ -74,4 +74,5 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: 
         n_max = int(np.max(np.asarray(n), initial=0))
     arrays = [to_array(n), to_array(m), theta, phi]
     shape = check_broadcast("sph_harm_y", [x.shape for x in arrays])
-    return _harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=max(operator.index(n_max), 0))
+    highest = max(to_integer("sph_harm_y", "n_max", n_max), 0)
+    return _harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=highest)

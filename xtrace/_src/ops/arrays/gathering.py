@@ -18,7 +18,6 @@ from xtrace._src.algebra.monoids import (
     PRODUCT,
     SUM,
     Monoid,
-    integer_tuple,
     write_reduction,
 )
 from xtrace._src.algebra.vector_space import (
@@ -38,6 +37,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.tangents import UndefinedPrimal

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, check_kind, check_same_dtype, no_sharding
-from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     ZERO_DERIVATIVE,
@@ -31,6 +29,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -114,7 +113,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
         >>> lax.broadcast_to_rank(jnp.ones(2), 3).shape
         (1, 1, 2)
     """
-    missing = operator.index(rank) - operand_aval("broadcast_to_rank", x, "x").ndim
+    missing = to_integer("broadcast_to_rank", "rank", rank) - operand_aval("broadcast_to_rank", x, "x").ndim
     return x if missing <= 0 else expand_dims(x, range(missing))
 
 
@@ -242,7 +241,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
     shape = canonical_shape("broadcasted_iota", shape)
     dtype = requested_dtype("broadcasted_iota", dtype)
     no_sharding("broadcasted_iota", out_sharding)
-    return broadcasted_iota.bind_positional((), (dtype, shape, operator.index(dimension), None))
+    dimension = to_integer("broadcasted_iota", "dimension", dimension)
+    return broadcasted_iota.bind_positional((), (dtype, shape, dimension, None))
 
 
 def iota(dtype: Any, size: int) -> Array:
@@ -579,7 +579,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     arrays = _sequence("concatenate", operands)
     if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
-    return concatenate.bind_positional(arrays, (operator.index(dimension),))
+    return concatenate.bind_positional(arrays, (to_integer("concatenate", "dimension", dimension),))
 
 
 def _sequence(name: str, operands: Any) -> list[Any]:

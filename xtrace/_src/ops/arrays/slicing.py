@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
-from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -26,6 +25,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -317,11 +317,11 @@ def slice_in_dim(
     axis = canonical_axis("slice_in_dim", axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else to_integer("slice_in_dim", "start_index", start_index)
+    limit = size if limit_index is None else to_integer("slice_in_dim", "limit_index", limit_index)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = operator.index(stride)
+    strides[axis] = to_integer("slice_in_dim", "stride", stride)
     return slice.bind_positional((operand,), (tuple(starts), tuple(limits), tuple(strides)))
 
 
@@ -538,7 +538,7 @@ def dynamic_slice_in_dim(
     shape = operand_aval("dynamic_slice_in_dim", operand).shape
     axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = _starts(operand, start_index, axis), list(shape)
-    sizes[axis] = operator.index(slice_size)
+    sizes[axis] = to_integer("dynamic_slice_in_dim", "slice_size", slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 

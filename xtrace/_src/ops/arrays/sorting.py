@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
@@ -128,7 +128,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     if not operands:
         raise TypeError("sort: at least one operand is required, got an empty sequence")
     axis = canonical_axis("sort", dimension, operand_aval("sort", operands[0]).ndim)
-    results = sort.bind_positional(operands, (axis, bool(is_stable), operator.index(num_keys)))
+    results = sort.bind_positional(operands, (axis, bool(is_stable), to_integer("sort", "num_keys", num_keys)))
     return tuple(results) if several else results[0]
 
 
@@ -218,4 +218,4 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
         [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
     number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
-    return list(top_k.bind_positional((operand,), (operator.index(k), number)))
+    return list(top_k.bind_positional((operand,), (to_integer("top_k", "k", k), number)))

@@ -9,7 +9,6 @@ import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
-from xtrace._src.algebra.monoids import integer_tuple
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     converted,
@@ -24,6 +23,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal

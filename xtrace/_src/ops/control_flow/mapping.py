@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.shape import concatenate, rev
@@ -48,7 +48,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     elements, tree, avals = leaves_of("map", "xs", xs)
     length = length_of("map", None, tree, avals)
-    size = operator.index(batch_size) if batch_size is not None else 0
+    size = to_integer("map", "batch_size", batch_size) if batch_size is not None else 0
     if size < 0:
         raise ValueError(f"map: batch_size must not be negative, got {size}")
     if size < 2:

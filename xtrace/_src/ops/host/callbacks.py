@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import re
 from collections.abc import Callable, Sequence
 from types import MethodType
@@ -20,6 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -375,7 +375,7 @@ def _result_aval(function: str, whole: Any, position: int, described: Any) -> Sh
             f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled: {where()} is "
             f"{dtype.name}. Return a smaller type, or enable jax_enable_x64"
         )
-    return ShapedArray(tuple(map(operator.index, described.shape)), dtype)
+    return ShapedArray(integer_tuple("io_callback", "shape", described.shape), dtype)
 
 
 def pure_callback(

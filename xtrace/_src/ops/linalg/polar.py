@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,10 @@ import numpy as np
 from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.control_flow.while_loop import while_loop
@@ -135,12 +136,14 @@ def qdwh(
     check_kind("qdwh", (aval,), (INEXACT,))
     if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:
         raise ValueError(f"qdwh: the input must be a matrix of shape M x N with M >= N, got shape {aval.shape}")
-    limit = 10 if max_iterations is None else operator.index(max_iterations)
+    limit = 10 if max_iterations is None else to_integer("qdwh", "max_iterations", max_iterations)
     if limit < 1:
         raise ValueError(f"qdwh: max_iterations must be at least 1, got {max_iterations}")
     precision = float(dtypes.finfo(dtypes.real_part_dtype(aval.dtype)).eps) if eps is None else float(eps)
     tolerance = 5 * precision
     if dynamic_shape is not None:
+        if not isinstance(dynamic_shape, (tuple, list)) or len(dynamic_shape) != 2:
+            raise TypeError(f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}")
         x = _inside(x, dynamic_shape)
     u = _bounded(x)
     steps = _weights(precision, tolerance, limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
@@ -137,7 +137,7 @@ def index_range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
     if subset is None:
         return None
     try:
-        start, stop = [operator.index(i) for i in subset]
+        start, stop = integer_tuple("eigh", "subset_by_index", subset)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: subset_by_index must be None or a pair of integers, got {abbreviated(subset)}"
