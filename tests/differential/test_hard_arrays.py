@@ -231,6 +231,15 @@ ROWS: dict[str, Row] = {
     "scipy.stats.logistic.cdf": Row(lambda p, x: p.scipy.stats.logistic.cdf(x), FLOAT, cotangents=False, roundings=4),
     "numpy.histogramdd": Row(lambda p, x: p.vmap(lambda y: p.numpy.histogramdd(y[:, None], 3, range=[(-2, 2)])[0])(x),
                              _REAL, cotangents=False),
+    **_pairs("scipy.signal", "convolve correlate", Row(dtypes=FLOAT[:1], empty=False, roundings=4), method="direct"),
+    **_pairs("scipy.signal", "convolve", Row(dtypes=FLOAT[:1], empty=False, roundings=4), method="direct", mode="same"),
+    **_linear("numpy.linalg", "slogdet", _SINGLE._replace(cotangents=False, empty=False, roundings=4)),
+    **_last("numpy.fft", "ihfft", Row(dtypes=_LAPACK[:1], empty=False)),
+    "numpy.fft.hfft": Row(lambda p, x: p.numpy.fft.hfft(x, n=3), _LAPACK, empty=False),
+    **_each("numpy", "vander", Row(dtypes=INTEGER, empty=False)),
+    **{f"numpy.histogram of {edges}": Row(lambda p, x, edges=edges: p.vmap(
+        lambda y: p.numpy.histogram(y, np.array(edges, np.float32), density=True)[0])(x), FLOAT[:1], cotangents=False)
+       for edges in ((0, 1, np.inf), (-np.inf, 0, 2))},
     "numpy.compress": Row(lambda p, x: p.numpy.compress([True], x, axis=1), empty=False),
 }
 

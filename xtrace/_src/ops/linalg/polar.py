@@ -142,8 +142,9 @@ def qdwh(
     precision = float(dtypes.finfo(dtypes.real_part_dtype(aval.dtype)).eps) if eps is None else float(eps)
     tolerance = 5 * precision
     if dynamic_shape is not None:
-        if not isinstance(dynamic_shape, (tuple, list)) or len(dynamic_shape) != 2:
-            raise TypeError(f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}")
+        pair = isinstance(dynamic_shape, (tuple, list))
+        if not pair or len(dynamic_shape) != 2:
+            raise (ValueError if pair else TypeError)(f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}")
         x = _inside(x, dynamic_shape)
     u = _bounded(x)
     steps = _weights(precision, tolerance, limit)
