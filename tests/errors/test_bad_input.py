@@ -30,7 +30,7 @@ REFUSED = [
     ("lax.linalg.qdwh(v[:, None], dynamic_shape=(1,))", "qdwh: dynamic_shape must be a pair of integers"),
     ("lax.linalg.qdwh(v[:, None], dynamic_shape=3)", "qdwh: dynamic_shape must be a pair of integers"),
     ("P.vmap(lambda a: lax.psum(a, 'i', axis_index_groups=3), axis_name='i')(v)", "psum: axis_index_groups must hold"),
-    ("P.vmap(lambda a: lax.all_gather(a, 'i', axis_index_groups=3), axis_name='i')(v)", "all_gather: axis_index_groups"),
+    ("P.vmap(lambda a: lax.all_gather(a, 'i', axis_index_groups=3), axis_name='i')(v)", "all_gather: axis_index"),
     ("P.vmap(lambda a: lax.ppermute(a, 'i', [3]), axis_name='i')(v)", "ppermute: perm must hold pairs"),
     ("lax.sort((v, v), num_keys='a')", "sort: num_keys must be an integer, got 'a'"),
     ("lax.reduce_precision(1.0, 1.5, 2)", "reduce_precision: exponent_bits must be an integer, got 1.5"),

@@ -144,7 +144,8 @@ def qdwh(
     if dynamic_shape is not None:
         pair = isinstance(dynamic_shape, (tuple, list))
         if not pair or len(dynamic_shape) != 2:
-            raise (ValueError if pair else TypeError)(f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}")
+            message = f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}"
+            raise ValueError(message) if pair else TypeError(message)
         x = _inside(x, dynamic_shape)
     u = _bounded(x)
     steps = _weights(precision, tolerance, limit)
