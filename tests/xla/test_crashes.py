@@ -6,6 +6,7 @@ value of an expression of NumPy, or the error. Issues are those in which the pro
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import NamedTuple
@@ -348,3 +349,31 @@ def test_ctrl_c_while_xla_compiles_leaves_the_compiler_its_module():
     done = subprocess.run([sys.executable, "-c", _INTERRUPTED], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "interrupted ['xtrace compilation']\n[1 2 3]\n"
+
+
+_INTERRUPTED_TWICE = """
+import faulthandler, os, signal, threading
+import xtrace, xtrace.numpy as jnp
+
+def sorted_often(x):
+    for k in range(400):
+        x = jnp.sort(x) * k
+    return x
+
+faulthandler.enable()
+lowered = xtrace.jit(sorted_often).lower(jnp.ones(50))
+try:
+    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    lowered.compile()
+except KeyboardInterrupt:
+    print("interrupted")
+process = os.getpid()
+again = threading.Timer(0.3, lambda: os.kill(process, signal.SIGINT))
+again.daemon = True
+again.start()
+"""
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once_and_without_a_crash():
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED_TWICE], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "interrupted\n", "")

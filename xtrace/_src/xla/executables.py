@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
+import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -72,15 +75,36 @@ def _compile_apart(compile_: Callable[..., Any], *arguments: Any, **keywords: An
         finally:
             running.release()
 
-    thread = threading.Thread(target=run, name="xtrace compilation")
+    thread = threading.Thread(target=run, name="xtrace compilation", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # The interpreter ends, or the process may have no more threads.
         return compile_(*arguments, **keywords)
-    running.acquire()
+    try:
+        running.acquire()
+    except BaseException:
+        _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
+        raise
     if errors:
         raise errors.pop()
     return results.pop()
+
+
+# The locks of compilations that go on although their callers were interrupted.
+_interrupted: list[threading.Lock] = []
+
+
+@atexit.register
+def _wait_for_interrupted() -> None:
+    """Wait for interrupted compilations, since the compiler needs the process; another Ctrl-C ends it at once."""
+    try:
+        for lock in _interrupted:
+            lock.acquire()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
