@@ -154,9 +154,24 @@ def _either(cases: Sequence[tuple[KeyUses, str | None] | None]) -> KeyUses | Non
     return account
 
 
-def _rounds_of(carry: Accounts) -> int:
-    """Return how many rounds of a loop show whether a key comes again that was used: it may pass through the carry."""
-    return max(2, 1 + sum(x is not None for x in carry))
+def _run_rounds(body: Callable[[Accounts], Accounts], carry: Accounts, length: int | None) -> Accounts:
+    """Follow a loop of `length` rounds, None if unknown, until each key has passed through all places of the carry."""
+    given = [x.users for x in carry if x is not None]
+    rounds = max(2, 1 + sum(x.places.size for x in carry if x is not None))
+    seen: set[Any] = set()
+    for _ in range(rounds if length is None else min(rounds, length)):
+        carry = body(carry)
+        state = tuple([x and _state(x, given) for x in carry])
+        if state in seen:
+            break
+        seen.add(state)
+    return carry
+
+
+def _state(keys: KeyUses, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return which of the keys of a loop's first carry, or new ones, these are, in which order, and who used each."""
+    origin = next((number for number, users in enumerate(given) if users is keys.users), None)
+    return origin, keys.places.tobytes(), tuple(keys.users)
 
 
 def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts:
@@ -164,10 +179,14 @@ def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts
     consts, carry, xs = loop.split(accounts)
     elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
     steps: list[Any] = new_accounts(jaxpr.out_avals[loop.num_carry :])
-    for _ in range(min(loop.length, _rounds_of(carry))):
-        elements = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
-        found = follow(jaxpr, [*consts, *carry, *elements])
-        carry, steps = found[: loop.num_carry], found[loop.num_carry :]
+
+    def body(carry: Accounts) -> Accounts:
+        elements[:] = new_accounts(jaxpr.in_avals[loop.num_consts + loop.num_carry :])
+        results = follow(jaxpr, [*consts, *carry, *elements])
+        steps[:] = results[loop.num_carry :]
+        return results[: loop.num_carry]
+
+    carry = _run_rounds(body, carry, loop.length)
     for position, (keys, element) in enumerate(zip(xs, elements, strict=True)):
         if keys is not None and element is not None:
             for number, user in enumerate(element.users):
@@ -191,10 +210,13 @@ def _while(accounts: Accounts, **parameters: Any) -> Accounts:
     loop = WhileLoop(**parameters)
     own, consts, carry = loop.split(accounts)
     follow(loop.cond_jaxpr, [*own, *carry])
-    for _ in range(_rounds_of(carry)):
+
+    def body(carry: Accounts) -> Accounts:
         carry = follow(loop.body_jaxpr, [*consts, *carry])
         follow(loop.cond_jaxpr, [*own, *carry])
-    return carry
+        return carry
+
+    return _run_rounds(body, carry, None)
 
 
 RULES: dict[Primitive, _Rule] = {
