@@ -19,8 +19,8 @@ from xtrace._src.transforms.replay import TraceStack
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """Return the cotangents of the inputs of `jaxpr` whose operand is `UndefinedPrimal`, given those of its outputs.
 
-    `consts` and the other operands are the values that it is linear in nothing of; None stands for zero cotangents
-    of outputs and inputs.
+    `consts` and the other operands are known values, in which the jaxpr need not be linear. None stands for a zero
+    cotangent, of an output and of an input.
     """
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear: set[Atom] = set()
@@ -42,7 +42,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
 
 
 def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> list[JaxprEqn]:
-    """Compute what depends on no linear input, and return the other equations."""
+    """Evaluate the equations that depend on no linear input, and return the others."""
     trace, pending = current_trace.get(), []
     for equation in jaxpr.eqns:
         for x in equation.invars:
@@ -78,8 +78,8 @@ def _transpose(
     bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
     if bilinear and all(type(x) is UndefinedPrimal for x in operands):
         raise NotImplementedError(
-            f"Transpose of '{primitive.name}' of two values that both depend on the argument: this is linear in each "
-            "of them, and not in the argument"
+            f"Transpose of '{primitive.name}': both operands depend on the argument, so the product is not linear in "
+            "it; hold one of them fixed"
         )
     try:
         results = _replayed(stack, equation, given, operands) if stack is not None and primitive.replayable else None
@@ -103,7 +103,7 @@ def _transpose(
 def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
     """Return the results of an equation's transpose rule, replayed; None if it cannot be."""
     primitive, parameters = equation.primitive, equation.parameters
-    # Which cotangents are zero, none where there is but one, and the types of the operands that it is linear in.
+    # A flag for each cotangent, whether it is zero (no flags for an operation of one result).
     zero: tuple[bool, ...] = ()
     known: list[Any] = [given]
     types: list[Any] = []

@@ -1,6 +1,6 @@
-"""The transformations applied to closed jaxprs: each is the jaxpr evaluated under a trace, and staged again.
+"""The transformations of closed jaxprs: each evaluates the jaxpr under a trace, and stages the result.
 
-What they return is remembered with the jaxpr, so that programs compiled for it are found again.
+The results are remembered with the jaxpr, so that the programs compiled for them are found again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from xtrace._src.transforms.stage import stage
 def stage_to_jaxpr(
     function: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], info: DebugInfo | None
 ) -> ClosedJaxpr:
-    """Return ``function(*tracers)`` as a jaxpr whose constants, if there are any, are values that are not traced."""
+    """Return ``function(*tracers)`` as a jaxpr; values that are not traced become its constants."""
     info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
-    # The equation that holds the jaxpr will be in the scopes around it, so that those inside are not.
+    # The equation that holds the jaxpr carries the scopes around it; those inside would repeat them.
     jaxpr, consts = replay(Place(drop_scopes(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
@@ -62,7 +62,7 @@ def cast_weak_type(value: Any, aval: ShapedArray) -> Any:
 def _instantiate_zeros(
     tangents: Sequence[Any], avals: Sequence[ShapedArray], wanted: Sequence[bool] | None
 ) -> list[Any]:
-    """Return the tangents in the types of `avals`, and zeros where they are `wanted`; as they are if that is None."""
+    """Return the tangents in the types of `avals`, with zeros where `wanted` is True; unchanged if `wanted` is None."""
     if wanted is None:
         return list(tangents)
     instantiated = []
@@ -91,9 +91,10 @@ def scatter_by_mask(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """Return the jaxpr of inputs and nonzero tangents that gives results and their nonzero tangents, and which are.
+    """Return the jaxpr from inputs and nonzero tangents to results and nonzero tangents, and a flag for each result.
 
-    `always` says for which results there is a tangent even if it is zero; tangents then have the types of the results.
+    The flags say which results have a nonzero tangent. `always` marks results that get a tangent even if it is zero;
+    tangents then have the types of the results.
     """
     jaxpr, count = closed.jaxpr, len(closed.in_avals)
     out_nonzero: list[bool] = []
@@ -112,14 +113,15 @@ def jvp_jaxpr(
 
 
 class PartitionedJaxpr(NamedTuple):
-    """A jaxpr in two parts.
+    """A jaxpr in two parts, linearized or partially evaluated.
 
-    known: from inputs to results, followed by new residuals. linear: from all residuals, then the nonzero tangents of
-    the inputs, to the nonzero tangents of the results, which are those that `nonzero` says. residuals: where each
-    residual comes from: ("input", i), or ("output", i) of `known`. results: how many outputs of `known` are results.
+    known: maps inputs to results, followed by new residuals. linear: maps all residuals, then the nonzero tangents of
+    the inputs, to the nonzero tangents of the results; `nonzero` has a flag for each result. residuals: the source of
+    each residual: ("input", i), or ("output", i) of `known`. results: the number of results among the outputs of
+    `known`.
 
-    Of a partially evaluated jaxpr, `known` takes and gives what is known only, and `linear` the rest: its unknown
-    inputs, and the results that `nonzero` says.
+    After partial evaluation, `known` has the known inputs and results only; `linear` maps residuals and unknown inputs
+    to the other results, which `nonzero` marks.
     """
 
     known: ClosedJaxpr
@@ -137,9 +139,9 @@ class PartitionedJaxpr(NamedTuple):
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzero: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> PartitionedJaxpr:
-    """Return `closed` split into what is computed at once and what is linear in the nonzero tangents.
+    """Return `closed` in two parts: the function itself, and the linear map of its nonzero tangents.
 
-    `always` says for which results there is a tangent even if it is zero; tangents then have the types of the results.
+    `always` marks results that get a tangent even if it is zero; tangents then have the types of the results.
     """
     jaxpr = closed.jaxpr
     maps: list[LinearMap] = []
@@ -149,7 +151,7 @@ def linearize_jaxpr(
         results, linear = linearize(
             lambda *args: evaluate(jaxpr, closed.consts, args), values, nonzero, _info(jaxpr, "linearize")
         )
-        # Of the residuals, which are tracers, nothing is kept: they end with the trace.
+        # The residuals are tracers and end with the trace, so the map is kept without them.
         maps.append(LinearMap(linear.jaxpr, [], linear.nonzero))
         counts.append(len(linear.consts))
         return [*results, *linear.consts]
@@ -175,9 +177,9 @@ def linearize_jaxpr(
 def partial_evaluate_jaxpr(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], always: tuple[bool, ...] | None = None
 ) -> PartitionedJaxpr:
-    """Return `closed` split into what depends on none of the `unknown` inputs and the rest.
+    """Return `closed` in two parts: the equations that depend on no `unknown` input, and the others.
 
-    `always` says which results are among the rest even if they are known.
+    `always` marks results that the second part returns even if they are known.
     """
     jaxpr = closed.jaxpr
     always = always or (False,) * len(jaxpr.outvars)
@@ -189,7 +191,7 @@ def partial_evaluate_jaxpr(
         results, rest = partial_evaluate(
             lambda *args: evaluate(jaxpr, closed.consts, args), values, types, always, info
         )
-        # Of the residuals, which are tracers, nothing is kept: they end with the trace.
+        # The residuals are tracers and end with the trace, so the map is kept without them.
         maps.append(LinearMap(rest.jaxpr, [], rest.nonzero))
         return [*results, *rest.consts]
 
@@ -203,10 +205,10 @@ def partial_evaluate_jaxpr(
 
 @memoize_by_owner
 def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bool, tuple[bool, ...]]:
-    """Return whether partial evaluation finds work to do at once, and which results depend on the `unknown` inputs.
+    """Return whether some equation reads known inputs only, and a flag for each result that depends on `unknown` ones.
 
-    What is computed from no input at all is no work. Where there is work inside of an operation that holds jaxprs,
-    fewer of the results may depend on the unknown inputs.
+    Equations that read no input do not count. Where an operation that holds jaxprs is split, fewer results may depend
+    on the unknown inputs than the flags say.
     """
     jaxpr = closed.jaxpr
     pending: set[Atom] = set(filter_by_mask(jaxpr.invars, unknown))
@@ -218,7 +220,7 @@ def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bo
             rule = equation.primitive.partial_evaluate
             parts = rule(flags, **equation.params) if rule is not None else None
             if isinstance(parts, KnownResults):
-                # Computed at once, what is known is computed with the rest all the same.
+                # The rest repeats the whole equation, so that computing its known results early saves nothing.
                 pending.update(filter_by_mask(equation.outvars, parts.unknown))
             else:
                 works = works or parts is not None
@@ -229,10 +231,10 @@ def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bo
 
 
 def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
-    """Return which parts of a loop's carry are unknown: depend on unknown inputs of its body, or are so at the start.
+    """Return a flag for each part of a loop's carry: unknown at the start, or dependent on unknown inputs of the body.
 
-    flags: which inputs of the body are unknown; the first of the carry is at `first`. Of a body with effects only the
-    start is returned: what comes out of an operation along a named axis is the same for all of its indices.
+    flags: a flag for each unknown input of the body, the carry's from `first` on. For a body with effects the flags
+    are those of the start: a collective operation has the same result for all indices of its axis.
     """
     unknown = list(carry)
     while not body.effects:
@@ -245,7 +247,7 @@ def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, car
 
 
 def merge_by_mask(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Return one list of `known` and `rest`, in order: from `rest` where the mask `flags` is True."""
+    """Return the values of `known` and `rest` as one list, in order: from `rest` where the mask `flags` is True."""
     sources = iter(known), iter(rest)
     return [next(sources[flag]) for flag in flags]
 
@@ -258,14 +260,17 @@ def _info(jaxpr: Jaxpr, transformation: str) -> DebugInfo:
 
 
 def _drop_forwarded(whole: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[tuple[str, int], ...]]:
-    """Return `whole` without those outputs after the first `count` that are known anyway, and where all come from."""
+    """Return `whole` without the residuals that are inputs or results already, and the source of each residual.
+
+    The residuals are the outputs after the first `count`.
+    """
     residuals, kept = _find_forwarded(whole.jaxpr, count)
     outvars = [*whole.jaxpr.outvars[:count], *kept]
     return ClosedJaxpr(whole.jaxpr.replace(outvars=outvars), whole.consts), residuals
 
 
 def _find_forwarded(jaxpr: Jaxpr, count: int) -> tuple[tuple[tuple[str, int], ...], list[Any]]:
-    """Return where the outputs of `jaxpr` after the first `count` come from, and those that are still needed."""
+    """Return the source of each output of `jaxpr` after the first `count`, and those that no input or result holds."""
     inputs = {v: i for i, v in enumerate(jaxpr.invars)}
     outputs = {v: i for i, v in enumerate(jaxpr.outvars[:count]) if isinstance(v, Var)}
     sources: list[tuple[str, int]] = []
@@ -289,10 +294,10 @@ def transpose_jaxpr(
     closed: ClosedJaxpr, linear: tuple[bool, ...], nonzero: tuple[bool, ...], always: bool = False,
     known_scopes: Scopes = (),
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """Return the jaxpr of the known inputs and the nonzero cotangents that gives those of the `linear` inputs.
+    """Return the jaxpr from known inputs and nonzero cotangents to the cotangents of the `linear` inputs.
 
-    The second result says which of the linear inputs have one; all of them with `always`. known_scopes: what depends on
-    known inputs alone is inside of these.
+    The second result has a flag for each linear input, whether it has a cotangent; all of them have with `always`.
+    known_scopes: the scopes of equations that depend on known inputs alone.
     """
     jaxpr = closed.jaxpr
     known = filter_by_mask(closed.in_avals, [not x for x in linear])
@@ -319,7 +324,7 @@ def transpose_jaxpr(
 
 @memoize_by_owner
 def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
-    """Return whether an operation that holds jaxprs computes something that depends on no linear input, too."""
+    """Whether an operation that holds jaxprs has equations that depend on no linear input, beside linear ones."""
     pending: set[Atom] = set(filter_by_mask(closed.jaxpr.invars, linear))
     for equation in closed.jaxpr.eqns:
         flags = tuple([x in pending for x in equation.invars])
@@ -333,7 +338,7 @@ def _has_calls_to_split(closed: ClosedJaxpr, linear: tuple[bool, ...]) -> bool:
 
 
 def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequence[bool]) -> tuple[Jaxpr, list[Any]]:
-    """Compute what depends on known operands alone; return the jaxpr of the linear ones, with its constants."""
+    """Evaluate the equations that depend on known operands alone; return the jaxpr of the others and its constants."""
     types = [a if x else None for a, x in zip(closed.in_avals, linear, strict=True)]
     known, always = filter_by_mask(operands, [not x for x in linear]), [True] * len(closed.out_avals)
     info = _info(closed.jaxpr, "transpose")
@@ -345,9 +350,9 @@ def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequen
 def batch_jaxpr(
     closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], always: tuple[bool, ...] | None = None
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
-    """Return the jaxpr of inputs mapped at `axes`, and the axis in each result.
+    """Return the jaxpr of inputs that are mapped at `axes`, and the position of the mapped axis in each result.
 
-    With `always`, the results have it at 0, those for which that says so also where they do not depend on it.
+    With `always`, the mapped axis of results is at 0, and results that `always` marks are broadcast along it.
     """
     jaxpr = closed.jaxpr
     out_axes: list[int | None] = []

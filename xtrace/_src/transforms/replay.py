@@ -71,8 +71,9 @@ class StackedTrace(Trace):
         raise NotImplementedError
 
 
-# A step of a `_Plan`: an atom, by the number of its recorder, its own, and 0; a tracer, by its trace's level, its
-# label, and the number of values that it is made of, 1 or 2; or an absent result.
+# A plan says how to build values. Its steps are executed in order and push values:
+# (recorder, number of the atom, 0) pushes an atom of a recorder; (level, label, n) replaces the last n values, 1 or 2,
+# by the tracer of this level and label that is made of them; `_ABSENT` pushes None.
 _ABSENT = (-1, None, -1)
 _Plan = list[tuple[int, Any, int]]
 
@@ -81,9 +82,9 @@ class TraceStack:
     """The traces from one of them, the top, down to the staging trace at the bottom.
 
     The *recorders* are the bottom, number 0, and the tapes. The *levels* are the numbers of the other traces, from the
-    lowest. The *spec* of values, a list of hashable steps, says how they are made of atoms of the recorders. An aval is
-    an atom of the bottom; a number and an aval are an atom of that tape; the parts of a tracer are followed by
-    (level, label, number of parts).
+    lowest. The *spec* of values is the hashable form of a plan: a list in which an aval stands for the next atom of the
+    bottom, a number and an aval for the next atom of that tape, and (level, label, n) for the tracer made of the n
+    values before it.
     """
 
     __slots__ = ("traces", "recorders", "signature", "_levels", "_numbers")
@@ -124,8 +125,9 @@ class TraceStack:
     ) -> tuple[list[Any], Any] | None:
         """Return ``function(top, *values)``, replayed from `table` if it is there; None if it cannot be replayed.
 
-        `function` returns a flat list of results, None for absent ones, and something that goes with them. It depends
-        on `static` and on the specs of `values`. The equations get the position `source`, by default the user's.
+        `function` returns a flat list of results, None for absent ones, and the tree of the results (None for a rule).
+        It depends on `static` and on the specs of `values`. The equations get the position `source`, by default the
+        user's.
         """
         bottom = self.recorders[0]
         # Where leaks are looked for, a user's rule runs each time: its tracers are watched.
@@ -143,7 +145,7 @@ class TraceStack:
             key = (static, config.cache_key(), self.signature, *specs)
             subprogram = table.get(key)
         except (TypeError, AttributeError):
-            # An operand that is no array, or a parameter that cannot be compared: the function reports it.
+            # An operand is no array, or a parameter has no equality: the function itself reports it.
             return None
         if subprogram is None:
             if not can_be_remembered(static):
@@ -206,14 +208,15 @@ class TraceStack:
         top = stack.traces[-1] if stack.traces else recorders[0]
         token = current_trace.set(top)
         try:
-            made, rest = function(top, *values)
+            made, out_tree = function(top, *values)
             outputs: list[list[Atom]] = [[] for _ in recorders]
-            specs_out: list[list[Any]] = [[] for _ in recorders]
-            for tape, residuals in zip(recorders[1:], specs_out, strict=False):
+            residual_specs: list[list[Any]] = [[] for _ in recorders[1:]]
+            result_specs: list[Any] = []
+            for tape, residuals in zip(recorders[1:], residual_specs, strict=True):
                 for _, x in tape.constants:
                     stack._flatten(x, residuals, outputs)
             for x in made:
-                stack._flatten(x, specs_out[-1], outputs)
+                stack._flatten(x, result_specs, outputs)
         finally:
             current_trace.reset(token)
             for trace in (*stack.traces, *recorders):
@@ -225,8 +228,8 @@ class TraceStack:
         for tape, wanted in zip(tapes, outputs[1:], strict=True):
             templates.append(EquationTemplate(tape, [*tape.inputs, *[v for v, _ in tape.constants]], (), wanted))
         avals = [[] for _ in recorders]
-        *residuals, results = [_plan(specs, avals) for specs in specs_out]
-        return Subprogram(templates, residuals, results, rest)
+        residual_plans = [_plan(specs, avals) for specs in residual_specs]
+        return Subprogram(templates, residual_plans, _plan(result_specs, avals), out_tree)
 
     def _copy(self) -> TraceStack:
         """Return a stack of new traces with the same signature, above the bottom of this one."""
@@ -259,15 +262,17 @@ class Subprogram:
     A tape's template takes its inputs, then its residuals, which are values of the traces below it.
     """
 
-    __slots__ = ("templates", "residuals", "results", "rest")
+    __slots__ = ("templates", "residuals", "results", "out_tree")
 
-    def __init__(self, templates: list[EquationTemplate], residuals: list[_Plan], results: _Plan, rest: Any) -> None:
-        self.templates, self.residuals, self.results, self.rest = templates, residuals, results, rest
+    def __init__(
+        self, templates: list[EquationTemplate], residuals: list[_Plan], results: _Plan, out_tree: Any
+    ) -> None:
+        self.templates, self.residuals, self.results, self.out_tree = templates, residuals, results, out_tree
 
     def instantiate(
         self, stack: TraceStack, inputs: Sequence[list[Atom]], source: Position | None
     ) -> tuple[list[Any], Any]:
-        """Append the equations to the recorders of `stack`; return the results, and the rest that goes with them."""
+        """Append the equations to the recorders of `stack`; return the flat results and their tree."""
         recorders, templates = stack.recorders, self.templates
         outputs: list[Sequence[Atom]] = [templates[0].instantiate(recorders[0], inputs[0], source)]
         for number, residuals in enumerate(self.residuals, 1):
@@ -275,7 +280,7 @@ class Subprogram:
             for x in stack.unflatten(residuals, outputs) if residuals else ():
                 atoms.append(tape.capture(x))
             outputs.append(tape.append(templates[number], atoms, source))
-        return stack.unflatten(self.results, outputs), self.rest
+        return stack.unflatten(self.results, outputs), self.out_tree
 
 
 def call(function: Callable[..., Any], operands: Sequence[Any], key: tuple[Any, ...], table: Table) -> Any:
