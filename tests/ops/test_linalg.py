@@ -368,3 +368,21 @@ def test_what_a_platform_lacks(name, platform):
     traced = xtrace.jit(lambda x: getattr(lax.linalg, name)(x)).trace(X)
     with pytest.raises(NotImplementedError, match=f"{name} is not implemented on the platform {platform}.*'cpu'"):
         traced.lower(lowering_platforms=(platform,))
+
+
+@pytest.mark.parametrize("kind, function", [("EigImplementation", "eig"), ("EighImplementation", "eigh")])
+def test_implementations_have_the_names_and_limits_of_jax(kind, function):
+    mine, other = (getattr(package.lax.linalg, kind) for package in (xtrace, jax))
+    assert [(i.name, i.value) for i in mine] == [(i.name, i.value) for i in other]
+    x = np.array([[2, 1], [1, 3]], np.float32)
+    for member in mine:
+        try:
+            expected = getattr(jax.lax.linalg, function)(x, implementation=other[member.name])
+        except (NotImplementedError, ValueError) as error:
+            with pytest.raises(type(error), match=function):
+                getattr(lax.linalg, function)(x, implementation=member)
+        else:
+            for one, theirs_ in zip(getattr(lax.linalg, function)(x, implementation=member), expected, strict=True):
+                np.testing.assert_array_equal(one, theirs_)
+    with pytest.raises(TypeError, match=f"{function}: implementation must be None or one of {kind}"):
+        getattr(lax.linalg, function)(x, implementation="other")
