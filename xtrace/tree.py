@@ -1,6 +1,7 @@
 """Pytree functions under JAX's short names: ``tree.map``, ``tree.flatten``, …"""
 
 from xtrace._src.core import pytree as _pytree
+from xtrace._src.core import pytree_registration as _registration
 from xtrace._src.core.function_names import copy_with_name as _renamed
 from xtrace._src.core.late import make_public as _make_public
 
@@ -14,7 +15,7 @@ map = _renamed(_pytree.tree_map, "map")
 map_with_path = _renamed(_pytree.tree_map_with_path, "map_with_path")
 reduce = _renamed(_pytree.tree_reduce, "reduce")
 reduce_associative = _renamed(_pytree.tree_reduce_associative, "reduce_associative")
-static = _renamed(_pytree.static_field, "static")
+static = _renamed(_registration.static_field, "static")
 structure = _renamed(_pytree.tree_structure, "structure")
 transpose = _renamed(_pytree.tree_transpose, "transpose")
 unflatten = _renamed(_pytree.tree_unflatten, "unflatten")

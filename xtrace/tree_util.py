@@ -1,13 +1,11 @@
 """Pytree functions under JAX's ``tree_util`` names."""
 
+from xtrace._src.core.key_paths import KeyEntry, KeyPath, keystr
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
-    KeyEntry,
-    KeyPath,
-    Partial,
     PyTreeDef,
     SequenceKey,
     all_leaves,
@@ -16,13 +14,6 @@ from xtrace._src.core.pytree import (
     flatten_one_level,
     flatten_one_level_with_keys,
     is_tree_node,
-    keystr,
-    register_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
     tree_all,
     tree_broadcast,
     tree_flatten,
@@ -39,6 +30,15 @@ from xtrace._src.core.pytree import (
     treedef_children,
     treedef_is_leaf,
     treedef_tuple,
+)
+from xtrace._src.core.pytree_registration import (
+    Partial,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
 )
 
 __all__ = [

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 
 import xtrace.tree
 import xtrace.tree_util
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree
+from xtrace._src.core import pytree_differences as differences
+from xtrace._src.core import pytree_registration as registration
 
 jtu = jax.tree_util
 
@@ -377,8 +379,8 @@ def test_key_classes():
         assert (repr(ours(argument)), str(ours(argument))) == (repr(theirs(argument)), str(theirs(argument)))
         assert ours(argument) == ours(argument)
         assert hash(ours(argument)) == hash(ours(argument))
-    assert pytree.keystr(()) == ""
-    assert pytree.keystr(("a", 1), simple=True, separator="/") == jtu.keystr(("a", 1), simple=True, separator="/")
+    assert key_paths.keystr(()) == ""
+    assert key_paths.keystr(("a", 1), simple=True, separator="/") == jtu.keystr(("a", 1), simple=True, separator="/")
 
 
 def test_the_registry_is_not_that_of_jax():
@@ -399,32 +401,32 @@ def test_partial():
         assert str(treedef) == "PyTreeDef(CustomNode(Partial[<built-in function max>], [(*, [*]), {'key': *}]))"
         paths = [library.keystr(path) for path, _ in library.tree_leaves_with_path(partial)]
         assert paths == ["[<flat index 0>][0]", "[<flat index 0>][1][0]", "[<flat index 1>]['key']"]
-    partial = pytree.Partial(divmod, 7)
+    partial = registration.Partial(divmod, 7)
     assert partial(2) == (3, 1)
     assert isinstance(partial, functools.partial)
     doubled = xtrace.tree.map(lambda x: 2 * x, partial)
-    assert type(doubled) is pytree.Partial
+    assert type(doubled) is registration.Partial
     assert doubled(4) == (3, 2)
     assert repr(partial).endswith("Partial(<built-in function divmod>, 7)")
     assert pickle.loads(pickle.dumps(partial))(2) == (3, 1)
 
 
-@pytest.mark.parametrize("make", [functools.partial, pytree.Partial])
+@pytest.mark.parametrize("make", [functools.partial, registration.Partial])
 def test_partial_keeps_a_partial_whole(make):
     inner = make(pow, 2)
-    outer = pytree.Partial(inner, 5, mod=7)
+    outer = registration.Partial(inner, 5, mod=7)
     assert outer.args == (5,)
     assert outer() == pow(2, 5, 7)
     assert pytree.tree_leaves(outer) == [5, 7]
     assert xtrace.tree.map(lambda x: x + 1, outer)() == pow(2, 6, 8)
-    assert pytree.tree_structure(outer) == pytree.tree_structure(pytree.Partial(inner, 1, mod=2))
-    assert pytree.tree_structure(outer) != pytree.tree_structure(pytree.Partial(make(pow, 2), 1, mod=2))
+    assert pytree.tree_structure(outer) == pytree.tree_structure(registration.Partial(inner, 1, mod=2))
+    assert pytree.tree_structure(outer) != pytree.tree_structure(registration.Partial(make(pow, 2), 1, mod=2))
     assert pickle.loads(pickle.dumps(outer))() == outer()
 
 
 def test_partial_of_no_function():
     with pytest.raises(TypeError, match="func must be a function; got 3"):
-        pytree.Partial(3)
+        registration.Partial(3)
 
 
 def fresh_dataclass():
@@ -465,7 +467,7 @@ def test_register_dataclass_without_some_fields():
 def test_register_dataclass_with_static_fields():
     point = Point(1, [2], "name")
     leaves, treedef = xtrace.tree.flatten_with_path(point)
-    assert [pytree.keystr(path) for path, _ in leaves] == [".x", ".y[0]"]
+    assert [key_paths.keystr(path) for path, _ in leaves] == [".x", ".y[0]"]
     assert str(treedef) == "PyTreeDef(CustomNode(Point[('name',)], [*, [*]]))"
     assert xtrace.tree.map(lambda x: x + 1, point) == Point(2, [3], "name")
 
@@ -514,19 +516,19 @@ def test_register_static():
 
 
 REGISTRATIONS = [
-    (lambda: pytree.register_pytree_node(5, len, len), TypeError, "nodetype must be a class; got 5"),
-    (lambda: pytree.register_pytree_node(Ellipsis.__class__, 5, len), TypeError, "flatten_func must be a function"),
-    (lambda: pytree.register_pytree_node(Ellipsis.__class__, len, None), TypeError, "unflatten_func must be a func"),
-    (lambda: pytree.register_pytree_node(range, len, len, 3), TypeError, "flatten_with_keys_func must be a function"),
-    (lambda: pytree.register_pytree_with_keys(range, 3, len), TypeError, "flatten_with_keys must be a function"),
-    (lambda: pytree.register_pytree_node(list, len, len), ValueError, "is a pytree node already"),
-    (lambda: pytree.register_pytree_node(Box, len, len), ValueError, "is a pytree node already"),
-    (lambda: pytree.register_dataclass(Point), ValueError, "is a pytree node already"),
-    (lambda: pytree.register_dataclass(5), TypeError, "nodetype must be a class"),
-    (lambda: pytree.register_static(5), TypeError, "cls must be a class"),
-    (lambda: pytree.register_pytree_node_class(5), TypeError, "cls must be a class"),
-    (lambda: pytree.register_pytree_node_class(range), TypeError, "the class range has no method tree_flatten"),
-    (lambda: pytree.register_pytree_with_keys_class(Listed), TypeError, "has no method tree_flatten_with_keys"),
+    (lambda: registration.register_pytree_node(5, len, len), TypeError, "nodetype must be a class; got 5"),
+    (lambda: registration.register_pytree_node(Ellipsis.__class__, 5, len), TypeError, "flatten_func must be"),
+    (lambda: registration.register_pytree_node(Ellipsis.__class__, len, None), TypeError, "unflatten_func must be"),
+    (lambda: registration.register_pytree_node(range, len, len, 3), TypeError, "flatten_with_keys_func must be"),
+    (lambda: registration.register_pytree_with_keys(range, 3, len), TypeError, "flatten_with_keys must be a function"),
+    (lambda: registration.register_pytree_node(list, len, len), ValueError, "is a pytree node already"),
+    (lambda: registration.register_pytree_node(Box, len, len), ValueError, "is a pytree node already"),
+    (lambda: registration.register_dataclass(Point), ValueError, "is a pytree node already"),
+    (lambda: registration.register_dataclass(5), TypeError, "nodetype must be a class"),
+    (lambda: registration.register_static(5), TypeError, "cls must be a class"),
+    (lambda: registration.register_pytree_node_class(5), TypeError, "cls must be a class"),
+    (lambda: registration.register_pytree_node_class(range), TypeError, "the class range has no method tree_flatten"),
+    (lambda: registration.register_pytree_with_keys_class(Listed), TypeError, "has no method tree_flatten_with_keys"),
 ]
 
 
@@ -573,18 +575,18 @@ def test_mismatches_name_the_place_and_both_sides(first, other, text):
     with pytest.raises(ValueError, match=re.escape(text)) as info:
         xtrace.tree.broadcast(first, other)
     assert str(info.value).startswith("tree_broadcast: prefix_tree is not a prefix of full_tree at ")
-    assert pytree.treedef_difference(pytree.tree_structure(first), pytree.tree_structure(other)) is not None
-    assert pytree.structure_difference(first, first) is None
+    assert differences.treedef_difference(pytree.tree_structure(first), pytree.tree_structure(other)) is not None
+    assert differences.structure_difference(first, first) is None
 
 
 @given(TREES, TREES)
 def test_differences_between_treedefs(first, other):
     one, two = pytree.tree_structure(first), pytree.tree_structure(other)
-    difference = pytree.treedef_difference(one, two)
+    difference = differences.treedef_difference(one, two)
     assert (difference is None) == (one == two)
-    assert (pytree.structure_difference(first, other, prefix=False) is None) == (one == two)
+    assert (differences.structure_difference(first, other, prefix=False) is None) == (one == two)
     if difference is not None:
-        assert difference == pytree.structure_difference(first, other, prefix=False) or "a leaf" in difference
+        assert difference == differences.structure_difference(first, other, prefix=False) or "a leaf" in difference
 
 
 def test_a_difference_where_a_class_rejects_placeholders():
@@ -594,8 +596,8 @@ def test_a_difference_where_a_class_rejects_placeholders():
                 raise TypeError("an int, please")
             self.x = x
 
-    pytree.register_pytree_node(Strict, lambda s: ((s.x,), None), lambda metadata, children: Strict(*children))
-    difference = pytree.treedef_difference(pytree.tree_structure(Strict(1)), pytree.tree_structure([1]))
+    registration.register_pytree_node(Strict, lambda s: ((s.x,), None), lambda metadata, children: Strict(*children))
+    difference = differences.treedef_difference(pytree.tree_structure(Strict(1)), pytree.tree_structure([1]))
     assert re.match(r"between PyTreeDef\(CustomNode\(Strict.* and PyTreeDef\(\[\*\]\)", difference)
 
 
@@ -609,7 +611,7 @@ def test_metadata_that_cannot_be_compared():
     class Holder:
         pass
 
-    pytree.register_pytree_node(Holder, lambda h: ((1,), Odd()), lambda metadata, children: Holder())
+    registration.register_pytree_node(Holder, lambda h: ((1,), Odd()), lambda metadata, children: Holder())
     with pytest.raises((ValueError, RuntimeError), match=r"metadata must be hashable and comparable|no comparison"):
         xtrace.tree.map(lambda *xs: xs, Holder(), Holder())
 
@@ -677,7 +679,7 @@ def test_errors_of_user_functions_come_through():
     def fail(broken):
         raise ValueError("my own error")
 
-    pytree.register_pytree_node(Broken, fail, lambda metadata, children: Broken())
+    registration.register_pytree_node(Broken, fail, lambda metadata, children: Broken())
     for call in (xtrace.tree.flatten, xtrace.tree.flatten_with_path):
         with pytest.raises(ValueError, match=r"^my own error$"):
             call([1, Broken()])
@@ -697,7 +699,7 @@ def test_two_threads_flatten_and_register():
         try:
             for _ in range(50):
                 cls = type("Made", (), {})
-                pytree.register_pytree_node(cls, lambda c: ((1, 2), None), lambda metadata, children: children)
+                registration.register_pytree_node(cls, lambda c: ((1, 2), None), lambda metadata, children: children)
                 assert pytree.flatten([cls(), cls()])[0] == [1, 2, 1, 2]
         except Exception as error:
             failures.append(error)
@@ -725,10 +727,9 @@ def test_the_mirrors_have_jax_names_and_parameters():
 def test_jax_is_not_imported_and_treedefs_print():
     code = (
         "import sys\n"
-        "from xtrace._src.core import pytree\n"
         "import xtrace.tree, xtrace.tree_util\n"
         "leaves, treedef = xtrace.tree.flatten_with_path({'b': [1, None], 'a': 2})\n"
-        "print(treedef, treedef.unflatten([3, 4]), pytree.Partial(max, 1)(3))\n"
+        "print(treedef, treedef.unflatten([3, 4]), xtrace.tree_util.Partial(max, 1)(3))\n"
         "print(sorted(m for m in sys.modules if m == 'jax' or m.startswith('jax.')))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

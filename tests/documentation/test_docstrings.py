@@ -39,7 +39,7 @@ NOT_CONVERTED = (
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
     "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar", "numpy.iterable",
-    "print_environment_info",
+    "print_environment_info", "tree_util.is_tree_node",
 ))
 
 # The public modules whose functions are numerical methods, and their functions that are none.

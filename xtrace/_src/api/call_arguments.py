@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.callables import function_name
@@ -283,12 +283,12 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     names = positional_names(function, count)
     paths = []
     for number, tree in zip(numbers, args.children(), strict=True):
-        paths += [names[number] + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+        paths += [names[number] + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
     known = signature_of(function)
     for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
         named = known is None or name in known.parameters
         prefix = name if named else f"kwargs[{name!r}]"
-        paths += [prefix + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+        paths += [prefix + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
     return paths
 
 

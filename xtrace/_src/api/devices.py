@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, aval_of, memory_space_of_kind
@@ -243,7 +243,7 @@ class _Move(NamedTuple):
     @property
     def name(self) -> str:
         """How messages name the leaf."""
-        return f"x{pytree.keystr(self.path)}"
+        return f"x{key_paths.keystr(self.path)}"
 
     def is_recorded(self) -> bool:
         """Whether the operation is bound, under the current trace, and not done here."""

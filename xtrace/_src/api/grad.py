@@ -14,7 +14,7 @@ from xtrace._src.algebra.vector_space import concrete, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
@@ -70,7 +70,7 @@ class Flat:
         results, self.out_tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(results):
             if not is_array_like(leaf):
-                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"{self.transformation}: {self.name} returned {abbreviated(leaf)} of type {type(leaf)}"
                     f"{' at ' + path if path else ''}, which is not an array; auxiliary data goes with has_aux=True"
@@ -183,7 +183,7 @@ def jvp(
         raise TypeError(
             f"jvp: the primals and tangents of {flat.name} must have one structure; they have "
             f"{pytree.tree_structure(primals)} and {pytree.tree_structure(tangents)}, which differ "
-            f"{pytree.structure_difference(primals, tangents, prefix=False)}"
+            f"{pytree_differences.structure_difference(primals, tangents, prefix=False)}"
         )
     avals = flat.avals()
     checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
@@ -210,7 +210,7 @@ def for_each(check: Callable[[int], Any], count: int) -> list[Any]:
     if errors:
         name = str(errors[0]).partition(": ")[0]
         faults = [str(error).removeprefix(f"{name}: ") for error in errors]
-        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree.list_faults(faults)}")
+        raise type(errors[0])(f"{name}: {len(errors)} arguments are wrong:\n{pytree_differences.list_faults(faults)}")
     return results
 
 
@@ -309,7 +309,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         if tree != flat.in_tree:
             raise TypeError(
                 f"linearize: the linear function takes tangents of the structure of the arguments of {flat.name}, "
-                f"{flat.in_tree}; got {tree}, which differs {pytree.treedef_difference(flat.in_tree, tree)}"
+                f"{flat.in_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.in_tree, tree)}"
             )
         given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
         found = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
@@ -317,7 +317,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         return flat.results([concrete(x) for x in out])
 
     # A pytree of the residuals: it can go in and out of jitted functions.
-    pair = flat.results(results), pytree.Partial(linear_function, linear.consts)
+    pair = flat.results(results), pytree_registration.Partial(linear_function, linear.consts)
     return (*pair, aux) if has_aux else pair
 
 
@@ -388,7 +388,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
         if tree != out_tree:
             raise ValueError(
                 f"vjp: the cotangent must have the structure of the result of {flat.name}, {out_tree}; got {tree}, "
-                f"which differs {pytree.treedef_difference(out_tree, tree)}"
+                f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
@@ -410,7 +410,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -
     if not is_differentiable(aval) and not linear and own is not None and own.shape == wanted.shape:
         return None
     if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
-        name = pytree.keystr(pytree.leaf_paths(flat.out_tree)[position])
+        name = key_paths.keystr(pytree.leaf_paths(flat.out_tree)[position])
         where = f" at {name}" if name else ""
         error = TypeError if own is None or linear else ValueError
         raise error(
@@ -620,7 +620,7 @@ def check_output(function: str, name: str, aval: ShapedArray, holomorphic: bool)
 
 def _check_scalar(flat: Flat, results: Sequence[Any], holomorphic: bool) -> None:
     if len(results) != 1 or not pytree.treedef_is_leaf(flat.out_tree):
-        shown = pytree.describe_leaves(flat.out_tree, [aval_of(x).str_short() for x in results])
+        shown = pytree_differences.describe_leaves(flat.out_tree, [aval_of(x).str_short() for x in results])
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output of {flat.name} was {shown}. Return one number; "
             "what else there is to return goes second, in a pair, with has_aux=True"

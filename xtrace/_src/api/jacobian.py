@@ -24,7 +24,7 @@ from xtrace._src.api.grad import (
 )
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -299,7 +299,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         if tree != out_tree:
             raise TypeError(
                 f"linear_transpose: the cotangent must have the structure of the result of {flat.name}, {out_tree}; "
-                f"got {tree}, which differs {pytree.treedef_difference(out_tree, tree)}"
+                f"got {tree}, which differs {pytree_differences.treedef_difference(out_tree, tree)}"
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):

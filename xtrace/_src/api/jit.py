@@ -20,7 +20,7 @@ from xtrace._src.api.compilation import check_execution, compile_module, run_pro
 from xtrace._src.api.devices import one_device
 from xtrace._src.api.eager import check_live, device_for
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
-from xtrace._src.core import config, pytree
+from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.array_protocol import taking_objects
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value
@@ -609,7 +609,7 @@ def _reports() -> Any:
 
 def _paths_of_results(tree: Any) -> list[str]:
     """Return what users call the leaves of a result: ``result['a'][0]``."""
-    return [f"result{pytree.keystr(path)}" for path in pytree.leaf_paths(tree)]
+    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
 def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
 from xtrace._src.transforms.inlined_calls import without_calls
@@ -21,7 +21,7 @@ class NotNeeded:
         return "NotNeeded()"
 
 
-pytree.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
+pytree_registration.register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
 
 
 class Backward:
@@ -129,7 +129,7 @@ def _identity(value: Any) -> Any:
     return value.variable if type(value) is StagedTracer else id(value)
 
 
-pytree.register_pytree_node(
+pytree_registration.register_pytree_node(
     VJP, lambda x: ((list(x._argument_leaves()), x.opaque_residuals), (x.fun, x.in_tree, x.out_tree)),
     lambda data, children: VJP(*data, *children),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.core import config, monitoring, pytree
+from xtrace._src.core import config, key_paths, monitoring, pytree
 from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -133,7 +133,7 @@ def trace(
         for position, leaf in enumerate(results):
             if not isinstance(leaf, Tracer) and not is_array_like(leaf):
                 path, _ = pytree.tree_flatten_with_path(result)[0][position]
-                where = f" at output component {pytree.keystr(path)}" if path else ""
+                where = f" at output component {key_paths.keystr(path)}" if path else ""
                 raise TypeError(
                     f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
                     "return arrays or numbers, or None for nothing"

@@ -17,7 +17,7 @@ from xtrace._src.checkify.errors import (
     Slot,
 )
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, place_in_slots
-from xtrace._src.core import explain, pytree
+from xtrace._src.core import explain, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -97,7 +97,7 @@ def _unflatten(static: Any, children: Sequence[Any]) -> Error:
     return Error(children[0] if children else None, children[1:], *static)
 
 
-pytree.register_pytree_node(Error, _flatten, _unflatten)
+pytree_registration.register_pytree_node(Error, _flatten, _unflatten)
 
 init_error = Error(None, (), (), ())
 

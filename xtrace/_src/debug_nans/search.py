@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import config, dtypes, key_paths, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.excerpts import excerpt
@@ -117,7 +117,7 @@ class _Program(NamedTuple):
         if self.out_tree is None:
             return f"result {position} of {self.what}"
         path = pytree.leaf_paths(self.out_tree)[position]
-        return f"result{pytree.keystr(path)} of {self.what}"
+        return f"result{key_paths.keystr(path)} of {self.what}"
 
 
 class _Cause(NamedTuple):

@@ -14,7 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.pytree import register_pytree_node_class
+from xtrace._src.core.pytree_registration import register_pytree_node_class
 from xtrace.nn.normalization import logsumexp
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.covariances import cov as covariance_of

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -127,7 +127,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
             expected = tangent_aval(aval)
             found = aval_of(t) if is_array_like(t) else None
             if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
-                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
                     f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes, pytree, pytree_registration
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
@@ -239,6 +239,6 @@ class _Backward:
         self.consts, self.program = consts, program
 
 
-pytree.register_pytree_node(
+pytree_registration.register_pytree_node(
     _Backward, lambda x: (tuple(x.consts), x.program), lambda program, consts: _Backward(consts, program)
 )

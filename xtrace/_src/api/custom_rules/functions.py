@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import signature_of
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
@@ -196,7 +196,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         leaves, tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(leaves):
             if not is_array_like(leaf):
-                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"{self.kind} {role} {name}: {abbreviated(leaf)} of type {type(leaf)} at output{path} is not an "
                     "array"
@@ -223,7 +223,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         for position, (leaf, aval) in enumerate(zip(leaves, expected.out_avals, strict=True)):
             actual = aval_of(leaf)
             if actual.shape != aval.shape or actual.dtype != aval.dtype:
-                path = pytree.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
+                path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"{start}with leaves of the same shape/dtype), but at output{path} it is {actual.str_short()}, "
                     f"while {self.name} returned {aval.str_short()}"
@@ -232,7 +232,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
 def _shown(tree: Any, leaves: Sequence[Any]) -> str:
     types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
-    return str(pytree.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
+    return str(pytree_differences.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
 
 
 def check_pair(result: Any, message: Callable[[], str]) -> Any:

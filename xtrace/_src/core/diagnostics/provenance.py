@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.diagnostics.excerpts import Expression, expression_text
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_inexact
@@ -209,7 +209,7 @@ def _leaves_of(trace: Trace, name: str, value: Any) -> list[str]:
         leaves, _ = pytree.tree_flatten_with_path(value)
     except (TypeError, ValueError):
         return []
-    return [name + pytree.keystr(path) for path, leaf in leaves if _involves(trace, leaf)]
+    return [name + key_paths.keystr(path) for path, leaf in leaves if _involves(trace, leaf)]
 
 
 def _involves(trace: Trace, value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_element_type
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
@@ -70,7 +70,7 @@ def _stage(
         for position, leaf in enumerate(results):
             if not is_array_like(leaf):
                 path, _ = pytree.tree_flatten_with_path(result)[0][position]
-                where = f" at output component {pytree.keystr(path)}" if path else ""
+                where = f" at output component {key_paths.keystr(path)}" if path else ""
                 raise TypeError(
                     f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
                     "return arrays or numbers, or None for nothing"
@@ -155,7 +155,7 @@ def argument_leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
     """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
     paths = []
     for name, tree in zip(names, in_tree.children(), strict=True):
-        paths += [name + pytree.keystr(path) for path in pytree.leaf_paths(tree)]
+        paths += [name + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
     return paths
 
 
@@ -167,7 +167,7 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
         try:
             avals.append(aval_of(leaf))
         except TypeError as error:
-            path = pytree.keystr(pytree.tree_flatten_with_path(tree)[0][position][0])
+            path = key_paths.keystr(pytree.tree_flatten_with_path(tree)[0][position][0])
             raise TypeError(f"{function}: {argument}{path}: {error}") from None
     return leaves, structure, avals
 
@@ -221,8 +221,8 @@ def check_carry(
     if out_tree != tree:
         raise TypeError(
             f"{function} body function carry input and carry output must have the same pytree structure, but they "
-            f"differ {pytree.treedef_difference(tree, out_tree)}.\n\nRevise the function so that the carry output, "
-            f"{out_tree}, has the structure of the carry input {name}, {tree}."
+            f"differ {pytree_differences.treedef_difference(tree, out_tree)}.\n\nRevise the function so that the carry "
+            f"output, {out_tree}, has the structure of the carry input {name}, {tree}."
         )
     paths = argument_leaf_paths([name], pytree.treedef_tuple([tree]))
     wrong = []
@@ -236,7 +236,7 @@ def check_carry(
     if wrong:
         raise TypeError(
             f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
-            + pytree.list_faults(wrong)
+            + pytree_differences.list_faults(wrong)
             + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
             "with astype."
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, move_axis, with_axis, zeros
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -553,21 +553,21 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
             raise TypeError(
                 f"{function} branch outputs must have the same pytree structure, but they differ:\n\n{head}\n\n"
                 f"{names[first]} against {names[other]}, they differ "
-                f"{pytree.treedef_difference(one.out_tree, two.out_tree)}.\n\n{revise}they have the same pytree "
-                "structure."
+                f"{pytree_differences.treedef_difference(one.out_tree, two.out_tree)}.\n\n{revise}they have the same "
+                "pytree structure."
             )
         paths = pytree.leaf_paths(one.out_tree)
         faults = []
         for path, a, b in zip(paths, one.out_avals, two.out_avals, strict=True):
             if not same_type(a, b):
                 wrong = describe_type_differences(a, b)
-                where = f" at path {pytree.keystr(path)}" if path else ""
+                where = f" at path {key_paths.keystr(path)}" if path else ""
                 faults.append(
                     f"the output of {names[first]}{where} has type {a.str_short(False)} but the corresponding output "
                     f"of {names[other]} has type {b.str_short(False)}, so the {' and the '.join(wrong)} do not match"
                 )
         if faults:
-            listed = pytree.list_faults(faults)
+            listed = pytree_differences.list_faults(faults)
             raise TypeError(
                 f"{function} branches must have equal output types but they differ.\n\n{head}\n\n{listed}\n\n"
                 f"{revise}all output types match."

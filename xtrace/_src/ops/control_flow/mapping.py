@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
@@ -141,7 +141,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         result, found = pytree.tree_flatten(fn(pytree.tree_unflatten(tree, one), pytree.tree_unflatten(tree, other)))
         if found != tree:
             raise TypeError(
-                f"associative_scan: fn must return the structure of elems; {pytree.treedef_difference(tree, found)}"
+                "associative_scan: fn must return the structure of elems; "
+                f"{pytree_differences.treedef_difference(tree, found)}"
             )
         return result
 

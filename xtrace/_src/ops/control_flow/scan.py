@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
-from xtrace._src.core import config, dtypes, explain, pytree
+from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
@@ -643,7 +643,7 @@ def _pair(body: Body) -> list[Any]:
     """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
     found, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], tuple) or len(found) != 2:
-        shown = pytree.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
+        shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"

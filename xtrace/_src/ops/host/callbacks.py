@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
@@ -65,9 +65,9 @@ class Function:
         if tree.num_leaves != self.out_tree.num_leaves:
             raise TypeError(
                 f"{self.name} returned a tree that differs from result_shape_dtypes "
-                f"{pytree.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"
+                f"{pytree_differences.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"
             )
-        paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
+        paths = [key_paths.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
         return [self._leaf(path, a, x) for path, a, x in zip(paths, avals, leaves, strict=True)]
 
     def _leaf(self, path: str, aval: ShapedArray, value: Any) -> np.ndarray[Any, Any]:
@@ -344,7 +344,7 @@ def _described(
             aval_of(leaf)
         except TypeError as error:
             (which, *path), _ = pytree.tree_flatten_with_path((args, kwargs))[0][position]
-            name = ("args", "kwargs")[which.idx] + pytree.keystr(tuple(path))
+            name = ("args", "kwargs")[which.idx] + key_paths.keystr(tuple(path))
             raise TypeError(
                 f"{function}: {name}, an argument of {function_name(callback)}, is no array: {error}. Values that are "
                 "no arrays can be closed over, or set with functools.partial"
@@ -357,7 +357,7 @@ def _described(
 def _result_aval(function: str, whole: Any, position: int, described: Any) -> ShapedArray:
     def where() -> str:
         path, _ = pytree.tree_flatten_with_path(whole)[0][position]
-        return f"{function}: result_shape_dtypes{pytree.keystr(path)}"
+        return f"{function}: result_shape_dtypes{key_paths.keystr(path)}"
 
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise AttributeError(
