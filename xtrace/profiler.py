@@ -28,14 +28,42 @@ class TraceAnnotation(_xla.Annotation):  # type: ignore[misc]
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A `TraceAnnotation` around one step of training, ``StepTraceAnnotation("train", step_num=n)``."""
+    """A `TraceAnnotation` around one step of training.
+
+    Args:
+        name: the name that the timeline shows.
+        kwargs: details, such as ``step_num=3``.
+
+    Raises:
+        TypeError: `name` is no text.
+
+    Example:
+        >>> with xtrace.profiler.StepTraceAnnotation("train", step_num=1): jnp.ones(2).sum()
+        Array(2., dtype=float32)
+    """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
 
 
 def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
-    """Return `func` with every call in a `TraceAnnotation`, called as the function is if `name` is None."""
+    """Return a function whose calls the timeline shows under a name.
+
+    Args:
+        func: a function.
+        name: the name; None for that of the function.
+        decorator_kwargs: details that the timeline shows.
+
+    Returns:
+        A function with the arguments and results of `func`.
+
+    Raises:
+        TypeError: `name` is no text.
+
+    Example:
+        >>> xtrace.profiler.annotate_function(jnp.sum, "total")(jnp.ones(3))
+        Array(3., dtype=float32)
+    """
     shown = getattr(func, "__name__", type(func).__name__) if name is None else name
 
     @functools.wraps(func)
@@ -63,12 +91,22 @@ def start_trace(
     log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
     profiler_options: Any | None = None,
 ) -> None:
-    """Record what the program does, on the host and on devices, until `stop_trace` writes it below `log_dir`.
+    """Start to record the program's activity on the host and on devices; `stop_trace` writes it.
 
-    TensorBoard's profile plugin reads the files, when it is started with ``--logdir`` of that folder. With
-    `create_perfetto_trace` there is ``perfetto_trace.json.gz`` beside them, for https://ui.perfetto.dev; with
-    `create_perfetto_link` its path is printed as well. RuntimeError while another trace runs, OSError if the folder
-    cannot be made.
+    Args:
+        log_dir: the folder below which the files are written; TensorBoard's profile plugin reads it with ``--logdir``.
+        create_perfetto_link: whether the path of the Perfetto file is printed as well.
+        create_perfetto_trace: whether ``perfetto_trace.json.gz`` is written, too, for https://ui.perfetto.dev.
+        profiler_options: options of the recording, or None.
+
+    Raises:
+        OSError: the folder cannot be made.
+        RuntimeError: another trace runs.
+
+    Example:
+        >>> import tempfile
+        >>> xtrace.profiler.start_trace(tempfile.mkdtemp())
+        >>> xtrace.profiler.stop_trace()
     """
     with _running.lock:
         if _running.session is not None:
@@ -82,7 +120,16 @@ def start_trace(
 
 
 def stop_trace() -> None:
-    """End the trace that `start_trace` began, and write its files. RuntimeError if none runs."""
+    """Stop the recording of `start_trace`, and write its files.
+
+    Raises:
+        RuntimeError: no trace runs.
+
+    Example:
+        >>> import tempfile
+        >>> xtrace.profiler.start_trace(tempfile.mkdtemp())
+        >>> xtrace.profiler.stop_trace()
+    """
     with _running.lock:
         session, _running.session = _running.session, None
         if session is None:
@@ -97,7 +144,26 @@ def trace(
     log_dir: os.PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
     profiler_options: Any | None = None,
 ) -> Iterator[None]:
-    """Record what the block does, as `start_trace` and `stop_trace` around it."""
+    """Record the activity of a block of code, with `start_trace` before it and `stop_trace` after it.
+
+    Args:
+        log_dir: the folder below which the files are written.
+        create_perfetto_link: whether the path of the Perfetto file is printed as well.
+        create_perfetto_trace: whether ``perfetto_trace.json.gz`` is written, too.
+        profiler_options: options of the recording, or None.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        OSError: the folder cannot be made.
+        RuntimeError: another trace runs.
+
+    Example:
+        >>> import tempfile
+        >>> with xtrace.profiler.trace(tempfile.mkdtemp()): jnp.ones(2).sum()
+        Array(2., dtype=float32)
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -106,22 +172,60 @@ def trace(
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """Return what is in the memory of the devices of a platform, as a profile that ``pprof`` reads.
+    """Return the arrays in the memory of a platform's devices, as a profile that ``pprof`` reads.
 
-    It says which arrays are alive and how large they are. RuntimeError for a platform that there is none of.
+    Args:
+        backend: the name of a platform; None for the default one.
+
+    Returns:
+        A gzipped protocol buffer, bytes.
+
+    Raises:
+        RuntimeError: there is no such platform.
+
+    Example:
+        >>> type(xtrace.profiler.device_memory_profile())
+        <class 'bytes'>
     """
     return _xla.heap_profile(backend)
 
 
 def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file: ``pprof --web FILE`` shows it."""
+    """Write the profile of `device_memory_profile` to a file; ``pprof --web FILE`` shows it.
+
+    Args:
+        filename: the path of the file.
+        backend: the name of a platform; None for the default one.
+
+    Raises:
+        OSError: the file cannot be written.
+        RuntimeError: there is no such platform.
+
+    Example:
+        >>> xtrace.profiler.save_device_memory_profile("/dev/null")
+    """
     profile = device_memory_profile(backend)
     with open(filename, "wb") as file:
         file.write(profile)
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Let TensorBoard record this program at any time, through `port`. ValueError if there is a server already."""
+    """Start a server through which TensorBoard can record this program at any time.
+
+    Args:
+        port: the number of the port.
+        requires_backend: whether the clients of devices are made first.
+
+    Returns:
+        The server, which runs as long as this object lives.
+
+    Raises:
+        ValueError: there is a server already.
+
+    Example:
+        >>> server = xtrace.profiler.start_server(9988)
+        >>> xtrace.profiler.stop_server()
+    """
     with _running.lock:
         if _running.server is not None:
             raise ValueError("start_server: Only one profiler server can be active at a time; call stop_server() first")
@@ -130,7 +234,15 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """Stop what `start_server` started. ValueError if there is no server."""
+    """Stop the server of `start_server`.
+
+    Raises:
+        ValueError: there is no server.
+
+    Example:
+        >>> server = xtrace.profiler.start_server(9989)
+        >>> xtrace.profiler.stop_server()
+    """
     with _running.lock:
         if _running.server is None:
             raise ValueError("stop_server: No active profiler server")

@@ -66,9 +66,9 @@ VERBS = frozenset(re.findall(r"\w+", """
     Concatenate Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw
     Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert
     Integrate Interpolate Invert Iterate Join List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize
-    Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize
-    Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack Start
-    Stop Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
+    Override Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape
+    Resize Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack
+    Start Stop Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
 """))
 
 

@@ -10,9 +10,21 @@ from xtrace._src.xla import clients
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """Return the arrays that are in memory, on the default platform or the one named, those of xtrace's caches too.
+    """List the arrays that are in memory, those of xtrace's caches too.
 
-    RuntimeError for a platform that there is none of.
+    Args:
+        platform: the name of a platform, such as ``"cpu"``; None for the default one.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        RuntimeError: there is no such platform.
+
+    Example:
+        >>> x = jnp.ones(3)
+        >>> any(each is x for each in xtrace.live_arrays())
+        True
     """
     devices = set(clients.devices(platform))
     arrays = [x for x in gc.get_objects() if type(x) is ConcreteArray and hasattr(x, "buffer")]

@@ -14,10 +14,21 @@ _INTERNAL = frozenset(
 
 
 class Array:
-    """An array: `shape`, `dtype`, NumPy's operators and methods. Made by ``xtrace.numpy``, never by calling this.
+    """An array: `shape`, `dtype`, NumPy's operators and methods; functions of ``xtrace.numpy`` make arrays.
 
-    ``memoryview(x)`` and other users of the buffer protocol take a concrete array from Python 3.12 on. Python 3.11 does
-    not let a class written in Python offer its memory: write ``memoryview(np.asarray(x))``, a copy only off the CPU.
+    ``memoryview(x)`` and other users of the buffer protocol take a concrete array from Python 3.12 on. In Python 3.11 a
+    class written in Python cannot offer its memory: write ``memoryview(np.asarray(x))``, a copy only off the CPU.
+
+    Args:
+        arguments, keywords: arrays are not made by calling the class; all are refused.
+
+    Raises:
+        TypeError: the class is called.
+
+    Example:
+        >>> x = jnp.arange(4.0)
+        >>> isinstance(x, xtrace.Array), x.shape, (x + 1).sum()
+        (True, (4,), Array(10., dtype=float32))
     """
 
     __slots__ = ()

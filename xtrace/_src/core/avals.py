@@ -208,10 +208,21 @@ _lock = threading.Lock()
 
 
 class ShapeDtypeStruct:
-    """The shape and dtype of an array that need not exist: what `eval_shape` returns and `lower` accepts.
+    """The shape and dtype of an array that need not exist: results of `eval_shape`, arguments of `lower`.
 
-    `sharding` and `weak_type` are optional. A dtype of 64 bits stays one, also where arrays have no such dtypes and the
-    described argument will be of 32. Raises TypeError for a dtype that arrays cannot have.
+    Args:
+        shape: a sequence of integers.
+        dtype: a dtype that arrays can have; of 64 bits it stays so, also where arrays have no such dtypes.
+        sharding: the placement, or None.
+        weak_type: whether the type is that of a Python scalar.
+        manual_axis_type, is_ref: not supported; leave them at None and False.
+
+    Raises:
+        TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
+
+    Example:
+        >>> xtrace.eval_shape(lambda x: x @ x, xtrace.ShapeDtypeStruct((2, 2), jnp.float32))
+        ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
 
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")

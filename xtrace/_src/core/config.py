@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 
 
@@ -131,11 +132,14 @@ def store() -> _Store:
 class Kind(NamedTuple):
     """The values that a setting takes: `parse` makes them of values and text, `flag` names absl's kind of flag.
 
-    choices: all values there are, where these are few. given: whether a context manager must be told the value.
+    accepts, example: the values in words, and one of them. choices: all values, where these are few. given: whether a
+    context manager must be told the value.
     """
 
     flag: str
     parse: Callable[[Any], Any]
+    accepts: str
+    example: Any
     choices: tuple[str | None, ...] = ()
     given: bool = True
 
@@ -152,6 +156,19 @@ class Option:
     def __init__(self, name: str, kind: Kind, description: str, default: Any, note: str) -> None:
         self.name, self.kind, self.description, self.default, self.note = name, kind, description, default, note
         self.watchers: list[Callable[[Any, bool], None]] = []
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The contract of calling the setting, which is to override it in a block."""
+        note = f"\n    It changes nothing here: {self.note}" if self.note else ""
+        errors = {"ValueError": "`new_val` is another value."}
+        if self.kind.given:
+            errors = {"TypeError": "`new_val` is not given.", **errors}
+        return docstring(
+            f"Override the setting `{self.name}` for a block of code, in this thread.\n\n    {self.description}{note}",
+            {"new_val": self.kind.accepts}, "A context manager.", errors,
+            (f"with xtrace.{self._short}({self.kind.example!r}): xtrace.config.{self.name}", repr(self.kind.example)),
+        )
 
     @property
     def value(self) -> Any:
@@ -272,7 +289,8 @@ def one_of(*choices: str | None) -> Kind:
             raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviated(value)}")
         return text
 
-    return Kind("enum", parse, choices)
+    rows = [", ".join(map(repr, choices[i : i + 4])) for i in range(0, len(choices), 4)]
+    return Kind("enum", parse, "one of " + ",\n            ".join(rows) + ".", choices[1], choices)
 
 
 def some_of(*choices: str) -> Kind:
@@ -286,7 +304,7 @@ def some_of(*choices: str) -> Kind:
             )
         return ",".join(chosen)
 
-    return Kind("string", parse)
+    return Kind("string", parse, f"some of {', '.join(choices)}, joined by commas.", choices[0])
 
 
 def _device(value: Any) -> Any:
@@ -299,10 +317,10 @@ def _device(value: Any) -> Any:
 
 
 _PLATFORMS = ("cpu", "cuda", "gpu", "tpu")
-BOOLEAN = Kind("bool", _boolean, given=False)
-INTEGER = Kind("integer", _integer)
-FLOAT = Kind("float", _float)
-TEXT = Kind("string", _text)
+BOOLEAN = Kind("bool", _boolean, "a bool, or one as text, such as ``'true'``; by default True.", True, given=False)
+INTEGER = Kind("integer", _integer, "an integer or None.", 1)
+FLOAT = Kind("float", _float, "a number or None.", 0.5)
+TEXT = Kind("string", _text, "a text or None.", "")
 
 
 def option(name: str, default: Any, kind: Kind, doc: str, *, keyed: bool = False, note: str = "") -> Option:
@@ -348,8 +366,9 @@ default_matmul_precision = option(
     "Precision of contractions that name none.", keyed=True,
 )
 default_device = option(
-    "jax_default_device", None, Kind("string", _device), "The device uncommitted data goes to; None is the first one.",
-    keyed=True,
+    "jax_default_device", None,
+    Kind("string", _device, "a device of ``xtrace.devices()``, the name of a platform, or None.", "cpu"),
+    "The device uncommitted data goes to; None is the first one.", keyed=True,
 )
 threefry_partitionable = option(
     "jax_threefry_partitionable", True, BOOLEAN, "Random bits that do not depend on how they are sharded.", keyed=True
@@ -495,10 +514,21 @@ def transfer_guards() -> tuple[Option, Option, Option]:
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Say what happens inside the block when data goes between host and devices, or between devices.
+    """Set the response to transfers between host and devices, and between devices, for a block of code.
 
-    "allow", "log" or "disallow" what nobody asked for; "log_explicit" or "disallow_explicit" device_put and device_get
-    too.
+    Args:
+        new_val: ``"allow"``; ``"log"`` or ``"disallow"`` for implicit transfers; ``"log_explicit"`` or
+            ``"disallow_explicit"`` for those of `device_put` and `device_get`, too.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ValueError: `new_val` is another value.
+
+    Example:
+        >>> with xtrace.transfer_guard("disallow"): xtrace.config.jax_transfer_guard
+        'disallow'
     """
     with contextlib.ExitStack() as stack:
         for guard in (every_transfer_guard, *transfer_guards()):

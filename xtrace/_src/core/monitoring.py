@@ -24,25 +24,84 @@ COMPILING = "/jax/core/compile/backend_compile_duration"
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Call the listeners of events with `event` and the keyword arguments."""
+    """Call the listeners of events.
+
+    Args:
+        event: a name, by convention a path such as ``"/jax/compile"``.
+        kwargs: details of the event, texts or integers.
+
+    Raises:
+        Exception: an error of a listener.
+
+    Example:
+        >>> xtrace.monitoring.register_event_listener(print)
+        >>> xtrace.monitoring.record_event("/example")
+        /example
+        >>> xtrace.monitoring.clear_event_listeners()
+    """
     for listener in _events.copy():
         listener(event, **kwargs)
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Call the listeners of durations with `event`, the seconds it took, and the keyword arguments."""
+    """Call the listeners of durations.
+
+    Args:
+        event: a name, by convention a path.
+        duration: the duration in seconds.
+        kwargs: details of the event, texts or integers.
+
+    Raises:
+        Exception: an error of a listener.
+
+    Example:
+        >>> xtrace.monitoring.register_event_duration_secs_listener(print)
+        >>> xtrace.monitoring.record_event_duration_secs("/example", 0.5)
+        /example 0.5
+        >>> xtrace.monitoring.clear_event_listeners()
+    """
     for listener in _durations.copy():
         listener(event, duration, **kwargs)
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
-    """Call the listeners of time spans with `event`, its start and end in seconds, and the keyword arguments."""
+    """Call the listeners of time spans.
+
+    Args:
+        event: a name, by convention a path.
+        start_time, end_time: the start and the end, in seconds.
+        kwargs: details of the event, texts or integers.
+
+    Raises:
+        Exception: an error of a listener.
+
+    Example:
+        >>> xtrace.monitoring.register_event_time_span_listener(print)
+        >>> xtrace.monitoring.record_event_time_span("/example", 1.0, 2.5)
+        /example 1.0 2.5
+        >>> xtrace.monitoring.clear_event_listeners()
+    """
     for listener in _time_spans.copy():
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Call the listeners of scalars with `event`, its value, and the keyword arguments."""
+    """Call the listeners of scalars.
+
+    Args:
+        event: a name, by convention a path.
+        value: the scalar.
+        kwargs: details of the event, texts or integers.
+
+    Raises:
+        Exception: an error of a listener.
+
+    Example:
+        >>> xtrace.monitoring.register_scalar_listener(print)
+        >>> xtrace.monitoring.record_scalar("/example", 3)
+        /example 3
+        >>> xtrace.monitoring.clear_event_listeners()
+    """
     for listener in _scalars.copy():
         listener(event, value, **kwargs)
 
@@ -58,47 +117,127 @@ def record_step(event: str, seconds: float, function: str) -> None:
 
 
 def register_event_listener(callback: _Listener) -> None:
-    """Call ``callback(event, **kwargs)`` at each `record_event`."""
+    """Register a listener that `record_event` calls.
+
+    Args:
+        callback: a function called as ``callback(event, **kwargs)``.
+
+    Example:
+        >>> xtrace.monitoring.register_event_listener(print)
+        >>> xtrace.monitoring.unregister_event_listener(print)
+    """
     _events.append(_checked(callback))
 
 
 def register_event_duration_secs_listener(callback: _Listener) -> None:
-    """Call ``callback(event, duration, **kwargs)`` at each `record_event_duration_secs`."""
+    """Register a listener that `record_event_duration_secs` calls.
+
+    Args:
+        callback: a function called as ``callback(event, duration, **kwargs)``.
+
+    Example:
+        >>> xtrace.monitoring.register_event_duration_secs_listener(print)
+        >>> xtrace.monitoring.unregister_event_duration_listener(print)
+    """
     _durations.append(_checked(callback))
 
 
 def register_event_time_span_listener(callback: _Listener) -> None:
-    """Call ``callback(event, start_time, end_time, **kwargs)`` at each `record_event_time_span`."""
+    """Register a listener that `record_event_time_span` calls.
+
+    Args:
+        callback: a function called as ``callback(event, start_time, end_time, **kwargs)``.
+
+    Example:
+        >>> xtrace.monitoring.register_event_time_span_listener(print)
+        >>> xtrace.monitoring.unregister_event_time_span_listener(print)
+    """
     _time_spans.append(_checked(callback))
 
 
 def register_scalar_listener(callback: _Listener) -> None:
-    """Call ``callback(event, value, **kwargs)`` at each `record_scalar`."""
+    """Register a listener that `record_scalar` calls.
+
+    Args:
+        callback: a function called as ``callback(event, value, **kwargs)``.
+
+    Example:
+        >>> xtrace.monitoring.register_scalar_listener(print)
+        >>> xtrace.monitoring.unregister_scalar_listener(print)
+    """
     _scalars.append(_checked(callback))
 
 
 def unregister_event_listener(callback: _Listener) -> None:
-    """Undo `register_event_listener`. ValueError if it is not registered."""
+    """Remove a listener of events.
+
+    Args:
+        callback: a function that was registered.
+
+    Raises:
+        ValueError: it is not registered.
+
+    Example:
+        >>> xtrace.monitoring.register_event_listener(print)
+        >>> xtrace.monitoring.unregister_event_listener(print)
+    """
     _remove(_events, callback)
 
 
 def unregister_event_duration_listener(callback: _Listener) -> None:
-    """Undo `register_event_duration_secs_listener`. ValueError if it is not registered."""
+    """Remove a listener of durations.
+
+    Args:
+        callback: a function that was registered.
+
+    Raises:
+        ValueError: it is not registered.
+
+    Example:
+        >>> xtrace.monitoring.register_event_duration_secs_listener(print)
+        >>> xtrace.monitoring.unregister_event_duration_listener(print)
+    """
     _remove(_durations, callback)
 
 
 def unregister_event_time_span_listener(callback: _Listener) -> None:
-    """Undo `register_event_time_span_listener`. ValueError if it is not registered."""
+    """Remove a listener of time spans.
+
+    Args:
+        callback: a function that was registered.
+
+    Raises:
+        ValueError: it is not registered.
+
+    Example:
+        >>> xtrace.monitoring.register_event_time_span_listener(print)
+        >>> xtrace.monitoring.unregister_event_time_span_listener(print)
+    """
     _remove(_time_spans, callback)
 
 
 def unregister_scalar_listener(callback: _Listener) -> None:
-    """Undo `register_scalar_listener`. ValueError if it is not registered."""
+    """Remove a listener of scalars.
+
+    Args:
+        callback: a function that was registered.
+
+    Raises:
+        ValueError: it is not registered.
+
+    Example:
+        >>> xtrace.monitoring.register_scalar_listener(print)
+        >>> xtrace.monitoring.unregister_scalar_listener(print)
+    """
     _remove(_scalars, callback)
 
 
 def clear_event_listeners() -> None:
-    """Forget all listeners."""
+    """Forget the listeners of all four kinds.
+
+    Example:
+        >>> xtrace.monitoring.clear_event_listeners()
+    """
     for listeners in (_events, _durations, _time_spans, _scalars):
         listeners.clear()
 

@@ -23,7 +23,18 @@ from xtrace._src.xla.buffers import SingleDeviceSharding
 
 
 class Shard:
-    """The piece of an array that one device holds: `data`, at `index` of the whole; `replica_id` counts its copies."""
+    """The piece of an array that one device holds.
+
+    Args:
+        device: the device.
+        index: the slices of the whole array.
+        replica_id: the number of this copy, 0 for the first one.
+        data: the piece, an array.
+
+    Example:
+        >>> jnp.ones(2).addressable_shards[0].index
+        (slice(None, None, None),)
+    """
 
     __slots__ = ("device", "index", "replica_id", "data")
 

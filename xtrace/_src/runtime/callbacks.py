@@ -138,10 +138,15 @@ def _wait_at_exit() -> None:
 
 
 def effects_barrier() -> None:
-    """Wait until what compiled functions called so far do besides computing their results is done.
+    """Wait until the prints and callbacks of the programs called so far are done.
 
-    That is prints and other callbacks; their errors, if nobody has met them yet, are raised here, the first one of
-    them. Inside a callback it returns at once, since the program that called it ends only after it.
+    Inside a callback it returns at once, since the program that called it ends only after it.
+
+    Raises:
+        Exception: the first error of a callback that was not raised before.
+
+    Example:
+        >>> xtrace.effects_barrier()
     """
     if _thread.inside:
         return

@@ -16,9 +16,22 @@ from xtrace._src.transforms.evaluate import evaluate
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return `fun` with the traced floating-point values that it closes over as extra arguments, and these values.
+    """Convert a function that closes over traced values to one that takes them as arguments.
 
-    The function takes arguments of the structure and types of `example_args`, then the values.
+    Args:
+        fun: a function of arrays or trees of them.
+        example_args: arguments; their structure and types are those of later calls.
+
+    Returns:
+        A pair of the function of such arguments, followed by the values, and the list of floating values.
+
+    Raises:
+        TypeError: `fun` cannot be called, or an argument holds no arrays.
+
+    Example:
+        >>> g, values = xtrace.closure_convert(lambda x: 2.0 * x, jnp.ones(2))
+        >>> g(jnp.ones(2), *values)
+        Array([2., 2.], dtype=float32)
     """
     check_callable("closure_convert", fun)
     leaves, in_tree = pytree.tree_flatten(example_args)

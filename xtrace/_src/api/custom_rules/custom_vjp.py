@@ -45,11 +45,25 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 class custom_vjp(CustomFunction[_Arguments, _Result]):
-    """A function whose reverse-mode derivative is given by two rules, which `defvjp` sets.
+    """Return a function with two rules for reverse mode, which `defvjp` sets.
 
-    nondiff_argnums, nondiff_argnames: arguments that the rules are not about: ``fwd`` gets them in their places,
-    ``bwd`` first; they cannot be traced. Forward mode is a TypeError. AttributeError on a call before rules are set,
-    TypeError if what a rule returns does not fit the function, ValueError for a cotangent of another shape.
+    Args:
+        fun: a function of arrays or trees of them.
+        nondiff_argnums: the positions of arguments without derivatives. ``fwd`` gets them in their places, ``bwd``
+            first;
+            they cannot be traced.
+        nondiff_argnames: the names of such arguments.
+
+    Raises:
+        AttributeError: the function is called before rules are set.
+        TypeError: `fun` cannot be called, forward mode is asked for, or the result of a rule does not fit the function.
+        ValueError: a cotangent has another shape than its argument.
+
+    Example:
+        >>> f = xtrace.custom_vjp(jnp.sin)
+        >>> f.defvjp(lambda x: (f(x), None), lambda residuals, cotangent: (2.0 * cotangent,))
+        >>> xtrace.grad(f)(0.0)
+        Array(2., dtype=float32, weak_type=True)
     """
 
     kind = "custom_vjp"
@@ -202,9 +216,22 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
-    """Return `fun`, which gives a pair (result, function from its cotangent to those of the arguments), differentiable.
+    """Decorate a function that returns its result and the function of its cotangent.
 
-    The second function's result is a cotangent for a single argument, or a tuple of them.
+    Args:
+        fun: a function that returns a pair: the result, and a function from its cotangent to the cotangents of the
+            arguments, a tuple, or one for a single argument.
+
+    Returns:
+        A function of the result alone, differentiable in reverse mode.
+
+    Raises:
+        TypeError: `fun` cannot be called, or the cotangents do not fit the arguments.
+
+    Example:
+        >>> f = xtrace.custom_gradient(lambda x: (x**2, lambda cotangent: 5.0 * cotangent))
+        >>> xtrace.grad(f)(1.0)
+        Array(5., dtype=float32, weak_type=True)
     """
     check_callable("custom_gradient", fun)
 
