@@ -31,9 +31,22 @@ itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """Return the dtype an array gets when `dtype` is asked for; None means float, as in NumPy.
+    """Return the dtype that an array gets where a dtype is asked for.
 
-    A TypeError says what is accepted; a ValueError that an extended dtype (a random key's) is not, unless allowed.
+    Args:
+        dtype: a dtype or scalar class; None for float.
+        allow_extended_dtype: whether extended dtypes, such as that of random keys, are accepted.
+
+    Returns:
+        A dtype, of 32 bits for one of 64 unless ``jax_enable_x64`` is set.
+
+    Raises:
+        TypeError: `dtype` is no dtype that arrays can have.
+        ValueError: it is an extended dtype, and these are not allowed.
+
+    Example:
+        >>> xtrace.dtypes.canonicalize_dtype(float)
+        dtype('float32')
     """
     found = _core.canonicalize(float if dtype is None else dtype, config.enable_x64.value)
     if isinstance(found, _core.ExtendedDType) and not allow_extended_dtype:
@@ -42,9 +55,22 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """Return the dtype of an operation on `args`, arrays, scalars and dtypes; with the flag, (dtype, whether weak).
+    """Return the dtype of an operation on arrays, scalars and dtypes.
 
-    Raises TypePromotionError where they have no common dtype, TypeError for an argument that has none.
+    Args:
+        args: the operands.
+        return_weak_type_flag: whether a pair of the dtype and the weak type is returned.
+
+    Returns:
+        A dtype, or a pair.
+
+    Raises:
+        TypeError: an operand has no dtype.
+        TypePromotionError: the operands have no common dtype.
+
+    Example:
+        >>> xtrace.dtypes.result_type(jnp.int8, 1.0)
+        dtype('float32')
     """
     x64, mode, wide = config.promotion()
     if not args:

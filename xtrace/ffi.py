@@ -18,9 +18,20 @@ __all__ = [
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
     """Register a handler under the name that `ffi_call` uses.
 
-    fn: a capsule of the handler, see `pycapsule`, or a dict of capsules for the stages ``instantiate``, ``prepare``,
-    ``initialize`` and ``execute``. platform: ``cpu``, ``cuda``, ``rocm`` or ``tpu``. api_version: 1 for XLA's typed
-    interface, 0 for the older one. TypeError if `name` is no string.
+    Args:
+        name: the name.
+        fn: a capsule of the handler, as `pycapsule` makes, or a dict of capsules for the stages ``instantiate``,
+            ``prepare``, ``initialize`` and ``execute``.
+        platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+        api_version: 1 for XLA's typed interface, 0 for the older one.
+        kwargs: options that XLA's registration takes.
+
+    Raises:
+        TypeError: `name` is no text.
+
+    Example:
+        >>> import ctypes
+        >>> xtrace.ffi.register_ffi_target("example_abs", xtrace.ffi.pycapsule(ctypes.CDLL(None).abs), api_version=0)
     """
     if not isinstance(name, str):
         raise TypeError(f"register_ffi_target: name must be a string, got {abbreviated(name)}")
@@ -32,27 +43,92 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
-    """Register a type that handlers keep state in: a dict with the capsules ``type_id`` and ``type_info``."""
+    """Register a type whose objects handlers keep as state.
+
+    Args:
+        name: the name of the type.
+        type_registration: a dict with the capsules ``type_id`` and ``type_info``.
+        platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+
+    Raises:
+        TypeError: `name` is no text, or `type_registration` no dict of capsules.
+
+    Example:
+        >>> try: xtrace.ffi.register_ffi_type("example_state", None)
+        ... except TypeError: "the capsules are those of a library"
+        'the capsules are those of a library'
+    """
     _ffi.register_type(name, type_registration, platform)
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Register the id, a capsule, of a type that handlers keep state in."""
+    """Register the id of a type whose objects handlers keep as state.
+
+    Args:
+        name: the name of the type.
+        obj: a capsule of the id.
+        platform: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+
+    Raises:
+        TypeError: `name` is no text, or `obj` no capsule.
+
+    Example:
+        >>> try: xtrace.ffi.register_ffi_type_id("example_state", None)
+        ... except TypeError: "the capsule is that of a library"
+        'the capsule is that of a library'
+    """
     _ffi.register_type(name, obj, platform)
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that calls of the handler may be split over devices along their batch axes."""
+    """Register that calls of a handler may be split over devices along their batch axes.
+
+    Args:
+        name: the name of the handler.
+
+    Raises:
+        TypeError: `name` is no text.
+
+    Example:
+        >>> xtrace.ffi.register_ffi_target_as_batch_partitionable("example_batched")
+    """
     _ffi.mark_batch_partitionable(name)
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """Return a function pointer of ctypes, such as ``library.Handler``, as the capsule that XLA takes."""
+    """Convert a function pointer of ctypes to a capsule that `register_ffi_target` takes.
+
+    Args:
+        funcptr: a function of a library that ctypes loaded, such as ``library.Handler``.
+
+    Returns:
+        A capsule.
+
+    Raises:
+        TypeError: `funcptr` is no function of ctypes.
+
+    Example:
+        >>> import ctypes
+        >>> type(xtrace.ffi.pycapsule(ctypes.CDLL(None).abs)).__name__
+        'PyCapsule'
+    """
     return _ffi.capsule(funcptr)
 
 
 def include_dir() -> str:
-    """Return the folder of the header files that handlers are compiled with."""
+    """Return the folder of the header files that handlers are compiled with.
+
+    Returns:
+        A path, a text.
+
+    Raises:
+        RuntimeError: jaxlib is installed without header files.
+
+    Example:
+        >>> import os
+        >>> os.path.isdir(xtrace.ffi.include_dir())
+        True
+    """
     return _ffi.include_folder()
 
 

@@ -83,11 +83,24 @@ class _Unravel:
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the leaves of `pytree` in one vector, and the function that makes such a tree of such a vector.
+    """Flatten the leaves of a tree to one vector.
 
-    The vector has the dtype that the leaves promote to. The function gives each leaf its own dtype back; where they
-    differ it raises TypeError for a vector of another dtype, and always ValueError for one of another length. The
-    functions of trees with the same structure, shapes and dtypes are equal.
+    Args:
+        pytree: a tree of arrays and scalars.
+
+    Returns:
+        A pair of the vector, of the dtype that the leaves promote to, and the function that makes such a tree of such a
+        vector; functions of trees of the same structure and types are equal.
+
+    Raises:
+        TypeError: a leaf is no array; the function raises it for a vector of another dtype where the leaves' dtypes
+            differ.
+        ValueError: the function raises it for a vector of another length.
+
+    Example:
+        >>> vector, unravel = xtrace.flatten_util.ravel_pytree({"a": jnp.zeros(2), "b": 1.0})
+        >>> vector, unravel(2 * vector)
+        (Array([0., 0., 1.], dtype=float32), {'a': Array([0., 0.], dtype=float32), 'b': Array(2., dtype=float32)})
     """
     leaves, tree = tree_flatten(pytree)
     if not leaves:

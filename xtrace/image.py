@@ -30,10 +30,16 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How resampling weighs the inputs near an output.
+    """The weights of inputs near an output.
 
-    NEAREST takes one; LINEAR, LANCZOS3, LANCZOS5, CUBIC and CUBIC_PYTORCH are kernels (of Keys' cubic one, the latter
-    takes -0.75 for the parameter where it does not smooth); AREA is by how much inputs and outputs overlap.
+    ``NEAREST`` takes one input. ``LINEAR``, ``LANCZOS3``, ``LANCZOS5``, ``CUBIC`` and ``CUBIC_PYTORCH`` are kernels;
+    the
+    last two are Keys' cubic kernel with the parameters -0.5 and -0.75. ``AREA`` weighs by the overlap of inputs and
+    outputs.
+
+    Example:
+        >>> xtrace.image.ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
     """
 
     NEAREST = 0
@@ -185,11 +191,28 @@ def scale_and_translate(
     image: Any, shape: Any, spatial_dims: Sequence[int], scale: ArrayLike, translation: Any, method: str | ResizeMethod,
     antialias: bool = True, precision: Any = Precision.HIGHEST,
 ) -> Any:
-    """`image` scaled and moved along `spatial_dims`, in an array of `shape`, with 0 for what lies outside of it.
+    """Resize and move an image: the point x goes to ``scale * x + translation``, pixels being of size 1.
 
-    scale, translation: 1-D, a number for each of the axes; the point x goes to scale x + translation, pixels being of
-    size 1. antialias: smooth where the result is smaller. Integers become the default float. ValueError for the method
-    NEAREST, and for shapes that do not fit.
+    Args:
+        image: an array; integers become the default float.
+        shape: the shape of the result, of the same rank.
+        spatial_dims: the axes that are scaled.
+        scale, translation: vectors with a number for each of these axes.
+        method: a `ResizeMethod` or its name, except ``"nearest"``.
+        antialias: whether the image is smoothed where the result is smaller.
+        precision: the precision of products.
+
+    Returns:
+        An array of `shape`, 0 outside of the image.
+
+    Raises:
+        TypeError: `image` is no array.
+        ValueError: there is no such method, or the shapes do not agree.
+
+    Example:
+        >>> move = jnp.array([1.0])
+        >>> xtrace.image.scale_and_translate(jnp.arange(3.0), (3,), (0,), jnp.ones(1), move, "linear")
+        Array([0., 0., 1.], dtype=float32)
     """
     chosen = _method(method)
     if chosen is ResizeMethod.NEAREST:
@@ -224,10 +247,25 @@ def _resized(
 def resize(
     image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST
 ) -> Array:
-    """`image` resampled to an array of `shape`, of as many axes.
+    """Resize an image by resampling.
 
-    antialias: smooth where the result is smaller. Integers become the default float, but for NEAREST. ValueError for a
-    shape of another rank and an unknown method.
+    Args:
+        image: an array; integers become the default float, except with ``"nearest"``.
+        shape: the shape of the result, of the same rank.
+        method: a `ResizeMethod` or its name.
+        antialias: whether the image is smoothed where the result is smaller.
+        precision: the precision of products.
+
+    Returns:
+        An array of `shape`.
+
+    Raises:
+        TypeError: `image` is no array.
+        ValueError: there is no such method, or the rank differs.
+
+    Example:
+        >>> xtrace.image.resize(jnp.array([1.0, 3.0]), (4,), "nearest")
+        Array([1., 1., 3., 3.], dtype=float32)
     """
     own = operand_aval("resize", 0, image).shape
     shape = canonical_shape("resize", shape)

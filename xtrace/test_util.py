@@ -29,14 +29,23 @@ def check_grads(
     f: Callable[..., Any], args: Sequence[Any], order: int, modes: str | Sequence[str] = ("fwd", "rev"),
     atol: float | None = None, rtol: float | None = None, eps: float | None = None,
 ) -> None:
-    """Check the derivatives of ``f(*args)`` up to `order` against central differences along random directions.
+    """Check the derivatives of a function against central differences along random directions.
 
-    modes: "fwd" checks `jvp`, "rev" `vjp`, and beyond the first order both check what either returns. atol, rtol:
-    tolerances, by default those of the dtype. eps: the step; by default 1e-4, of 16-bit types larger. The directions
-    are the same at every call.
+    Args:
+        f: a function of floating arrays or trees of them.
+        args: a sequence of its arguments.
+        order: the highest order of derivatives.
+        modes: ``"fwd"`` checks `jvp`, ``"rev"`` `vjp`; beyond the first order both check the results of either.
+        atol, rtol: tolerances; None for those of the dtype.
+        eps: the step; None for 1e-4, and more for 16-bit dtypes.
 
-    AssertionError where they differ; TypeError for arguments that are not floating or complex, ValueError for a mode
-    of another name.
+    Raises:
+        AssertionError: the derivatives differ.
+        TypeError: an argument is neither floating nor complex.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> xtrace.test_util.check_grads(jnp.sin, (1.0,), order=2)
     """
     modes = [modes] if isinstance(modes, str) else list(modes)
     unknown = [m for m in modes if m not in ("fwd", "rev")]
@@ -67,9 +76,22 @@ def check_jvp(
     f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
     rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
-    """Check ``f_jvp(args, tangents)``, a value and its tangent, against a central difference of `f` with step `eps`.
+    """Check a function's value and tangent against a central difference along a random direction.
 
-    The direction is random and the same at every call. `err_msg` begins the message of the AssertionError.
+    Args:
+        f: a function of floating arrays or trees of them.
+        f_jvp: a function of arguments and tangents that returns a value and its tangent.
+        args: a sequence of arguments.
+        atol, rtol: tolerances; None for those of the dtype.
+        eps: the step.
+        err_msg: the beginning of the message.
+
+    Raises:
+        AssertionError: the value or the tangent differs.
+
+    Example:
+        >>> import functools
+        >>> xtrace.test_util.check_jvp(jnp.sin, functools.partial(xtrace.jvp, jnp.sin), (1.0,))
     """
     args = tuple(args)
     tangents = _direction(np.random.RandomState(0), args)
@@ -82,10 +104,22 @@ def check_vjp(
     f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: float | None = None,
     rtol: float | None = None, eps: float = _EPS, err_msg: str = "",
 ) -> None:
-    """Check ``f_vjp(*args)``, a value and its pullback, against a central difference of `f` with step `eps`.
+    """Check a function's value and pullback against a central difference along a random direction.
 
-    For random tangents t and cotangents c the sums of c · ∂f(t) and of pullback(c) · t are equal. `err_msg` begins the
-    message of the AssertionError.
+    Args:
+        f: a function of floating arrays or trees of them.
+        f_vjp: a function of arguments that returns a value and its pullback.
+        args: a sequence of arguments.
+        atol, rtol: tolerances; None for those of the dtype.
+        eps: the step.
+        err_msg: the beginning of the message.
+
+    Raises:
+        AssertionError: the value or the pullback differs.
+
+    Example:
+        >>> import functools
+        >>> xtrace.test_util.check_vjp(jnp.sin, functools.partial(xtrace.vjp, jnp.sin), (1.0,))
     """
     args = tuple(args)
     random = np.random.RandomState(0)

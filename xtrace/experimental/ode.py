@@ -265,17 +265,34 @@ def odeint(
     func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
     mxstep: Any = math.inf, hmax: Any = math.inf,
 ) -> Any:
-    """Return the solution of ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0`` at the increasing times `t`.
+    """Solve the differential equation ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0``.
 
-    y0: a tree of arrays; the result has an axis in front of each, for the times. args: trees of arrays. rtol, atol:
-    the error allowed in a step, relative to y and absolute; hmax: the longest step; mxstep: the most steps from one
-    time to the next, from where the last one is continued; all four are numbers. Times that decrease give NaN. Reverse
-    mode solves the adjoint equation, to the same tolerances; there is no forward mode. TypeError for times that are no
-    vector of floats, what is no array in `args`, a y0 of integers, and a `func` whose result is not like y; ValueError
-    for a `func` that does not hash.
+    Reverse mode solves the adjoint equation, to the same tolerances; there is no forward mode.
 
-    Dormand and Prince's method of order 5(4) with its continuous solution of order 4 (Hairer, Nørsett and Wanner,
-    Solving Ordinary Differential Equations I, sections II.4 to II.6).
+    Args:
+        func: a function of a tree like `y0`, a time and `args`; it returns a tree like `y0`.
+        y0: a tree of floating arrays.
+        t: a vector of increasing times; decreasing ones give NaN.
+        args: trees of arrays.
+        rtol, atol: the relative and absolute error allowed in a step.
+        mxstep: the largest number of steps between two times.
+        hmax: the longest step.
+
+    Returns:
+        A tree like `y0` of arrays with a leading axis for the times.
+
+    Raises:
+        TypeError: `t` is no vector of floats, `y0` has integers, or the result of `func` is not like `y0`.
+        ValueError: `func` is not hashable.
+
+    Example:
+        >>> xtrace.experimental.ode.odeint(lambda y, t: -y, 1.0, jnp.array([0.0, 1.0]))
+        Array([1.       , 0.3678794], dtype=float32)
+
+    Reference:
+        E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993), sections II.4
+        to
+        II.6: Dormand and Prince's method of order 5(4) with its continuous solution of order 4.
     """
     check_callable("odeint", func)
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):

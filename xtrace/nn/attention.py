@@ -181,15 +181,32 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Attention softmax(scale query keyᵀ + bias) value for each head, the softmax in float32.
+    """Compute attention, ``softmax(scale * query @ key.T + bias) @ value``, for each head; the softmax is in float32.
 
-    query: (B, T, N, H); key and value: (B, S, K, H), K a divisor of the heads N, each for N / K heads in turn; all
-    of one dtype, that of the result, (B, T, N, H). B may be left out of all. bias is added to the scores, and where
-    the boolean mask is False they count as -infinity; both broadcast to (B, N, T, S). scale: 1 / sqrt(H) if None.
-    is_causal: a query sees no later keys. local_window_size: how far a query sees to the left and to the right. The
-    lengths, int32 (B,), say how much of each sequence counts; what is beyond in the result is 0. return_residual: a
-    pair, with the logarithms of the sums of exponentials, (B, T, N), of that dtype. implementation: None or "xla";
-    RuntimeError for "cudnn", ValueError for shapes and dtypes that do not fit.
+    Args:
+        query: an array (B, T, N, H): batch, sequence, heads, features; B may be left out of all.
+        key, value: arrays (B, S, K, H) of the dtype of `query`; K divides N, and each head of these serves N / K heads.
+        bias: an array that broadcasts to (B, N, T, S), added to the scores.
+        mask: a boolean array that broadcasts to (B, N, T, S); where it is False, scores count as -infinity.
+        scale: a number; None for ``1 / sqrt(H)``.
+        is_causal: whether a query sees no later keys.
+        query_seq_lengths, key_value_seq_lengths: int32 vectors (B,) of the lengths that count; the result is 0 beyond.
+        local_window_size: the distance that a query sees to the left and to the right, or a pair of both.
+        implementation: None or ``"xla"``.
+        return_residual: whether a pair is returned, with the logarithms of the sums of exponentials, (B, T, N).
+
+    Returns:
+        An array (B, T, N, H) of the dtype of `query`, or a pair.
+
+    Raises:
+        RuntimeError: `implementation` is ``"cudnn"``.
+        TypeError: an operand is no array.
+        ValueError: the shapes or dtypes do not agree.
+
+    Example:
+        >>> x = jnp.ones((1, 2, 1, 4))
+        >>> nn.dot_product_attention(x, x, x).shape
+        (1, 2, 1, 4)
     """
     if implementation == "cudnn":
         raise RuntimeError(

@@ -62,10 +62,23 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """Return how an operand is quantized in the mode "nvfp4" or "mxfp8"; ValueError for another one.
+    """Return the quantization of an operand by name.
 
-    nvfp4: blocks of 16 float4_e2m1fn with scales in float8_e4m3fn, after division by `global_scale`, a number or an
-    array of one (None: 1). mxfp8: blocks of 32 float8_e4m3fn with powers of two as scales, without `global_scale`.
+    Args:
+        mode: ``"nvfp4"``: blocks of 16 elements of float4_e2m1fn with scales in float8_e4m3fn; ``"mxfp8"``: blocks of
+            32
+            elements of float8_e4m3fn with powers of two as scales.
+        global_scale: for ``"nvfp4"``, a number or an array of one by which elements are divided before; None for 1.
+
+    Returns:
+        A configuration for `scaled_dot_general`.
+
+    Raises:
+        ValueError: there is no such mode, or `global_scale` is given for ``"mxfp8"``.
+
+    Example:
+        >>> nn.get_scaled_dot_general_config("mxfp8").block_size
+        32
     """
     form = _FORMATS.get(mode)
     if form is None:
@@ -129,10 +142,25 @@ def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any
 def scaled_matmul(
     lhs: ArrayLike, rhs: ArrayLike, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = dtypes.float32
 ) -> Any:
-    """Return the products, (B, M, N), of (B, M, K) and (B, N, K) elements, each times the scale of its block.
+    """Multiply batches of matrices whose elements have a scale for each block.
 
-    lhs_scales, rhs_scales: (B, M, S) and (B, N, S), for blocks of K / S elements. What is multiplied and added is
-    float32; the result has the type `preferred_element_type`. ValueError for shapes that do not fit.
+    Args:
+        lhs, rhs: arrays (B, M, K) and (B, N, K).
+        lhs_scales, rhs_scales: arrays (B, M, S) and (B, N, S), for blocks of K / S elements.
+        preferred_element_type: the dtype of the result; products and sums are float32.
+
+    Returns:
+        An array (B, M, N).
+
+    Raises:
+        TypeError: `preferred_element_type` is another dtype than float32, bfloat16 and float16.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> x, scales = jnp.ones((1, 2, 32)), jnp.full((1, 2, 1), 2.0)
+        >>> nn.scaled_matmul(x, x, scales, scales)
+        Array([[[128., 128.],
+                [128., 128.]]], dtype=float32)
     """
     operands = (lhs, rhs, lhs_scales, rhs_scales)
     _check_operands(*[operand_aval("scaled_matmul", i, x) for i, x in enumerate(operands)])
@@ -279,13 +307,32 @@ def scaled_dot_general(
     lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: Any = dtypes.float32,
     configs: list[BlockScaleConfig] | None = None, implementation: str | None = None,
 ) -> Array:
-    """Return `lax.dot_general` of operands that are quantized in blocks along the contracted axes.
+    """Multiply operands along the contracted axes after quantizing them in blocks.
 
-    configs: how the left and the right operand and the cotangent of the result are quantized, three results of
-    `get_scaled_dot_general_config` (None: nothing is). The result has the type `preferred_element_type`: float32,
-    bfloat16 or float16, or TypeError. Derivatives take quantization for the identity, and with mxfp8 quantize their
-    products too. ValueError where the elements of the contracted axes are no whole number of blocks. implementation:
-    without effect.
+    Derivatives take quantization for the identity, and with mxfp8 quantize their products, too.
+
+    Args:
+        lhs, rhs: floating arrays.
+        dimension_numbers: the axes, as in `lax.dot_general`.
+        preferred_element_type: the dtype of the result: float32, bfloat16 or float16.
+        configs: three results of `get_scaled_dot_general_config`, for lhs, rhs and the cotangent of the result; None
+            for
+            no quantization.
+        implementation: without effect.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `preferred_element_type` is another dtype.
+        ValueError: the elements of the contracted axes are no whole number of blocks.
+
+    Example:
+        >>> configs = [nn.get_scaled_dot_general_config("mxfp8")] * 3
+        >>> x = jnp.ones((1, 2, 32))
+        >>> nn.scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=configs)
+        Array([[[32., 32.],
+                [32., 32.]]], dtype=float32)
     """
     avals = [operand_aval("scaled_dot_general", i, x) for i, x in enumerate((lhs, rhs))]
     if configs is None:

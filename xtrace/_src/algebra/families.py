@@ -209,7 +209,12 @@ def _signature_text(op: str, types: tuple[ShapedArray, ...]) -> str:
 
 
 class AccuracyMode(enum.Enum):
-    """How accurate a transcendental function must be: the most accurate implementation, or the usual one."""
+    """The accuracy of a transcendental function: ``HIGHEST``, the most accurate implementation, or ``DEFAULT``.
+
+    Example:
+        >>> lax.exp(0.0, accuracy=lax.AccuracyMode.HIGHEST)
+        Array(1., dtype=float32, weak_type=True)
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -220,9 +225,19 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """The error that a transcendental function may have: absolute, relative, and in units in the last place.
+    """The error that a transcendental function may have.
 
-    Raises ValueError for a negative bound.
+    Args:
+        atol: the absolute error.
+        rtol: the relative error.
+        ulps: the error in units in the last place.
+
+    Raises:
+        ValueError: a bound is negative.
+
+    Example:
+        >>> lax.exp(0.0, accuracy=lax.Tolerance(rtol=1e-6))
+        Array(1., dtype=float32, weak_type=True)
     """
 
     __slots__ = ("atol", "rtol", "ulps")

@@ -68,7 +68,16 @@ if TYPE_CHECKING:
 
 
 class ArgInfo:
-    """An argument's type, and whether it is donated."""
+    """The type of an argument, and whether it is donated.
+
+    Args:
+        aval: the type.
+        donated: whether the argument's memory is given to the results.
+
+    Example:
+        >>> xtrace.jit(jnp.sin).lower(1.0).args_info[0][0].shape
+        ()
+    """
 
     __slots__ = ("aval", "donated")
 
@@ -149,7 +158,15 @@ class Stage:
 
 
 class Traced(Stage):
-    """A function traced for one signature; `device` is where its arguments were put, if they were."""
+    """A function traced for one signature, made by ``jit(f).trace``.
+
+    Args:
+        jitted, static, traced, device: the parts of a trace; users do not call the class.
+
+    Example:
+        >>> xtrace.jit(jnp.sin).trace(1.0).jaxpr
+        { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
 
     def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, device: Any = None) -> None:
         super().__init__(jitted, static, traced)
@@ -170,7 +187,16 @@ class Traced(Stage):
 
 
 class Lowered(Stage):
-    """A function lowered to StableHLO for one signature and platform."""
+    """A function lowered to StableHLO for one signature and platform, made by ``jit(f).lower``.
+
+    Args:
+        jitted, static, traced, platform, device: the parts of a lowering; users do not call the class.
+
+    Example:
+        >>> lowered = xtrace.jit(lambda x: x + 1).lower(jnp.ones(2))
+        >>> "stablehlo.add" in lowered.as_text()
+        True
+    """
 
     def __init__(
         self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, device: Any = None
@@ -232,7 +258,16 @@ def _modules() -> Any:
 
 
 class Compiled(Stage):
-    """A compiled function of one signature."""
+    """A function compiled for one signature, made by ``Lowered.compile``.
+
+    Args:
+        jitted, static, traced, executable, program: the parts of a compilation; users do not call the class.
+
+    Example:
+        >>> compiled = xtrace.jit(jnp.sin).lower(0.0).compile()
+        >>> compiled(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
 
     def __init__(
         self, jitted: Jitted, static: Static, traced: TracedFunction, executable: Any, program: Program | None

@@ -219,10 +219,25 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
-    """Evaluate `jaxpr` on values under the current trace, equation by equation, and return the flat results.
+    """Evaluate a jaxpr on values under the current trace, equation by equation.
 
-    What is recorded meanwhile has the source positions of its equations, or none without `propagate_source_info`.
-    TypeError for a ClosedJaxpr, ValueError if the number of constants or arguments is not the jaxpr's.
+    Args:
+        jaxpr: a `Jaxpr`.
+        consts: the values of its constvars.
+        args: the values of its inputs.
+        propagate_source_info: whether recorded equations keep the positions of the jaxpr's.
+
+    Returns:
+        The list of results.
+
+    Raises:
+        TypeError: `jaxpr` is closed.
+        ValueError: the number of constants or arguments is wrong.
+
+    Example:
+        >>> closed = xtrace.make_jaxpr(lambda x: x + 1)(1.0)
+        >>> xtrace.core.eval_jaxpr(closed.jaxpr, closed.consts, 2.0)
+        [Array(3., dtype=float32, weak_type=True)]
     """
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(

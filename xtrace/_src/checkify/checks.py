@@ -36,10 +36,17 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class Error:
-    """Whether something went wrong in a checked function, and what: a pytree of arrays, to be returned from programs.
+    """The first error of a checked function: a pytree of arrays that programs return.
 
-    code: the number of the check that failed first, from 1 on, 0 if none did; None if there is no check. payload: for
-    each of `slots` an array. Mapped, all have the mapped axes at the front.
+    Args:
+        code: the number of the check that failed first, from 1 on; 0 if none did, None if there is no check.
+        payload: an array for each of `slots`; of mapped functions with the mapped axes at the front.
+        sites: the checks.
+        slots: the types of the values of messages.
+
+    Example:
+        >>> error, _ = xtrace.experimental.checkify.checkify(jnp.sin)(1.0)
+        >>> error.get()
     """
 
     __slots__ = ("code", "payload", "sites", "slots")
@@ -153,7 +160,20 @@ check_p = Primitive(
 
 
 def check_error(error: Error) -> None:
-    """Raise `error` if it is one, or make it that of the checked function around; TypeError if it is no Error."""
+    """Raise an error of a checked function, or make it that of the checked function around.
+
+    Args:
+        error: an `Error`.
+
+    Raises:
+        JaxRuntimeError: it is an error, outside of compiled functions.
+        TypeError: `error` is no `Error`.
+        ValueError: it is in a compiled function that `checkify` did not make.
+
+    Example:
+        >>> checkify = xtrace.experimental.checkify
+        >>> checkify.check_error(checkify.checkify(jnp.sin)(1.0)[0])
+    """
     if not isinstance(error, Error):
         raise TypeError(f"check_error: error must be what a checked function returned, an Error; got {type(error)}")
     if error.code is not None:

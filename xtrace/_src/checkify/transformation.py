@@ -31,12 +31,24 @@ all_checks = automatic_checks | user_checks
 
 
 def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
-    """Return a function of the same arguments that gives a pair: what went wrong first, and the result of `f`.
+    """Transform a function to one that returns its first error beside its result.
 
-    errors: what is looked for, a union of `user_checks` (conditions stated with `check`), `nan_checks`, `index_checks`
-    and `div_checks`. All is computed whether something went wrong or not; ``err.get()`` has the message or None,
-    ``err.throw()`` raises. The function can be transformed and jitted, and so can functions called by `f`. TypeError if
-    `f` is not callable or returns what is no array, or `errors` is no set of categories.
+    Args:
+        f: a function of arrays or trees of them.
+        errors: a union of `user_checks`, the conditions of `check`, `nan_checks`, `index_checks` and `div_checks`.
+
+    Returns:
+        A function of the same arguments that returns a pair: an `Error`, whose ``get()`` gives the message or None and
+        whose ``throw()`` raises, and the result of `f`, which is computed in any case.
+
+    Raises:
+        TypeError: `f` cannot be called or returns something other than arrays, or `errors` is no set of categories.
+
+    Example:
+        >>> checkify = xtrace.experimental.checkify
+        >>> error, _ = xtrace.jit(checkify.checkify(jnp.log, checkify.nan_checks))(-1.0)
+        >>> error.get() is None
+        False
     """
     check_callable("checkify", f)
     enabled = _categories(errors)
@@ -69,12 +81,25 @@ def _categories(errors: Any) -> frozenset[ErrorCategory]:
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """State that `pred`, a boolean scalar, holds; otherwise it is an error, with the message ``msg.format(...)``.
+    """Check that a condition holds, with an error of a function that `checkify` made.
 
-    fmt_args, fmt_kwargs: trees of arrays, which may be traced. Outside of compiled functions JaxRuntimeError is raised
-    at once; inside, the function has to be made to return its errors by `checkify`, ValueError if it is not. A `debug`
-    check does nothing where nobody looks for errors. TypeError if `pred` is no boolean scalar, or an argument of the
-    message no array.
+    Args:
+        pred: a boolean scalar; False is an error.
+        msg: the message, a format.
+        fmt_args: the values of its fields, trees of arrays.
+        debug: whether the check does nothing where nobody looks for errors.
+        fmt_kwargs: the same by name.
+
+    Raises:
+        JaxRuntimeError: `pred` is False outside of compiled functions.
+        TypeError: `pred` is no boolean scalar, or a value of the message no array.
+        ValueError: the check is in a compiled function that `checkify` did not make.
+
+    Example:
+        >>> checkify = xtrace.experimental.checkify
+        >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(jnp.float32(-1))
+        >>> error.get().split(" (")[0]
+        'x is -1.0'
     """
     if not isinstance(pred, (bool, np.bool_)) and not (
         isinstance(pred, (Array, np.ndarray)) and not aval_of(pred).shape and dtypes.is_boolean(aval_of(pred).dtype)
@@ -96,5 +121,17 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check` where errors are looked for, nothing elsewhere."""
+    """Check that a condition holds where `checkify` looks for errors; do nothing elsewhere.
+
+    Args:
+        pred: a boolean scalar; False is an error.
+        msg: the message, a format.
+        fmt_args, fmt_kwargs: the values of its fields, trees of arrays.
+
+    Raises:
+        TypeError: `pred` is no boolean scalar, or a value of the message no array.
+
+    Example:
+        >>> xtrace.experimental.checkify.debug_check(False, "nobody looks")
+    """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)

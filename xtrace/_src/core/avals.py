@@ -21,7 +21,12 @@ from xtrace._src.core.memory_layout import Format
 
 
 class MemorySpace(enum.Enum):
-    """A kind of memory that arrays are in: the device's own, or that of its host."""
+    """A kind of memory: the device's own, or the host's.
+
+    Example:
+        >>> xtrace.memory.Space.Device
+        MemorySpace.Device
+    """
 
     Device = 1
     Host = 2
@@ -46,10 +51,21 @@ def memory_space_of_kind(kind: str | None) -> MemorySpace:
 
 
 class ShapedArray:
-    """The type of an array: `shape` (tuple of int), `dtype`, `weak_type` (a Python scalar's), and where it is.
+    """The type of an array; instances are immutable, and equal ones are one object.
 
-    `sharding` is its layout over devices, `memory_space` the memory there. `dtype` is a NumPy dtype or a
-    `dtypes.ExtendedDType` (random keys). Instances are immutable and interned.
+    Args:
+        shape: a sequence of integers.
+        dtype: a NumPy dtype, or an extended dtype such as that of random keys.
+        weak_type: whether the type is that of a Python scalar.
+        sharding: the placement over devices, or None.
+        memory_space: the kind of memory.
+
+    Raises:
+        TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
+
+    Example:
+        >>> xtrace.core.ShapedArray((2, 3), jnp.float32)
+        ShapedArray(float32[2,3])
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__")
@@ -142,7 +158,15 @@ class ShapedArray:
 
 
 class AbstractToken(ShapedArray):
-    """The type of a token, which orders operations and holds no data; there is one."""
+    """Return the type of tokens, which order operations and hold no data.
+
+    Returns:
+        A type, always the same.
+
+    Example:
+        >>> xtrace.extend.core.AbstractToken()
+        AbstractToken()
+    """
 
     __slots__ = ()
 

@@ -14,7 +14,17 @@ from xtrace._src.core.printer import format_equation
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Raise JaxprTypeError if `jaxpr`, or a jaxpr inside it, breaks a rule of the IR."""
+    """Check that a jaxpr, and the jaxprs inside of it, keep the rules of the IR.
+
+    Args:
+        jaxpr: a `Jaxpr` or `ClosedJaxpr`.
+
+    Raises:
+        JaxprTypeError: a rule is broken; the message shows the equation.
+
+    Example:
+        >>> xtrace.extend.core.check_jaxpr(xtrace.make_jaxpr(jnp.sin)(1.0))
+    """
     if isinstance(jaxpr, ClosedJaxpr):
         for variable, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
             if aval_of(value) is not variable.aval:

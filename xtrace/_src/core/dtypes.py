@@ -98,13 +98,23 @@ class ExtendedPromotionError(TypePromotionError, TypeError):
 
 
 class extended(np.generic):
-    """Abstract scalar type above all extended dtypes, for ``issubdtype(dtype, extended)``; it has no instances."""
+    """Abstract scalar class of all extended dtypes, for `issubdtype`; it has no instances.
+
+    Example:
+        >>> xtrace.dtypes.issubdtype(random.key(0).dtype, xtrace.dtypes.extended)
+        True
+    """
 
     __module__ = "xtrace.dtypes"
 
 
 class prng_key(extended):
-    """Abstract scalar type of random keys, for ``issubdtype(dtype, prng_key)``; it has no instances."""
+    """Abstract scalar class of random keys, for `issubdtype`; it has no instances.
+
+    Example:
+        >>> xtrace.dtypes.issubdtype(random.key(0).dtype, xtrace.dtypes.prng_key)
+        True
+    """
 
     __module__ = "xtrace.dtypes"
 
@@ -204,9 +214,21 @@ def mlir_name(dtype: np.dtype[Any]) -> str:
 
 
 def bit_width(dtype: Any) -> int:
-    """Return the bits of one element: 4 for int4, 8 for bool, 64 for complex64.
+    """Return the number of bits of one element.
 
-    A ValueError tells that float0 and extended dtypes have no bits of their own.
+    Args:
+        dtype: a dtype.
+
+    Returns:
+        An int: 4 for int4, 8 for bool, 64 for complex64.
+
+    Raises:
+        TypeError: `dtype` is no dtype.
+        ValueError: it is float0 or an extended dtype, which have no bits of their own.
+
+    Example:
+        >>> xtrace.dtypes.itemsize_bits(jnp.int4)
+        4
     """
     resolved = resolve(dtype)
     width = _bit_widths.get(resolved)
@@ -251,9 +273,21 @@ def real_part_dtype(dtype: Any) -> Any:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype (or scalar class) `a` is `b` or lies below it, as in ``issubdtype(bfloat16, numpy.floating)``.
+    """Return whether a dtype or scalar class is another one or lies below it.
 
-    Knows the integers and floats of ml_dtypes and extended dtypes. A TypeError tells of an argument that is no dtype.
+    Args:
+        a: a dtype or scalar class.
+        b: a dtype or scalar class; abstract classes such as ``np.floating``, `extended` and `prng_key` too.
+
+    Returns:
+        A bool.
+
+    Raises:
+        TypeError: an argument is no dtype.
+
+    Example:
+        >>> xtrace.dtypes.issubdtype(jnp.bfloat16, np.floating)
+        True
     """
     if isinstance(b, ExtendedDType):
         return bool(a == b)
@@ -411,7 +445,21 @@ def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def scalar_type_of(x: np.dtype[Any]) -> type:
-    """Return bool, int, float or complex: the kind of Python scalar that `x`, a value or a dtype, has."""
+    """Return the class of Python scalars that a value or a dtype has.
+
+    Args:
+        x: an array, a scalar or a dtype.
+
+    Returns:
+        bool, int, float or complex.
+
+    Raises:
+        TypeError: `x` has no dtype.
+
+    Example:
+        >>> xtrace.dtypes.scalar_type_of(np.dtype("uint8"))
+        <class 'int'>
+    """
     dtype, _ = dtype_and_weak(x, True)
     family = _families.get(dtype)
     if family is None:

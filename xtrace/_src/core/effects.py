@@ -8,7 +8,16 @@ from typing import Any
 
 
 class Effect:
-    """A kind of effect. Equations and jaxprs carry a frozenset of them; dead-code elimination keeps such equations."""
+    """A kind of effect; dead-code elimination keeps equations that have one.
+
+    Args:
+        name: its name.
+        ordered: whether the effects of this kind take place in the program's order.
+
+    Example:
+        >>> xtrace.extend.core.Effect("Log")
+        Log
+    """
 
     __slots__ = ("name", "ordered")
 
@@ -36,7 +45,16 @@ def named_axis(axis: Hashable) -> NamedAxis:
 
 
 class DebugEffect(Effect):
-    """Shows something, in no order with others of its kind."""
+    """The effect of showing values, in any order.
+
+    Args:
+        name: its name.
+        ordered: whether effects of this kind take place in the program's order.
+
+    Example:
+        >>> xtrace.debug.DebugEffect()
+        Debug
+    """
 
     __slots__ = ()
 
@@ -45,7 +63,12 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(DebugEffect):
-    """Shows something, in the order of the program."""
+    """The effect of showing values in the program's order.
+
+    Example:
+        >>> xtrace.debug.OrderedDebugEffect()
+        OrderedDebug
+    """
 
     __slots__ = ()
 

@@ -17,7 +17,15 @@ NEVER_PRINTED = object()
 
 
 class Var:
-    """A variable, bound once: by a jaxpr's binders or by an equation. Named only when printed."""
+    """A variable, bound once, by a jaxpr or by an equation; it gets its name when it is printed.
+
+    Args:
+        aval: its type.
+
+    Example:
+        >>> xtrace.extend.core.Var(xtrace.typeof(1.0)).aval
+        ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 
@@ -29,13 +37,30 @@ class Var:
 
 
 class DropVar(Var):
-    """An equation's output that nothing reads; printed as ``_``."""
+    """An output of an equation that no equation reads; printed as ``_``.
+
+    Args:
+        aval: its type.
+
+    Example:
+        >>> xtrace.extend.core.DropVar(xtrace.typeof(1.0)).aval
+        float32[]
+    """
 
     __slots__ = ()
 
 
 class Literal:
-    """A scalar constant written at its use; `val` is a Python or NumPy scalar of the type `aval` says."""
+    """A scalar constant that stands at its use in an equation.
+
+    Args:
+        val: a Python or NumPy scalar.
+        aval: its type.
+
+    Example:
+        >>> xtrace.make_jaxpr(lambda x: x + 1.0)(1.0).eqns[0].invars[1]
+        Literal(1.0)
+    """
 
     __slots__ = ("val", "aval")
 
@@ -56,7 +81,21 @@ Atom = Var | Literal
 
 
 class JaxprEqn:
-    """``outvars = primitive[params] invars``; parameters are kept in the order of `primitive.parameters`."""
+    """An equation: ``outvars = primitive[params] invars``.
+
+    Args:
+        invars: variables and literals.
+        outvars: variables.
+        primitive: the operation.
+        parameters: the values of its parameters, in the order of ``primitive.parameters``.
+        effects: its effects.
+        source: the position in the user's source, or None.
+
+    Example:
+        >>> equation = xtrace.make_jaxpr(lambda x: x.sum(0))(jnp.ones(2)).eqns[0]
+        >>> equation.primitive, equation.params["axes"]
+        (reduce_sum, (0,))
+    """
 
     __slots__ = ("invars", "outvars", "primitive", "parameters", "effects", "source")
 
@@ -84,7 +123,18 @@ class JaxprEqn:
 
 
 class DebugInfo:
-    """Whose jaxpr it is: the transformation, the function's name, file and line, and how to name its inputs."""
+    """The origin of a jaxpr, for messages and printing.
+
+    Args:
+        transformation: the name of the transformation that traced the function.
+        function: the name of the function.
+        file, line: the place of its definition, or None.
+        argument_paths: a function that returns the names of the inputs, or None.
+
+    Example:
+        >>> xtrace.make_jaxpr(jnp.sin)(1.0).jaxpr.debug_info.transformation
+        'make_jaxpr'
+    """
 
     __slots__ = ("transformation", "function", "file", "line", "_argument_paths")
 
@@ -105,7 +155,20 @@ class DebugInfo:
 
 
 class Jaxpr:
-    """``{ lambda constvars ; invars. let eqns in outvars }``; inner jaxprs of equations have no constvars."""
+    """A typed program: ``{ lambda constvars ; invars. let eqns in outvars }``.
+
+    Args:
+        constvars: the variables of constants; jaxprs inside of equations have none.
+        invars: the variables of inputs.
+        outvars: variables or literals, the outputs.
+        eqns: the equations, in order.
+        effects: the effects of the equations.
+        debug_info: the origin, or None.
+
+    Example:
+        >>> xtrace.make_jaxpr(lambda x: x + 1.0)(1.0).jaxpr
+        { lambda ; a:f32[]. let b:f32[] = add a 1.0 in (b,) }
+    """
 
     __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
 
@@ -133,7 +196,16 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr with the values of its constvars."""
+    """A jaxpr with the values of its constants.
+
+    Args:
+        jaxpr: a `Jaxpr`.
+        consts: the values of its constvars, in order.
+
+    Example:
+        >>> xtrace.make_jaxpr(jnp.sin)(1.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
 
     __slots__ = ("jaxpr", "consts", "__weakref__")
 

@@ -54,27 +54,45 @@ class Derived:
 class Primitive:
     """An operation: its name in the IR, its parameters in order, and its rules.
 
-    abstract(*avals, **parameters) -> aval, or a list of avals where `multiple_results`; raises on wrong operands.
-    emit(builder, *values, **parameters) -> value or list of values, written as StableHLO text.
-    effects(**parameters) -> the effects of an equation.
-    jvp(primals, tangents, **parameters) -> result and its tangent, or a list of each; a tangent that is zero is None.
-    linearize: the same, used in its place when linearizing, for operations that hold jaxprs: what involves tangents
-        must be bound in equations of their own, since the other ones are computed at once.
-    partial_evaluate(unknown, **parameters): how the operation is split where the operands that `unknown` says are on a
-        tape and the others are not, for operations that hold jaxprs: a function from the operands to the results, which
-        binds what does not depend on the unknown ones in equations of their own. None where all of it does.
-    transpose(cotangent, *operands, **parameters) -> a cotangent, or None, for each operand. The operands that the
-        operation is linear in are `UndefinedPrimal`; with `multiple_results` the cotangents are a list, None for zero.
-    batch(mapped, operands, axes, **parameters) -> result and the axis that is mapped in it (None: in no part of it), or
-        a list of each; an operand that is not mapped has the axis None, at least one is.
-    evaluate(*arrays, **parameters) -> results, computed by Python, in place of a program compiled from `emit`.
-    moves_elements: whether the operation looks at no element, so that those of extended dtypes are moved by `batch`.
+    Called, it is the public operation: `operation` checks and normalizes the arguments, and binds. `bind` takes
+    operands
+    and parameters as they are. A rule that an operation cannot have is ``no_rule(why)``. `programs` holds the programs
+    of
+    eager evaluation, `subprograms` and `emission_templates` the recorded work of rules; types, parameters, settings and
+    the platform determine their entries.
 
-    A rule that an operation cannot have is ``no_rule(why)``.
+    Args:
+        name: the name in the IR.
+        parameters: the names of the static parameters.
+        abstract: ``abstract(*avals, **parameters)`` returns the type of the result, a list where `multiple_results`;
+            it raises errors for wrong operands.
+        emit: ``emit(builder, *values, **parameters)`` writes StableHLO and returns the value, or a list.
+        effects: ``effects(**parameters)`` returns the effects of an equation.
+        jvp: ``jvp(primals, tangents, **parameters)`` returns the result and its tangent, or a list of each; None stands
+            for a zero tangent.
+        linearize: replaces `jvp` under linearization, for operations that hold jaxprs: operations on tangents are bound
+            in equations of their own.
+        partial_evaluate: ``partial_evaluate(unknown, **parameters)`` splits an operation that holds jaxprs. It returns
+            a
+            function from operands to results that binds equations without unknown operands apart; None if there are
+            none.
+        transpose: ``transpose(cotangent, *operands, **parameters)`` returns a cotangent or None for each operand. The
+            operands in which the operation is linear are `UndefinedPrimal`; where `multiple_results`, the cotangents
+            are
+            a list, None for zero.
+        batch: ``batch(mapped, operands, axes, **parameters)`` returns the result and the position of its mapped axis,
+            or
+            a list of each; None is the position of no axis.
+        evaluate: ``evaluate(*arrays, **parameters)`` computes the results in Python, without a compiled program.
+        multiple_results: whether the result is a list.
+        unprinted: values of parameters that jaxprs do not show.
+        memoised: whether the results of `abstract` are remembered.
+        moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
+        operation: the function that a call runs; None for `bind`.
 
-    Called, it is the public operation: `operation` checks and normalises arguments and then binds. Without one,
-    calling binds directly. `programs` is where eager evaluation keeps what it compiled, `subprograms` and
-    `emission_templates` keep what rules bind and write: types, parameters, settings and platform must determine it.
+    Example:
+        >>> lax.sin_p.name, lax.sin_p.bind(0.0)
+        ('sin', Array(0., dtype=float32, weak_type=True))
     """
 
     def __init__(

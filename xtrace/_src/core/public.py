@@ -18,15 +18,51 @@ Value = Any
 
 
 def eval_context() -> AbstractContextManager[Trace]:
-    """Return a context in which operations on concrete values are evaluated at once, also while tracing."""
+    """Return a context in which operations on concrete values are evaluated at once, also while tracing.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with xtrace.core.eval_context(): jnp.ones(2).sum()
+        Array(2., dtype=float32)
+    """
     return use_trace(base_trace)
 
 
 def max_dim(d1: int, d2: int) -> int:
-    """Return the larger of two sizes."""
+    """Return the larger of two sizes.
+
+    Args:
+        d1, d2: integers.
+
+    Returns:
+        An int.
+
+    Raises:
+        TypeError: a size is no number.
+
+    Example:
+        >>> xtrace.core.max_dim(2, 3)
+        3
+    """
     return max(d1, d2)
 
 
 def min_dim(d1: int, d2: int) -> int:
-    """Return the smaller of two sizes."""
+    """Return the smaller of two sizes.
+
+    Args:
+        d1, d2: integers.
+
+    Returns:
+        An int.
+
+    Raises:
+        TypeError: a size is no number.
+
+    Example:
+        >>> xtrace.core.min_dim(2, 3)
+        2
+    """
     return min(d1, d2)

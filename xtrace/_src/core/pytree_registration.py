@@ -272,9 +272,19 @@ def _check_unregistered(cls: type) -> None:
 
 
 class Partial(functools.partial[Any]):
-    """``functools.partial`` as a pytree: positional and keyword arguments are children, the function is metadata.
+    """A ``functools.partial`` that is a node: the arguments are children, the function is metadata.
 
-    A partial given as `func` is kept whole, not merged, so that the arguments it holds stay part of the function.
+    Args:
+        func: a function.
+        args: its first arguments, trees of arrays.
+        kw: arguments by name, trees of arrays.
+
+    Raises:
+        TypeError: `func` cannot be called.
+
+    Example:
+        >>> xtrace.tree.leaves(xtrace.tree_util.Partial(jnp.add, 1.0))
+        [1.0]
     """
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Partial:

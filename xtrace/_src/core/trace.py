@@ -27,9 +27,14 @@ FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
 
 
 class Trace:
-    """What binding a primitive does right now: evaluate it, record it, differentiate it …
+    """The meaning of operations: a trace evaluates, records or transforms each operation that is bound under it.
 
-    `parent` is the trace that was in force when this one began; what does not concern a trace goes to its parent.
+    Args:
+        parent: the trace that was in force when this one began; operations that do not concern a trace go there.
+
+    Example:
+        >>> with xtrace.core.eval_context() as trace: isinstance(trace, xtrace.core.Trace)
+        True
     """
 
     __slots__ = ("parent", "ended", "__weakref__")
@@ -161,7 +166,15 @@ class _OfConcreteArrays:
 
 
 class Tracer(Array):
-    """A value of a trace: it has a type, but (in a staging trace) no data. Python operators are installed later."""
+    """A value of a trace, which has a type; its data may not be known yet.
+
+    Args:
+        arguments, keywords: those of the class of a trace.
+
+    Example:
+        >>> xtrace.eval_shape(lambda x: jnp.asarray(isinstance(x, xtrace.core.Tracer)), 1.0).shape
+        ()
+    """
 
     __slots__ = ("owner", "aval", "__weakref__")
 

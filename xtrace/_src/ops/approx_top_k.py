@@ -125,12 +125,26 @@ def approx_max_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> Sequence[Any]:
-    """Return most of the `k` largest elements along an axis, largest first, and their positions.
+    """Return most of the largest elements along an axis, largest first, and their positions.
 
-    recall_target is the share of them that a TPU finds on average; other platforms find all. Without
-    aggregate_to_topk, the candidates come back instead, more than `k` and in no order, and
-    reduction_input_size_override is the size to count on where the operand is a part of a larger one. ValueError if
-    the dtype is not floating, `k` is not from 1 to the size of the axis, or recall_target is not in (0, 1].
+    Args:
+        operand: a floating array.
+        k: the number of elements.
+        reduction_dimension: the axis.
+        recall_target: the share of them that a TPU finds on average; other platforms find all.
+        reduction_input_size_override: the size to count on where `operand` is a part of a larger array; -1 for its own.
+        aggregate_to_topk: whether the candidates are sorted and cut to `k`.
+
+    Returns:
+        A pair of arrays with `k` elements along the axis, the elements and their int32 positions.
+
+    Raises:
+        TypeError: `k` is no integer.
+        ValueError: the dtype is not floating, `k` is not from 1 to the size of the axis, or the target not in (0, 1].
+
+    Example:
+        >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)[0]
+        Array([3., 2.], dtype=float32)
     """
     return approx_top_k(
         operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
@@ -141,9 +155,26 @@ def approx_min_k(
     operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> Sequence[Any]:
-    """Return most of the `k` smallest elements along an axis, smallest first, and their positions.
+    """Return most of the smallest elements along an axis, smallest first, and their positions.
 
-    The other parameters and the errors are those of `approx_max_k`.
+    Args:
+        operand: a floating array.
+        k: the number of elements.
+        reduction_dimension: the axis.
+        recall_target: the share of them that a TPU finds on average; other platforms find all.
+        reduction_input_size_override: the size to count on where `operand` is a part of a larger array; -1 for its own.
+        aggregate_to_topk: whether the candidates are sorted and cut to `k`.
+
+    Returns:
+        A pair of arrays with `k` elements along the axis, the elements and their int32 positions.
+
+    Raises:
+        TypeError: `k` is no integer.
+        ValueError: the dtype is not floating, `k` is not from 1 to the size of the axis, or the target not in (0, 1].
+
+    Example:
+        >>> lax.approx_min_k(jnp.array([1.0, 3.0, 2.0]), 2)[0]
+        Array([1., 2.], dtype=float32)
     """
     return approx_top_k(
         operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk

@@ -65,9 +65,20 @@ def size_of_axis(name: Any) -> int:
 
 
 def axis_size(axis_name: Any) -> int:
-    """Return the size of a mapped axis, or the product of the sizes of several, as a Python integer.
+    """Return the size of a mapped axis.
 
-    NameError if there is no axis of that name.
+    Args:
+        axis_name: the name of the mapped axis, or a tuple of names, whose sizes are multiplied.
+
+    Returns:
+        An int.
+
+    Raises:
+        NameError: there is no such axis.
+
+    Example:
+        >>> xtrace.vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(2))
+        Array([0.5, 0.5], dtype=float32)
     """
     return math.prod(size_of_axis(n) for n in _names(axis_name))
 
@@ -212,7 +223,25 @@ pmin: AxisReduction = AxisReduction(
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """Return the mean over a mapped axis, or several, of an array or a tree of them."""
+    """Return the mean over a mapped axis.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        axis_index_groups: lists of indices that together hold each index once: each group has its own mean.
+
+    Returns:
+        An array, or a tree, of the shapes of `x`; of integers it is floating.
+
+    Raises:
+        NameError: there is no such axis.
+        TypeError: the groups are no lists of integers.
+        ValueError: the groups do not hold each index once.
+
+    Example:
+        >>> xtrace.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
     axes = _names(axis_name)
     groups = _groups("pmean", axis_index_groups, axes)
     count = axis_size(axes) if groups is None else len(groups[0])
@@ -300,7 +329,29 @@ def _all_gather_transpose(
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
-    """Return the values of all indices of a mapped axis, along a new axis `axis`, or joined along it if `tiled`."""
+    """Gather the values of all indices of a mapped axis.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        axis_index_groups: lists of indices that together hold each index once: each group has its own result.
+        axis: the position of the new axis.
+        tiled: whether the values are joined along `axis` instead of stacked.
+        to: the kind of the result under ``shard_map``; it changes nothing here.
+
+    Returns:
+        An array, or a tree, of the same dtypes.
+
+    Raises:
+        NameError: there is no such axis.
+        TypeError: the groups are no lists of integers.
+        ValueError: the groups do not hold each index once.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
+        Array([[0, 1],
+               [0, 1]], dtype=int32)
+    """
     names = _names(axis_name)
     groups = _groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
@@ -370,9 +421,26 @@ def _reduce_scatter_transpose(
 def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
-    """Sum over a mapped axis, of which each index keeps its part along `scatter_dimension`.
+    """Sum over a mapped axis, and scatter the sum: each index keeps its part.
 
-    That axis has the size of the mapped one and goes; if `tiled`, it is a multiple of it and stays.
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        scatter_dimension: the axis of which each index keeps a part; it has the size of the mapped axis and goes away,
+            unless `tiled`.
+        axis_index_groups: lists of indices that together hold each index once: each group has its own sum.
+        tiled: whether the axis stays; its size is a multiple of the mapped one's.
+
+    Returns:
+        An array, or a tree, of the same dtypes.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: the sizes do not agree.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.arange(4).reshape(2, 2))
+        Array([2, 4], dtype=int32)
     """
     names = _names(axis_name)
     groups = _groups("psum_scatter", axis_index_groups, names)
@@ -463,9 +531,27 @@ def _all_to_all_transpose(
 def all_to_all(
     x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
 ) -> Any:
-    """Split `x` along `split_axis`, give part i to index i of the mapped axis, and join what comes along `concat_axis`.
+    """Exchange parts: index i of the mapped axis gets part i of each value.
 
-    `split_axis` has the size of the mapped axis and goes, and a new axis comes; if `tiled` both stay.
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        split_axis: the axis that is split; it has the size of the mapped axis and goes away, unless `tiled`.
+        concat_axis: the position of the new axis, or with `tiled` the axis along which parts are joined.
+        axis_index_groups: lists of indices that exchange parts among themselves.
+        tiled: whether both axes stay.
+
+    Returns:
+        An array, or a tree, of the same dtypes.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: the sizes do not agree.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+        Array([[0, 2],
+               [1, 3]], dtype=int32)
     """
     groups = _groups("all_to_all", axis_index_groups, _names(axis_name))
     axis_size(axis_name)
@@ -485,7 +571,26 @@ all_to_all_p = _Moved(
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """Swap a mapped axis with the axis `axis` of `x`, which has its size."""
+    """Swap a mapped axis with an axis of the value.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        axis: the axis of `x`, of the size of the mapped one.
+        axis_index_groups: lists of indices that swap among themselves.
+
+    Returns:
+        An array, or a tree, like `x`.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: the sizes do not agree.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+        Array([[0, 2],
+               [1, 3]], dtype=int32)
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
@@ -512,9 +617,24 @@ def _ppermute_transpose(cotangent: Array, x: Any, *, axis_name: Any, perm: Any) 
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send `x` from index to index of a mapped axis: `perm` has pairs (source, destination), each index once at most.
+    """Move values from index to index of a mapped axis.
 
-    Indices to which nothing is sent get zeros. ValueError if an index is a source or a destination twice.
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis, or a tuple of names.
+        perm: pairs (source, destination), each index at most once on each side.
+
+    Returns:
+        An array, or a tree, like `x`; zeros at indices that are no destination.
+
+    Raises:
+        NameError: there is no such axis.
+        TypeError: `perm` does not hold pairs of integers.
+        ValueError: an index is a source or a destination twice, or does not exist.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(1, 4))
+        Array([0, 1, 2], dtype=int32)
     """
     names = _names(axis_name)
     size = axis_size(names)
@@ -532,7 +652,25 @@ ppermute_p = _Moved(
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Give index i of a mapped axis the value of index ``perm[i]``; ValueError if `perm` is no permutation."""
+    """Exchange the values along a mapped axis: index i gets that of index ``perm[i]``.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis.
+        perm: a permutation of the indices.
+
+    Returns:
+        An array, or a tree, like `x`.
+
+    Raises:
+        NameError: there is no such axis.
+        TypeError: `perm` is no sequence of integers.
+        ValueError: `perm` is no permutation.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3))
+        Array([2, 0, 1], dtype=int32)
+    """
     order = integer_tuple("pshuffle", "perm", perm)
     size = axis_size(axis_name)
     if sorted(order) != list(range(size)):
@@ -541,7 +679,24 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """Give all indices of a mapped axis the value that `x`, an array or a tree of them, has at index `source`."""
+    """Copy the value of one index of a mapped axis to all.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of the mapped axis.
+        source: the index.
+
+    Returns:
+        An array, or a tree, like `x`.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: there is no such index.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3))
+        Array([1, 1, 1], dtype=int32)
+    """
     size = axis_size(axis_name)
     if not 0 <= source < size:
         raise ValueError(f"pbroadcast: source must be an index from 0 to {size - 1}, got {source}")
@@ -567,7 +722,21 @@ def _axis_index_batch(mapped: MappedAxis, operands: Any, places: Any, *, axis_na
 
 
 def axis_index(axis_name: Any) -> Any:
-    """Return the index along a mapped axis, an int32; of several axes, counted in row-major order."""
+    """Return the index along a mapped axis.
+
+    Args:
+        axis_name: the name of the mapped axis, or a tuple of names, counted in row-major order.
+
+    Returns:
+        An int32 scalar.
+
+    Raises:
+        NameError: there is no such axis.
+
+    Example:
+        >>> xtrace.vmap(lambda x: lax.axis_index("i"), axis_name="i")(jnp.ones(3))
+        Array([0, 1, 2], dtype=int32)
+    """
     names = _names(axis_name)
     total, index = 1, None
     for n in reversed(names):

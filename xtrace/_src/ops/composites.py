@@ -79,11 +79,24 @@ composite_p = Primitive(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """Return a function that calls `decomposition` as one named operation, for which a backend may have its own code.
+    """Return a function that is one named operation, for which a backend may have code of its own.
 
-    Arguments are arrays or trees of them; keyword arguments are attributes of the operation and are also passed to
-    `decomposition`, which says what the operation means. The name has a namespace, as in ``my.op``. It has no
-    derivative, see `custom_vjp`.
+    Args:
+        decomposition: a function of arrays or trees of them, the meaning of the operation.
+        name: a name with a namespace, such as ``"my.op"``.
+        version: the version of the operation, an integer.
+
+    Returns:
+        A function of the same arguments; keyword arguments are attributes of the operation. It has no derivative; use
+        `custom_vjp`.
+
+    Raises:
+        TypeError: `decomposition` cannot be called, or an attribute has no form in StableHLO.
+        ValueError: it is differentiated.
+
+    Example:
+        >>> lax.composite(lambda x: x * 2.0, "my.double")(1.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     if not callable(decomposition):
         raise TypeError(f"composite: decomposition must be a function, got {abbreviated(decomposition)}")
@@ -139,9 +152,18 @@ dce_sink_p = Primitive(
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Keep what computes `val`, an array or a tree of them, in the program, although nothing else may read it.
+    """Read a value, so that its computation stays in the program although no result needs it.
 
-    With `prevent_mlir_dce` also where MLIR simplifies programs.
+    Args:
+        val: an array or a tree of arrays.
+        prevent_mlir_dce: whether it stays also where MLIR simplifies programs.
+
+    Raises:
+        TypeError: a leaf is no array.
+
+    Example:
+        >>> xtrace.make_jaxpr(lambda x: lax.dce_sink(x + 1))(1.0).eqns[-1].primitive
+        dce_sink
     """
     for leaf in leaves_of("dce_sink", "val", val)[0]:
         dce_sink_p.bind_positional((leaf,), (bool(prevent_mlir_dce),))

@@ -131,7 +131,12 @@ abs = unary(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` puts numbers halfway between two integers."""
+    """The result of `round` for numbers halfway between two integers: away from zero, or the even one.
+
+    Example:
+        >>> lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
+        Array(2., dtype=float32, weak_type=True)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

@@ -173,14 +173,31 @@ def ffi_call(
     input_output_aliases: dict[int, int] | None = None, custom_call_api_version: int = 4,
     legacy_backend_config: Any = None,
 ) -> Callable[..., Any]:
-    """Return a function of arrays and attributes that calls the foreign function registered as `target_name`.
+    """Return a function that calls a foreign function.
 
-    result_shape_dtypes: objects with a shape and a dtype, one, or a sequence for several results. The call takes
-    arrays by position and attributes (numbers, strings, NumPy arrays) by name. has_side_effect: the call stays though
-    nothing reads its results. vmap_method: how it is mapped: one call after the other (``sequential``), or one call
-    with a leading axis, of size 1 where an operand is not mapped (``expand_dims``), or repeated (``broadcast_all``).
-    Layouts list the axes from the one that varies slowest, rows first by default. input_output_aliases: operands whose
-    memory a result takes over. A call with the wrong number or types of operands can end the process.
+    A call with a wrong number or types of operands can end the process.
+
+    Args:
+        target_name: the name under which it was registered.
+        result_shape_dtypes: an object with a shape and a dtype, or a sequence for several results.
+        has_side_effect: whether the call stays although nothing reads its results.
+        vmap_method: the behaviour under `vmap`, as in `pure_callback`; None for an error.
+        input_layouts, output_layouts: for each array its axes from the one that varies slowest; None for rows first.
+        input_output_aliases: maps operands to the results that take over their memory.
+        custom_call_api_version: 4 for XLA's typed interface.
+        legacy_backend_config: a text for older interfaces.
+
+    Returns:
+        A function of arrays by position and attributes (numbers, texts, NumPy arrays) by name.
+
+    Raises:
+        TypeError: an argument has another type.
+        ValueError: layouts or aliases do not fit the arrays, or the call is differentiated.
+
+    Example:
+        >>> call = xtrace.ffi.ffi_call("my_handler", xtrace.ShapeDtypeStruct((2,), jnp.float32))
+        >>> xtrace.eval_shape(call, jnp.ones(2))
+        ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     if not isinstance(target_name, str):
         raise TypeError(f"ffi_call: target_name must be a string, got {abbreviated(target_name)}")
@@ -238,13 +255,24 @@ def ffi_lowering(
     call_target_name: str, *, operand_layouts: Sequence[Any] | None = None, result_layouts: Sequence[Any] | None = None,
     backend_config: Any = None, skip_ffi_layout_processing: bool = False, **lowering_args: Any,
 ) -> Callable[..., Any]:
-    """Return an `emit` rule for a primitive of the user's own: the call of the foreign function of that name.
+    """Return an `emit` rule that calls a foreign function, for a primitive of the user's own.
 
-    The primitive's parameters become the call's attributes, beside those that `backend_config` maps names to; with
-    ``api_version`` below 4 that is a string. Layouts list each array's axes from the one that varies fastest, rows
-    first by default, and are passed on as they are with `skip_ffi_layout_processing` or without. lowering_args:
-    ``api_version``, ``has_side_effect``, ``operand_output_aliases``. The rule gives one value where the primitive has
-    one result, else a list. TypeError for another argument.
+    Args:
+        call_target_name: the name under which it was registered.
+        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
+        backend_config: a dict of attributes besides the primitive's parameters; below version 4 a text.
+        skip_ffi_layout_processing: whether layouts are passed on as they are, or left out.
+        lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
+
+    Returns:
+        A function of a builder, values and parameters.
+
+    Raises:
+        TypeError: there is no such argument.
+
+    Example:
+        >>> callable(xtrace.ffi.ffi_lowering("my_handler"))
+        True
     """
     version = lowering_args.pop("api_version", 4)
     side_effect = bool(lowering_args.pop("has_side_effect", False))

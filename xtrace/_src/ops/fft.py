@@ -28,7 +28,12 @@ __all__ = ["FftType", "fft"]
 
 
 class FftType(enum.IntEnum):
-    """The transforms: of complex numbers, its inverse, and the two for real numbers, half of whose spectrum is kept."""
+    """The Fourier transforms: of complex numbers, its inverse, of real numbers, and to real numbers.
+
+    Example:
+        >>> lax.fft(jnp.ones(2), lax.FftType.RFFT, (2,))
+        Array([2.+0.j, 0.+0.j], dtype=complex64)
+    """
 
     FFT = 0
     IFFT = 1

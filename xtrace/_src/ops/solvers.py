@@ -199,12 +199,26 @@ def custom_linear_solve(
     matvec: Callable[..., Any], b: Any, solve: Callable[..., Any], transpose_solve: Callable[..., Any] | None = None,
     symmetric: bool = False, has_aux: bool = False,
 ) -> Any:
-    """Return ``solve(matvec, b)``, the x with ``matvec(x) = b``, differentiated as the solution of that equation.
+    """Solve ``matvec(x) = b`` with a solver of one's own, with the derivatives of the exact solution.
 
-    matvec: a linear function of pytrees like `b`. transpose_solve(vecmat, b) solves the transposed system, which
-    reverse mode needs; a `symmetric` system is its own transpose. has_aux: the solvers return (x, something else),
-    which has no derivative. Derivatives are those of exact solutions. TypeError or ValueError if a function returns
-    something unlike `b`.
+    Args:
+        matvec: a linear function of trees like `b`.
+        b: a tree of floating arrays.
+        solve: a function of `matvec` and a right-hand side, which returns the solution.
+        transpose_solve: such a function for the transposed system, which reverse mode needs.
+        symmetric: whether the system is its own transpose.
+        has_aux: whether the solvers return pairs, of the solution and other results without derivatives.
+
+    Returns:
+        The solution, a tree like `b`, or a pair.
+
+    Raises:
+        TypeError: a function returns a tree or types unlike `b`.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> lax.custom_linear_solve(lambda x: 2.0 * x, 6.0, lambda matvec, b: b / 2.0, symmetric=True)
+        Array(3., dtype=float32, weak_type=True)
     """
     name = "custom_linear_solve"
     for argument, function in (("matvec", matvec), ("solve", solve)):
@@ -255,12 +269,28 @@ def custom_root(
     f: Callable[..., Any], initial_guess: Any, solve: Callable[..., Any], tangent_solve: Callable[..., Any],
     has_aux: bool = False,
 ) -> Any:
-    """Return ``solve(f, initial_guess)``, an x with ``f(x) = 0``, differentiated as the root of that function.
+    """Find a root of a function with a solver of one's own, with the derivatives of the exact root.
 
-    f: a function of pytrees like `initial_guess`. tangent_solve(g, y) solves ``g(x) = y`` for the linear function g
-    that f is close to its root; use `custom_linear_solve` in it for reverse mode through an iterative solver. has_aux:
-    `solve` returns (x, something else), which has no derivative. The guess has none either. TypeError or ValueError if
-    a function returns something unlike the guess.
+    Args:
+        f: a function of trees like `initial_guess`.
+        initial_guess: a tree of floating arrays; it has no derivative.
+        solve: a function of `f` and a guess, which returns the root.
+        tangent_solve: a function of a linear g and y that solves ``g(x) = y``; use `custom_linear_solve` in it for
+            reverse mode through an iterative solver.
+        has_aux: whether `solve` returns a pair, of the root and other results without derivatives.
+
+    Returns:
+        The root, a tree like `initial_guess`, or a pair.
+
+    Raises:
+        TypeError: a function returns a tree or types unlike the guess.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> def root(a):
+        ...     return lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / g(1.0))
+        >>> root(4.0), xtrace.grad(root)(4.0)
+        (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """
     name = "custom_root"
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):

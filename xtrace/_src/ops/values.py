@@ -17,9 +17,21 @@ __all__ = ["dtype", "stage"]
 
 
 def dtype(x: Any) -> Any:
-    """Return the dtype that `x` has as an array: an array, scalar, or what names a dtype, 64 bits only where enabled.
+    """Return the dtype that a value has as an array.
 
-    ValueError for None, TypeError for anything else that has no dtype arrays can have.
+    Args:
+        x: an array, a scalar, a dtype or a scalar class.
+
+    Returns:
+        A dtype, of 64 bits only where ``jax_enable_x64`` is set.
+
+    Raises:
+        TypeError: `x` has no dtype that arrays can have.
+        ValueError: `x` is None.
+
+    Example:
+        >>> lax.dtype(1.0)
+        dtype('float32')
     """
     if x is None:
         raise ValueError("dtype: x is None; give an array, a scalar or a dtype")

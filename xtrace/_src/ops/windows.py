@@ -128,7 +128,25 @@ def reduce_window_shape_tuple(
     padding: Sequence[tuple[int, int]], base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """Return the shape of the result of `reduce_window`; TypeError if an argument has not one entry for each axis."""
+    """Return the shape of the result of `reduce_window`.
+
+    Args:
+        operand_shape: the shape of the operand.
+        window_dimensions: the sizes of the window.
+        window_strides: the strides of the window.
+        padding: pairs (low, high).
+        base_dilation, window_dilation: the distances of elements of operand and window; None for 1.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        TypeError: an argument has not one entry for each axis.
+
+    Example:
+        >>> lax.reduce_window_shape_tuple((5,), (2,), (1,), [(0, 0)])
+        (4,)
+    """
     window = _canonical_window(
         "reduce_window_shape_tuple", operand_shape, window_dimensions, window_strides, padding, base_dilation,
         window_dilation,

@@ -66,6 +66,23 @@ def start_server(port: int, requires_backend: bool) -> Any:
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Let sessions include the process `pid`, whose server is on `port`; call the result to end that."""
+    """Register another process whose activity recordings include.
+
+    Args:
+        pid: the number of the process.
+        port: the port of its server.
+
+    Returns:
+        A function without arguments that ends the registration.
+
+    Raises:
+        RuntimeError: `pid` is this process, or is registered.
+
+    Example:
+        >>> import os
+        >>> server = xtrace.profiler.start_server(9990)
+        >>> xtrace.profiler.register_subprocess(os.getppid(), 9990)()
+        >>> xtrace.profiler.stop_server()
+    """
     unregister: Callable[[], None] = _profiler.register_subprocess(pid, port)
     return unregister

@@ -45,17 +45,62 @@ array_types: set[type] = {np.ndarray, *(d.type for d in dtypes.all_dtypes.values
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
-    """Return the function that a jaxpr is: of its inputs after `args`, giving a list of its results."""
+    """Convert a closed jaxpr to a Python function.
+
+    Args:
+        closed_jaxpr: a `ClosedJaxpr`.
+        args: the first arguments; the function takes the others.
+
+    Returns:
+        A function of arrays that returns the list of the jaxpr's results.
+
+    Raises:
+        TypeError: `closed_jaxpr` is no closed jaxpr.
+
+    Example:
+        >>> xtrace.extend.core.jaxpr_as_fun(xtrace.make_jaxpr(jnp.sin)(1.0))(0.0)
+        [Array(0., dtype=float32, weak_type=True)]
+    """
     return functools.partial(eval_jaxpr, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """Yield the jaxprs among the parameters of an equation, closed ones opened."""
+    """Iterate over the jaxprs among the parameters of an equation.
+
+    Args:
+        params: a dict of parameters.
+
+    Yields:
+        Jaxprs; of closed ones the jaxpr inside.
+
+    Raises:
+        AttributeError: `params` is no dict.
+
+    Example:
+        >>> equation = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).eqns[0]
+        >>> [len(j.eqns) for j in xtrace.extend.core.jaxprs_in_params(equation.params)]
+        [1]
+    """
     yield from jaxprs_of(tuple(params.values()))
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """Yield the jaxprs that the equations of `jaxpr` hold, not those inside of these."""
+    """Iterate over the jaxprs that the equations of a jaxpr hold.
+
+    Args:
+        jaxpr: a `Jaxpr`.
+
+    Yields:
+        Jaxprs, without those inside of them.
+
+    Raises:
+        AttributeError: `jaxpr` is no jaxpr.
+
+    Example:
+        >>> jaxpr = xtrace.make_jaxpr(xtrace.jit(lambda x: x + 1))(1.0).jaxpr
+        >>> len(list(xtrace.extend.core.subjaxprs(jaxpr)))
+        1
+    """
     for equation in jaxpr.eqns:
         yield from jaxprs_of(equation.parameters)
 
@@ -64,7 +109,28 @@ def new_jaxpr_eqn(
     invars: Sequence[Any], outvars: Sequence[Var], primitive: Primitive, params: dict[str, Any], effects: Effects,
     source_info: Any = None, ctx: Any = None,
 ) -> JaxprEqn:
-    """Return an equation. TypeError unless `params` are the parameters of the primitive."""
+    """Make an equation of a jaxpr.
+
+    Args:
+        invars: the operands, variables and literals.
+        outvars: the variables of the results.
+        primitive: the operation.
+        params: a dict of its parameters.
+        effects: a set of effects.
+        source_info: the position in the user's source, or None.
+        ctx: not used; leave it at None.
+
+    Returns:
+        A `JaxprEqn`.
+
+    Raises:
+        TypeError: `params` are not the parameters of the primitive.
+
+    Example:
+        >>> x, y = map(xtrace.extend.core.gensym(), [xtrace.typeof(1.0)] * 2)
+        >>> xtrace.extend.core.new_jaxpr_eqn([x], [y], lax.neg_p, {}, frozenset())
+        a:f32[] = neg b
+    """
     if params.keys() != set(primitive.parameters):
         raise TypeError(
             f"new_jaxpr_eqn: {primitive} has the parameters ({', '.join(primitive.parameters)}); "
@@ -75,12 +141,37 @@ def new_jaxpr_eqn(
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """Return a function that makes a new variable of a type each time."""
+    """Return a function that makes variables.
+
+    Returns:
+        A function of a type that returns a new `Var` of the type at each call.
+
+    Example:
+        >>> new_variable = xtrace.extend.core.gensym()
+        >>> new_variable(xtrace.typeof(1.0)).aval
+        ShapedArray(float32[], weak_type=True)
+    """
     return Var
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """Return the type of one of `size` elements of `aval` along `axis`; ValueError if it has not that many."""
+    """Return the type of the elements along an axis.
+
+    Args:
+        size: the length of the axis.
+        axis: the number of the axis, or None for `aval` itself.
+        aval: the type of an array.
+
+    Returns:
+        The type without the axis.
+
+    Raises:
+        ValueError: the axis has another length.
+
+    Example:
+        >>> xtrace.extend.core.mapped_aval(3, 0, xtrace.typeof(jnp.ones((3, 2))))
+        ShapedArray(float32[2])
+    """
     if axis is None:
         return aval
     if aval.shape[axis] != size:
@@ -89,19 +180,61 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
-    """Return the type of `size` values of type `aval` along a new axis `axis`."""
+    """Return the type of several values along a new axis.
+
+    Args:
+        size: the number of values.
+        axis: the position of the new axis, or None for `aval` itself.
+        aval: the type of one value.
+        explicit_mesh_axis: not supported; leave it at None.
+
+    Returns:
+        The type with the axis.
+
+    Raises:
+        NotImplementedError: `explicit_mesh_axis` is given.
+
+    Example:
+        >>> xtrace.extend.core.unmapped_aval(3, 0, xtrace.typeof(jnp.ones(2)))
+        ShapedArray(float32[3,2])
+    """
     if axis is None:
         return aval
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
-    """Return the dtype of the tangents of values of `primal_dtype`: float0 for integers and booleans."""
+    """Return the dtype of the tangents of values.
+
+    Args:
+        primal_dtype: the dtype of the values.
+
+    Returns:
+        The same dtype if it is floating or complex; float0 for integers and booleans.
+
+    Raises:
+        TypeError: `primal_dtype` is no dtype.
+
+    Example:
+        >>> xtrace.extend.core.primal_dtype_to_tangent_dtype(np.dtype("int32"))
+        dtype([('float0', 'V')])
+    """
     return tangent_aval(ShapedArray((), dtypes.resolve(primal_dtype))).dtype
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Return whether `x` is an array, or a value that operations take for one."""
+    """Return whether a value is an array, or operations take it as one.
+
+    Args:
+        x: any object.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> xtrace.extend.core.valid_jaxtype(1.0), xtrace.extend.core.valid_jaxtype("a")
+        (True, False)
+    """
     return is_array_like(x)
 
 
@@ -110,22 +243,54 @@ def _traces() -> Iterator[Trace]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Return whether a mapped axis that is in scope has a name."""
+    """Return whether a mapped axis in scope has a name.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> xtrace.extend.core.nonempty_axis_env_DO_NOT_USE()
+        False
+    """
     return bool(axis_environment(current_trace.get()))
 
 
 def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
-    """Return the names of the mapped axes in scope, outermost first."""
+    """List the names of the mapped axes in scope.
+
+    Returns:
+        A list, outermost first.
+
+    Example:
+        >>> xtrace.extend.core.unsafe_get_axis_names_DO_NOT_USE()
+        []
+    """
     return [name for name, _ in reversed(axis_environment(current_trace.get()))]
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Return whether what is done now is recorded in a jaxpr."""
+    """Return whether operations are recorded in a jaxpr now.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> xtrace.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+        False
+    """
     return any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in _traces())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Return whether what is done now is done for all indices of a mapped axis."""
+    """Return whether operations are mapped over an axis now.
+
+    Returns:
+        A bool.
+
+    Example:
+        >>> xtrace.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
+        False
+    """
     return any(isinstance(t, BatchTrace) for t in _traces())
 
 

@@ -28,7 +28,16 @@ _Result = TypeVar("_Result")
 
 
 class CustomVJPPrimal:
-    """What fwd rules get for each leaf with ``symbolic_zeros=True``: its `value`, and whether it is `perturbed`."""
+    """A leaf of the arguments of ``fwd`` rules with ``symbolic_zeros=True``.
+
+    Args:
+        value: the array.
+        perturbed: whether the derivative with respect to it is asked for.
+
+    Example:
+        >>> xtrace.custom_derivatives.CustomVJPPrimal(1.0, True).perturbed
+        True
+    """
 
     __slots__ = ("value", "perturbed")
 
@@ -40,7 +49,22 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """Return `tree` with the values in place of the `CustomVJPPrimal` leaves that fwd rules get."""
+    """Replace each `CustomVJPPrimal` of a tree by its value.
+
+    Args:
+        tree: a pytree of the leaves that ``fwd`` rules get with ``symbolic_zeros=True``.
+
+    Returns:
+        A tree of values.
+
+    Raises:
+        TypeError: a leaf is no `CustomVJPPrimal`.
+
+    Example:
+        >>> primal = xtrace.custom_derivatives.CustomVJPPrimal(1.0, True)
+        >>> xtrace.custom_derivatives.custom_vjp_primal_tree_values([primal])
+        [1.0]
+    """
     return pytree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree)
 
 

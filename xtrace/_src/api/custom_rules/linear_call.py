@@ -18,10 +18,24 @@ from xtrace._src.ops.custom_rules.rule import Rule
 def linear_call(
     fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """Return ``fun(residual_args, linear_args)``, linear in the second, whose transpose is `fun_transpose`.
+    """Call a function that is linear in its second argument, with a transpose of one's own.
 
-    ``fun_transpose(residual_args, cotangent)`` returns what has the structure of `linear_args`; its own transpose is
-    `fun`. TypeError if its result is of another structure or type.
+    Args:
+        fun: a function of two trees, linear in the second one.
+        fun_transpose: a function of `residual_args` and a cotangent; it returns a tree like `linear_args`.
+        residual_args: the first argument.
+        linear_args: the second argument.
+
+    Returns:
+        ``fun(residual_args, linear_args)``.
+
+    Raises:
+        TypeError: the result of `fun_transpose` has another structure or type.
+
+    Example:
+        >>> divide = lambda r, x: x / r
+        >>> xtrace.custom_derivatives.linear_call(divide, divide, 2.0, 6.0)
+        Array(3., dtype=float32, weak_type=True)
     """
     check_callable("linear_call", fun)
     check_callable("linear_call", fun_transpose)

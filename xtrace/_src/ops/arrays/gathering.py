@@ -63,10 +63,15 @@ __all__ = [
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to windows that do not lie inside the operand.
+    """The treatment of windows that do not lie inside the operand.
 
-    CLIP moves them inside; FILL_OR_DROP reads a fill value and writes nothing; PROMISE_IN_BOUNDS says that there are
-    none (if there are, the result is unspecified). ONE_HOT is known by name; `gather` and `scatter` do not take it.
+    ``CLIP`` moves them inside. ``FILL_OR_DROP`` reads a fill value and writes nothing. ``PROMISE_IN_BOUNDS`` promises
+    that
+    there are none; otherwise the result is unspecified. ``ONE_HOT`` is a name that `gather` and `scatter` refuse.
+
+    Example:
+        >>> lax.GatherScatterMode.from_any("clip")
+        <GatherScatterMode.CLIP: 1>
     """
 
     CLIP = 1
@@ -96,12 +101,17 @@ _mode_names: dict[Any, GatherScatterMode] = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How `gather` reads: which axes of the result run over a window, and what an index vector's entries index.
+    """The axes of a `gather`, as in StableHLO's gather.
 
-    offset_dims: axes of the result that run over the window. collapsed_slice_dims: operand axes of window size 1 that
-    the result lacks. start_index_map: the operand axis that each entry of an index vector positions.
-    operand_batching_dims, start_indices_batching_dims: axes of the operand and the indices that run together.
-    The semantics are those of StableHLO's gather.
+    Args:
+        offset_dims: the axes of the result that run over the window.
+        collapsed_slice_dims: the operand's axes of window size 1 that the result lacks.
+        start_index_map: the operand's axis that each entry of an index vector positions.
+        operand_batching_dims, start_indices_batching_dims: the axes of operand and indices that run together.
+
+    Example:
+        >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims
+        (1,)
     """
 
     offset_dims: tuple[int, ...]
@@ -113,12 +123,17 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How `scatter` writes: which axes of the updates run over a window, and what an index vector's entries index.
+    """The axes of a `scatter`, as in StableHLO's scatter.
 
-    update_window_dims: axes of the updates that run over the window. inserted_window_dims: operand axes that the
-    window lacks. scatter_dims_to_operand_dims: the operand axis that each entry of an index vector positions.
-    operand_batching_dims, scatter_indices_batching_dims: axes of the operand and the indices that run together.
-    The semantics are those of StableHLO's scatter.
+    Args:
+        update_window_dims: the axes of the updates that run over the window.
+        inserted_window_dims: the operand's axes that the window lacks.
+        scatter_dims_to_operand_dims: the operand's axis that each entry of an index vector positions.
+        operand_batching_dims, scatter_indices_batching_dims: the axes of operand and indices that run together.
+
+    Example:
+        >>> lax.ScatterDimensionNumbers((), (0,), (0,)).inserted_window_dims
+        (0,)
     """
 
     update_window_dims: tuple[int, ...]
@@ -393,9 +408,23 @@ def gather(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """Return the parts of `src` at the indices ``idxs[i]`` (vectors of one length) along ``axes[i]``.
+    """Take the parts of an array at indices along some of its axes.
 
-    The axes go and a leading one for the indices comes. Indices wrap around the sizes of their axes.
+    Args:
+        src: an array.
+        idxs: vectors of one length, one for each of `axes`; they wrap around the sizes.
+        axes: the axes that are indexed.
+
+    Returns:
+        An array with a leading axis for the indices, without `axes`.
+
+    Raises:
+        TypeError: the indices are no integers.
+        ValueError: there is no such axis, or the numbers of indices and axes differ.
+
+    Example:
+        >>> lax.index_take(jnp.arange(6).reshape(2, 3), [jnp.array([0, 1]), jnp.array([2, 0])], (0, 1))
+        Array([2, 3], dtype=int32)
     """
     shape = operand_aval("index_take", src, "src").shape
     chosen = [canonical_axis("index_take", a, len(shape)) for a in integer_tuple("index_take", "axes", axes)]
@@ -766,10 +795,30 @@ def scatter_apply(
     dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
     unique_indices: bool = False, mode: Any = None,
 ) -> Array:
-    """Replace the elements of windows of `operand` by ``func(element)``.
+    """Replace the elements of windows of an array by a function of them.
 
-    `update_shape` is the shape that the updates of `scatter` would have. `func` maps a scalar to one of the same
-    dtype and may close over nothing traced. Where windows overlap, how often it is applied is unspecified.
+    Args:
+        operand: an array.
+        scatter_indices: the positions of windows, as in `scatter`.
+        func: a function from a scalar to one of the same dtype, which closes over nothing traced.
+        dimension_numbers: the axes, as in `scatter`.
+        update_shape: the shape that the updates of `scatter` would have.
+        indices_are_sorted: whether the positions are sorted.
+        unique_indices: whether the windows do not overlap; otherwise the number of applications is unspecified.
+        mode: the treatment of windows outside of the operand, a `GatherScatterMode` or its name.
+
+    Returns:
+        An array like `operand`.
+
+    Raises:
+        NotImplementedError: `func` closes over traced values.
+        TypeError: the indices are no integers, or `func` returns another type.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> axes = lax.ScatterDimensionNumbers((), (0,), (0,))
+        >>> lax.scatter_apply(jnp.arange(3.0), jnp.array([[1]]), lambda x: x + 5.0, axes, update_shape=(1,))
+        Array([0., 6., 2.], dtype=float32)
     """
     aval = operand_aval("scatter_apply", operand)
     scalar = ShapedArray((), aval.dtype)

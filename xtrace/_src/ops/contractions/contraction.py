@@ -30,7 +30,12 @@ __all__ = [
 
 
 class Precision(enum.Enum):
-    """How exactly a GPU or TPU multiplies 32-bit floats: by bfloat16 or TF32 parts, or in full; CPUs are exact."""
+    """The precision of products of 32-bit floats on GPU and TPU: parts in bfloat16 or TF32, or all bits.
+
+    Example:
+        >>> lax.dot(jnp.ones(2), jnp.ones(2), precision=lax.Precision.HIGHEST)
+        Array(2., dtype=float32)
+    """
 
     DEFAULT = 0
     HIGH = 1
@@ -55,7 +60,19 @@ _precision_names = {
 
 
 class DotAlgorithm(NamedTuple):
-    """Which types the operands of a contraction are rounded to and its sums are held in, and in how many parts."""
+    """The types and parts of the products of a contraction.
+
+    Args:
+        lhs_precision_type, rhs_precision_type: the dtypes to which operands are rounded.
+        accumulation_type: the dtype of the sums.
+        lhs_component_count, rhs_component_count: the number of parts of an operand.
+        num_primitive_operations: the number of products of parts.
+        allow_imprecise_accumulation: whether sums may be less exact for some steps.
+
+    Example:
+        >>> lax.DotAlgorithm(np.float32, np.float32, np.float32).accumulation_type
+        <class 'numpy.float32'>
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -100,7 +117,12 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """The algorithms that hardware has, named LHS_RHS_ACCUMULATION, with the number of products behind an X."""
+    """The algorithms of hardware, named LHS_RHS_ACCUMULATION, with the number of products after an X.
+
+    Example:
+        >>> lax.DotAlgorithmPreset.BF16_BF16_F32_X3
+        DotAlgorithmPreset.BF16_BF16_F32_X3
+    """
 
     DEFAULT = enum.auto()
     # Of any two float8 types.
@@ -191,7 +213,15 @@ def _one_precision(precision: Any) -> Precision | None:
 
 
 class DotDimensionNumbers(tuple[Any, ...]):
-    """``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``; printed with lists, as jaxprs show it."""
+    """The axes of a contraction: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
+
+    Args:
+        iterable: the two pairs of sequences.
+
+    Example:
+        >>> xtrace.make_jaxpr(jnp.dot)(jnp.ones(2), jnp.ones(2)).eqns[0].params["dimension_numbers"]
+        (((0,), (0,)), ((), ()))
+    """
 
     __slots__ = ()
 

@@ -47,7 +47,17 @@ _Pads = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where the axes of a convolution are: (batch, feature, spatial…) of lhs and result, (out, in, spatial…) of rhs."""
+    """The order of the axes of a convolution.
+
+    Args:
+        lhs_spec: the positions of batch, features and spatial axes of lhs.
+        rhs_spec: the positions of output features, input features and spatial axes of rhs.
+        out_spec: the positions of batch, features and spatial axes of the result.
+
+    Example:
+        >>> lax.conv_dimension_numbers((1, 5, 5, 3), (2, 2, 3, 4), ("NHWC", "HWIO", "NHWC"))
+        ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
 
     lhs_spec: _Ints
     rhs_spec: _Ints
@@ -61,10 +71,23 @@ _LETTERS = ("NC", "OI", "NC")
 
 
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
-    """Return the numbers that strings such as ``("NHWC", "HWIO", "NHWC")`` mean for operands of these shapes.
+    """Return the order of axes that three texts name.
 
-    None is the order batch, feature, spatial axes, and out, in, spatial axes for rhs. TypeError for what has another
-    form, or other letters, than that.
+    Args:
+        lhs_shape, rhs_shape: the shapes of the operands.
+        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``; None for the order
+            batch,
+            feature, spatial and, in rhs, out, in, spatial; a `ConvDimensionNumbers` is returned as it is.
+
+    Returns:
+        A `ConvDimensionNumbers`.
+
+    Raises:
+        TypeError: the texts have other letters or lengths, or `dimension_numbers` has another form.
+
+    Example:
+        >>> lax.conv_dimension_numbers((1, 5, 3), (2, 3, 4), ("NHC", "HIO", "NHC")).lhs_spec
+        (0, 2, 1)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -94,9 +117,20 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[_Ints, _Ints, _Ints]:
-    """Return the axes of lhs, rhs and result that three strings name, the spatial ones in the order of rhs.
+    """Return the axes that three texts name, the spatial ones in the order of the kernel's.
 
-    TypeError if a string lacks one of its letters or has one twice, or if the spatial letters differ.
+    Args:
+        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``.
+
+    Returns:
+        A triple of tuples of axes.
+
+    Raises:
+        TypeError: a text lacks one of its letters or has it twice, or the spatial letters differ.
+
+    Example:
+        >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     spatial: list[str] = []
     for i, (text, letters) in enumerate(zip(dimension_numbers, _LETTERS, strict=True)):
@@ -137,11 +171,26 @@ def _spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
-    """Return the (low, high) padding of every axis that "SAME", "SAME_LOWER" or "VALID" means.
+    """Return the pairs of pads that a kind of padding means.
 
-    "SAME" gives as many window positions as there are strides in the axis, the odd element at its end, or with
-    "SAME_LOWER" at its beginning. TypeError for what is no string, RuntimeError for another one, ValueError if the
-    arguments differ in length.
+    Args:
+        in_shape: the sizes of the axes.
+        window_shape: the sizes of the window.
+        window_strides: the strides of the window.
+        padding: ``"VALID"``; ``"SAME"`` for as many positions as strides fit into the axis, an odd pad at the end; or
+            ``"SAME_LOWER"``, an odd pad at the beginning.
+
+    Returns:
+        A list of pairs (low, high).
+
+    Raises:
+        RuntimeError: `padding` is another text.
+        TypeError: `padding` is no text.
+        ValueError: the lengths differ.
+
+    Example:
+        >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+        [(0, 1)]
     """
     if not isinstance(padding, str):
         raise TypeError(f"Unknown padding type: {abbreviated(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
@@ -177,9 +226,24 @@ def _explicit_pads(name: str, padding: Any) -> _Pads:
 def conv_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution, with axes in the order batch, feature, spatial; pads may be a string.
+    """Return the shape of a convolution with axes batch, feature, spatial.
 
-    TypeError for a wrong number of pads, ValueError for a wrong number of strides.
+    Args:
+        lhs_shape, rhs_shape: the shapes of the operands.
+        strides: the strides of the spatial axes.
+        pads: a text such as ``"SAME"``, or pairs (low, high).
+        batch_group_count: the number of groups of the batch axis.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        TypeError: the number of pads is wrong.
+        ValueError: the number of strides is wrong.
+
+    Example:
+        >>> lax.conv_shape_tuple((1, 3, 5), (4, 3, 2), (1,), "VALID")
+        (1, 4, 4)
     """
     space, window = tuple(lhs_shape[2:]), tuple(rhs_shape[2:])
     if isinstance(pads, str):
@@ -194,7 +258,25 @@ def conv_shape_tuple(
 def conv_general_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> tuple[int, ...]:
-    """Return the shape of a convolution whose axes are in the order that three strings say."""
+    """Return the shape of a convolution with any order of axes.
+
+    Args:
+        lhs_shape, rhs_shape: the shapes of the operands.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
+        dimension_numbers: texts for lhs, rhs and result.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        TypeError: the texts or the padding have another form.
+        ValueError: the number of strides is wrong.
+
+    Example:
+        >>> lax.conv_general_shape_tuple((1, 5, 3), (2, 3, 4), (1,), "VALID", ("NHC", "HIO", "NHC"))
+        (1, 4, 4)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     left, right = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
     return _in_order(out, conv_shape_tuple(left, right, window_strides, padding))
@@ -203,7 +285,24 @@ def conv_general_shape_tuple(
 def conv_transpose_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> tuple[int, ...]:
-    """Return the shape of a transposed convolution; explicit padding is that of the convolution it transposes."""
+    """Return the shape of a transposed convolution.
+
+    Args:
+        lhs_shape, rhs_shape: the shapes of the operands.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"VALID"``, or the pairs (low, high) of the convolution that is transposed.
+        dimension_numbers: texts for lhs, rhs and result.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        TypeError: the texts or the padding have another form.
+
+    Example:
+        >>> lax.conv_transpose_shape_tuple((1, 2, 1), (2, 1, 1), (2,), "VALID", ("NHC", "HIO", "NHC"))
+        (1, 4, 1)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     space, window = [lhs_shape[i] for i in lhs[2:]], [rhs_shape[i] for i in rhs[2:]]
     if isinstance(padding, str):
@@ -583,7 +682,26 @@ def conv(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: str, precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Convolution of axes in the order batch, feature, spatial, with a kernel out, in, spatial."""
+    """Compute the convolution of `lhs`, with axes batch, feature and spatial, with a kernel out, in and spatial.
+
+    Args:
+        lhs, rhs: arrays of one dtype and rank.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"SAME_LOWER"`` or ``"VALID"``.
+        precision: a `Precision`, its name, a pair, or None.
+        preferred_element_type: the dtype of sums and result; None for that of the operands.
+
+    Returns:
+        An array with axes batch, feature and spatial.
+
+    Raises:
+        TypeError: the dtypes or the features do not agree.
+        ValueError: the ranks or the number of strides do not agree.
+
+    Example:
+        >>> lax.conv(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "VALID")
+        Array([[[2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -593,7 +711,27 @@ def conv_with_general_padding(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, lhs_dilation: ShapeLike, rhs_dilation: Any,
     precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
-    """`conv` with padding of any form and dilations."""
+    """Compute a convolution as `conv`, with any padding and with dilations.
+
+    Args:
+        lhs, rhs: arrays of one dtype and rank.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
+        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the kernel; None for 1.
+        precision: a `Precision`, its name, a pair, or None.
+        preferred_element_type: the dtype of sums and result; None for that of the operands.
+
+    Returns:
+        An array with axes batch, feature and spatial.
+
+    Raises:
+        TypeError: the dtypes or the features do not agree.
+        ValueError: the ranks or lengths do not agree.
+
+    Example:
+        >>> lax.conv_with_general_padding(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), [(1, 0)], (1,), (1,))
+        Array([[[1., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
         preferred_element_type=preferred_element_type,
@@ -629,12 +767,29 @@ def conv_transpose(
     dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
     preferred_element_type: Any = None, use_consistent_padding: bool = False,
 ) -> Array:
-    """Convolution of `lhs` spread by `strides`, as in the gradient of a convolution with these strides.
+    """Compute the convolution of `lhs` after spreading it by the strides, as the gradient of a convolution does.
 
-    padding is "SAME", "VALID", or (low, high) pairs: of the spread `lhs`, or with `use_consistent_padding` those of the
-    convolution that is transposed. dimension_numbers None is features last, for up to three spatial axes.
-    transpose_kernel reverses the kernel and exchanges its features, which gives that gradient exactly. ValueError for
-    other paddings and ranks.
+    Args:
+        lhs, rhs: arrays of one dtype.
+        strides: the distances of elements of `lhs`.
+        padding: ``"SAME"``, ``"VALID"``, or pairs (low, high) of the spread `lhs`.
+        rhs_dilation: the distances of elements of the kernel; None for 1.
+        dimension_numbers: the order of axes; None for features last, with up to three spatial axes.
+        transpose_kernel: whether the kernel is reversed and its features exchanged, which gives the gradient exactly.
+        precision: a `Precision`, its name, a pair, or None.
+        preferred_element_type: the dtype of sums and result; None for that of the operands.
+        use_consistent_padding: whether explicit pads are those of the convolution that is transposed.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the dtypes or features do not agree.
+        ValueError: the padding or the rank is another one.
+
+    Example:
+        >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "VALID")[0, :, 0]
+        Array([1., 1., 1., 1.], dtype=float32)
     """
     name = "conv_transpose"
     left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
@@ -684,10 +839,29 @@ def conv_general_dilated_patches(
     lhs: ArrayLike, filter_shape: ShapeLike, window_strides: ShapeLike, padding: Any, lhs_dilation: Any = None,
     rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None, preferred_element_type: Any = None,
 ) -> Array:
-    """Return, for every position of a window of `filter_shape`, the elements in it as features.
+    """Gather the elements of the window at each of its positions, as features.
 
-    The features are ordered by feature of `lhs`, then by element of the window. The other arguments are those of
-    `conv_general_dilated`, with a kernel of zeros and ones.
+    Args:
+        lhs: an array.
+        filter_shape: the sizes of the window.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
+        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the window; None for 1.
+        dimension_numbers: the order of axes, as in `conv_general_dilated`.
+        precision: a `Precision`, its name, a pair, or None.
+        preferred_element_type: the dtype of the result; None for that of `lhs`.
+
+    Returns:
+        An array whose features are ordered by feature of `lhs`, then by element of the window.
+
+    Raises:
+        TypeError: `lhs` is neither floating nor complex nor an integer, or an argument has another form.
+        ValueError: the ranks or lengths do not agree.
+
+    Example:
+        >>> lax.conv_general_dilated_patches(jnp.arange(3.0).reshape(1, 1, 3), (2,), (1,), "VALID")
+        Array([[[0., 1.],
+                [1., 2.]]], dtype=float32)
     """
     name = "conv_general_dilated_patches"
     aval = operand_aval(name, lhs, "lhs")
@@ -711,10 +885,31 @@ def conv_general_dilated_local(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, filter_shape: ShapeLike,
     lhs_dilation: Any = None, rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None,
 ) -> Array:
-    """Convolution with a kernel of its own at every position of the window.
+    """Compute a convolution with another kernel at each position of the window.
 
-    The spatial axes of `rhs` have the sizes of the result's; its axis of input features has the elements of a patch, as
-    `conv_general_dilated_patches` orders them. TypeError if sizes do not agree.
+    Args:
+        lhs: the array to convolve.
+        rhs: the kernels: its spatial axes have the result's sizes, and its axis of input features the elements of a
+            patch,
+            in the order of `conv_general_dilated_patches`.
+        window_strides: the strides of the spatial axes.
+        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
+        filter_shape: the sizes of the window.
+        lhs_dilation, rhs_dilation: the distances of elements of lhs and of the window; None for 1.
+        dimension_numbers: the order of axes, as in `conv_general_dilated`.
+        precision: a `Precision`, its name, a pair, or None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the sizes do not agree.
+        ValueError: the ranks or lengths do not agree.
+
+    Example:
+        >>> kernels = jnp.arange(4.0).reshape(1, 2, 2)
+        >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), kernels, (1,), "VALID", (2,))
+        Array([[[2., 4.]]], dtype=float32)
     """
     name = "conv_general_dilated_local"
     left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")

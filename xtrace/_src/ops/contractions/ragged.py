@@ -61,7 +61,17 @@ def _canonical_pairs(name: str, dimension_numbers: Any) -> _Pairs:
 
 @dataclasses.dataclass(frozen=True)
 class RaggedDotDimensionNumbers:
-    """The axes of a `ragged_dot_general`: those of the dot_general, the one of lhs in groups, and theirs in rhs."""
+    """The axes of a `ragged_dot_general`.
+
+    Args:
+        dot_dimension_numbers: the axes of the contraction.
+        lhs_ragged_dimensions: the axis of lhs that is in groups, a sequence of one.
+        rhs_group_dimensions: the axes of groups in rhs, a sequence.
+
+    Example:
+        >>> lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0]).lhs_ragged_dimensions
+        (0,)
+    """
 
     dot_dimension_numbers: Any
     lhs_ragged_dimensions: Any
@@ -385,9 +395,29 @@ def ragged_dot(
     lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: Any = None, preferred_element_type: Any = None,
     group_offset: Any = None, out_sharding: Any = None,
 ) -> Array:
-    """Multiply consecutive groups of rows of the matrix `lhs` by a matrix each: `rhs` has one for each group.
+    """Multiply consecutive groups of rows by a matrix each.
 
-    The rows after the last group give zeros. TypeError for sizes that do not agree.
+    Args:
+        lhs: a matrix (M, K).
+        rhs: an array (G, K, N), a matrix for each group.
+        group_sizes: an integer vector (G,), the number of rows of each group.
+        precision: a `Precision`, its name, a pair, or None.
+        preferred_element_type: the dtype of sums and result; None for that of the operands.
+        group_offset: not supported; leave it at None.
+        out_sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        An array (M, N), with zeros for rows after the last group.
+
+    Raises:
+        NotImplementedError: `group_offset` is given.
+        TypeError: the shapes do not agree.
+
+    Example:
+        >>> lax.ragged_dot(jnp.ones((3, 1)), jnp.array([[[1.0]], [[2.0]]]), jnp.array([1, 2]))
+        Array([[1.],
+               [2.],
+               [2.]], dtype=float32)
     """
     return ragged_dot_general(
         lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset, out_sharding
@@ -482,11 +512,25 @@ def scaled_dot(
     lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: Any = None, rhs_scale: Any = None, dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Multiply operands of few bits as `dot_general`, each times its scales; one scale is for a part of a summed axis.
+    """Multiply operands of few bits, each times its scales; a scale is for a part of a contracted axis.
 
-    A scale has the shape of its operand, but along summed axes sizes that divide the operand's; None is ones.
-    dimension_numbers None is the product of matrices in the last two axes. The result and the sums are of
-    preferred_element_type, bfloat16 if None. TypeError for ranks and sizes that do not agree. It has no derivative.
+    Args:
+        lhs, rhs: floating arrays.
+        lhs_scale, rhs_scale: arrays of the shape of the operand, but along contracted axes with sizes that divide the
+            operand's; None for ones.
+        dimension_numbers: the axes, as in `dot_general`; None for the product of matrices in the last two axes.
+        preferred_element_type: the dtype of sums and result; None for bfloat16.
+
+    Returns:
+        An array. It has no derivative.
+
+    Raises:
+        TypeError: the ranks or sizes do not agree.
+
+    Example:
+        >>> x = jnp.ones((1, 2, 4))
+        >>> lax.scaled_dot(x, x.swapaxes(1, 2), lhs_scale=jnp.full((1, 2, 1), 2.0)).dtype
+        dtype(bfloat16)
     """
     left, right = operand_aval("scaled_dot", lhs, "lhs"), operand_aval("scaled_dot", rhs, "rhs")
     if left.ndim < 2 or right.ndim < 2:

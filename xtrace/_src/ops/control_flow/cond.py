@@ -607,10 +607,23 @@ platform_index_p = Primitive(
 
 
 def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Any) -> Any:
-    """Return ``per_platform[p](*args)`` for the platform p that the program is compiled for, else ``default(*args)``.
+    """Call the function for the platform that the program is compiled for.
 
-    Platforms are ``cpu``, ``cuda``, ``rocm``, ``tpu``. The functions return trees of one structure, shapes and dtypes.
-    TypeError if these differ, NotImplementedError when compiling for a platform that none of the functions is for.
+    Args:
+        args: the arguments, trees of arrays.
+        default: the function for other platforms.
+        per_platform: functions by platform: ``cpu``, ``cuda``, ``rocm``, ``tpu``.
+
+    Returns:
+        The result, a tree of arrays of one structure and types for all platforms.
+
+    Raises:
+        NotImplementedError: none of the functions is for the platform, when the program is compiled.
+        TypeError: the results differ in structure or types.
+
+    Example:
+        >>> lax.platform_dependent(1.0, cpu=jnp.sin, default=jnp.cos)
+        Array(0.84147096, dtype=float32, weak_type=True)
     """
     if "gpu" in per_platform:
         raise ValueError("platform_dependent: write cuda= or rocm= for GPUs, not gpu=")

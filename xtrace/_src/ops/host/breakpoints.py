@@ -199,13 +199,30 @@ def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False,
     token: Any = None, **kwargs: Any,
 ) -> Any:
-    """Stop the program each time it comes here when it runs, and take commands: ``help`` lists them.
+    """Stop the program each time it runs to this point, and read commands; ``help`` lists them.
 
-    The variables of the function that calls this, and of its callers, can be looked at with the values they have then.
-    Under `vmap` it stops for each element. filter_frames: leave out xtrace's own functions; num_frames: of the others,
-    so many. ordered: keep the order of other ordered prints and breakpoints. token: an array, or a tree of them, that
-    is returned as it is, but not before the breakpoint was passed. backend: "cli", the default, is the one there is.
-    stdin, stdout: files to read commands from and write to. ``quit`` ends the process, in compiled functions too.
+    The variables of the calling function and its callers are shown with their values at that time. ``quit`` ends the
+    process.
+
+    Args:
+        backend: ``"cli"`` or None, the only kind.
+        filter_frames: whether xtrace's own functions are left out.
+        num_frames: the number of functions to show; None for all.
+        ordered: whether the order of other ordered prints and breakpoints is kept.
+        token: an array, or a tree, that is returned unchanged, after the breakpoint.
+        kwargs: ``stdin`` and ``stdout``, files to read commands from and to write to.
+
+    Returns:
+        `token`.
+
+    Raises:
+        NotImplementedError: `backend` is another one.
+        TypeError: there is no such argument.
+
+    Example:
+        >>> import io
+        >>> xtrace.debug.breakpoint(stdin=io.StringIO("continue\\n"), stdout=io.StringIO())
+        >>> xtrace.effects_barrier()
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the backend is 'cli', got {abbreviated(backend)}")

@@ -200,13 +200,23 @@ def debug_callback(
     callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call ``callback(*args, **kwargs)`` when the program that this is part of runs, once for each value.
+    """Call a Python function for its effects each time the program runs.
 
-    Array leaves of the arguments arrive as arrays; others, such as strings, as they are. What the function returns is
-    ignored. Under `vmap` it is called for each index, under `jvp` and `grad` with the values. It may be called any
-    number of times or none where a transformation or XLA finds that right, and in any order with others unless both are
-    `ordered`. partitioned: call it with the part of each array that a device holds; arrays are on one device here.
-    Without `callback`, returns a decorator's function with the other arguments set. TypeError if it cannot be called.
+    Args:
+        callback: a function whose result is ignored; without it, a decorator with the other arguments is returned.
+        args: trees; array leaves arrive as arrays, others, such as texts, unchanged.
+        ordered: whether the calls are made in the order of the program. Others are made in any order, and any number of
+            times where a transformation or XLA finds that right; under `vmap` for each index.
+        partitioned: whether it is called with the part of each array that a device holds; there is one device here.
+        kwargs: the same by name.
+
+    Raises:
+        TypeError: `callback` cannot be called.
+
+    Example:
+        >>> xtrace.debug.callback(print, "x is", 1)
+        x is 1
+        >>> xtrace.effects_barrier()
     """
     if callback is None:
         return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned)
@@ -382,15 +392,30 @@ def pure_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
     vmap_method: str | None = None, **kwargs: Any,
 ) -> Any:
-    """Return what ``callback(*args, **kwargs)`` returns when the program that this is part of runs.
+    """Call a pure Python function each time the program runs, and return its results.
 
-    The function gets arrays and returns a tree of NumPy or other arrays; `result_shape_dtypes` is that tree with a
-    shape and a dtype in each place. It must be pure: it may be called more than once, or not at all if its results are
-    not used. vmap_method: how `vmap` calls it: for one index after the other ("sequential", "sequential_unrolled"), or
-    once with a leading axis, which operands that are not mapped have in size 1 ("expand_dims"), repeated
-    ("broadcast_all") or not at all ("legacy_vectorized"). It has no derivative of its own: ValueError under jvp and
-    grad; use custom_jvp. TypeError for arguments that are no arrays. Errors of the function, and of results of another
-    type than said, reach the caller of the program as JaxRuntimeError, whose cause they are.
+    Args:
+        callback: a function of arrays that returns a tree of NumPy or other arrays. It may be called more than once, or
+            not at all if its results are not used.
+        result_shape_dtypes: a tree like its result, of objects with a shape and a dtype.
+        args: trees of arrays, its arguments.
+        sharding: not supported on several devices; leave it at None.
+        vmap_method: the behaviour under `vmap`: a call for each index (``"sequential"``, ``"sequential_unrolled"``), or
+            one with a leading axis, which unmapped operands have in size 1 (``"expand_dims"``), repeated
+            (``"broadcast_all"``) or not at all (``"legacy_vectorized"``); None for an error.
+        kwargs: the same by name.
+
+    Returns:
+        A tree of arrays of the types of `result_shape_dtypes`.
+
+    Raises:
+        JaxRuntimeError: the program runs and the function raises, or returns something else; the error is its cause.
+        TypeError: `callback` cannot be called, or an argument is no array.
+        ValueError: it is differentiated, for which `custom_jvp` is needed, or mapped without `vmap_method`.
+
+    Example:
+        >>> xtrace.jit(lambda x: xtrace.pure_callback(np.sin, xtrace.ShapeDtypeStruct((), jnp.float32), x))(0.0)
+        Array(0., dtype=float32)
     """
     check_method("pure_callback", vmap_method)
     leaves, function, avals = _described("pure_callback", callback, result_shape_dtypes, args, kwargs)
@@ -402,11 +427,27 @@ def io_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None, ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Return what ``callback(*args, **kwargs)`` returns when the program runs: once for each time this is reached.
+    """Call a Python function with effects each time the program runs, and return its results.
 
-    Unlike that of `pure_callback`, the function may read and change what is outside of it. `ordered` calls are made in
-    the order of the program, also over several programs that one thread calls, and cannot be mapped: ValueError under
-    `vmap`, where others are made one after the other. The rest is as with `pure_callback`.
+    Args:
+        callback: a function of arrays that returns a tree of NumPy or other arrays; it is called once each time.
+        result_shape_dtypes: a tree like its result, of objects with a shape and a dtype.
+        args: trees of arrays, its arguments.
+        sharding: not supported on several devices; leave it at None.
+        ordered: whether calls are made in the order of the program, and of the programs that one thread calls.
+        kwargs: the same by name.
+
+    Returns:
+        A tree of arrays of the types of `result_shape_dtypes`.
+
+    Raises:
+        JaxRuntimeError: the program runs and the function raises, or returns something else; the error is its cause.
+        TypeError: `callback` cannot be called, or an argument is no array.
+        ValueError: it is differentiated, or mapped where it is `ordered`.
+
+    Example:
+        >>> xtrace.experimental.io_callback(lambda: np.float32(2.0), xtrace.ShapeDtypeStruct((), jnp.float32))
+        Array(2., dtype=float32)
     """
     leaves, function, avals = _described("io_callback", callback, result_shape_dtypes, args, kwargs)
     found = io_callback_p.bind_positional(leaves, (function, bool(ordered), avals, sharding))

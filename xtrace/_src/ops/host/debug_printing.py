@@ -126,16 +126,32 @@ def debug_print(
     fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any,
 ) -> Any:
-    """Print ``fmt.format(*args, **kwargs)`` when the program that this is part of runs.
+    """Print a text each time the program runs.
 
-    Arguments may be trees of arrays, which the fields of `fmt` may look into (``{x.shape}``, ``{x[w]}``), and other
-    values. Prints of different calls come in any order unless they are `ordered`. Under `vmap` it prints each element,
-    under `jvp` and `grad` the values. How arrays are printed is what NumPy's print options say while tracing.
-    partitioned: print the part that a device holds; arrays are on one device here. skip_format_check: do not look at
-    `fmt` while tracing. Without `fmt`, returns the function with the other arguments set.
+    Under `vmap` it prints each element, under `jvp` and `grad` the values. Arrays are printed with NumPy's options at
+    the
+    time of tracing.
 
-    Raises, while tracing, what formatting would: IndexError and KeyError for missing arguments, ValueError for unused
-    ones and wrong formats, TypeError if `fmt` is no string or a format does not fit its value.
+    Args:
+        fmt: a format, whose fields may look into values, as ``{x.shape}`` does; without it, a function with the other
+            arguments is returned.
+        args: the values of its fields, trees of arrays and other objects.
+        ordered: whether the order of other ordered prints is kept.
+        partitioned: whether the part that a device holds is shown; there is one device here.
+        skip_format_check: whether `fmt` is not checked while tracing.
+        _use_logging: leave it at False.
+        kwargs: the same by name.
+
+    Raises:
+        IndexError: a field by position has no value.
+        KeyError: a field by name has no value.
+        TypeError: `fmt` is no text, or a format does not fit its value.
+        ValueError: an argument has no field.
+
+    Example:
+        >>> xtrace.jit(lambda x: xtrace.debug.print("x is {x:.2f}", x=x))(1.0)
+        x is 1.00
+        >>> xtrace.effects_barrier()
     """
     if fmt is None:
         if args or kwargs:
@@ -173,7 +189,26 @@ def debug_log(
     fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
     skip_format_check: bool = False, _use_logging: bool = True, **kwargs: Any,
 ) -> Any:
-    """Log what `debug_print` prints: to the logger ``xtrace.debug`` at level INFO, with the caller's file and line."""
+    """Write a text to the logger ``xtrace.debug`` at level INFO each time the program runs.
+
+    Args:
+        fmt: a format, as in `debug.print`.
+        args: the values of its fields.
+        ordered: whether the order of other ordered prints is kept.
+        partitioned: whether the part that a device holds is shown; there is one device here.
+        skip_format_check: whether `fmt` is not checked while tracing.
+        _use_logging: leave it at True.
+        kwargs: the same by name.
+
+    Raises:
+        IndexError: a field by position has no value.
+        KeyError: a field by name has no value.
+        TypeError: `fmt` is no text.
+        ValueError: an argument has no field.
+
+    Example:
+        >>> xtrace.debug.log("x is {}", 1)
+    """
     return debug_print(
         fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
         _use_logging=_use_logging, **kwargs,

@@ -29,7 +29,18 @@ create_token_p = Primitive(
 
 
 def create_token(_: Any = None) -> Any:
-    """Return a new token. The argument is ignored; older programs pass one."""
+    """Create a token.
+
+    Args:
+        _: not used.
+
+    Returns:
+        A token.
+
+    Example:
+        >>> lax.create_token().shape
+        ()
+    """
     return create_token_p.bind_positional(())
 
 

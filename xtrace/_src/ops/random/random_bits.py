@@ -26,7 +26,12 @@ __all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators: the platform's default, ThreeFry, and Philox."""
+    """The generators of `rng_bit_generator`: the platform's default, ThreeFry, and Philox.
+
+    Example:
+        >>> lax.RandomAlgorithm.RNG_THREE_FRY
+        <RandomAlgorithm.RNG_THREE_FRY: 1>
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -90,11 +95,26 @@ def rng_bit_generator(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
     out_sharding: Any = None,
 ) -> Any:
-    """Return the next key and an array of random bits, of `dtype` uint8, uint16, uint32 or uint64.
+    """Return the next key and an array of random bits.
 
-    `key` is uint32[4] or uint64[2]. Which bits come from a key may differ between platforms and releases of XLA for the
-    default algorithm. TypeError for other keys and dtypes, ValueError for an algorithm that is no RandomAlgorithm, its
-    number or its name.
+    Args:
+        key: an array uint32[4] or uint64[2].
+        shape: the shape of the bits.
+        dtype: uint8, uint16, uint32 or uint64.
+        algorithm: a `RandomAlgorithm`, its number or its name. The bits of the default one may differ between platforms
+            and releases of XLA.
+        out_sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        A pair of the next key and an array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: the key or the dtype is another one.
+        ValueError: there is no such algorithm.
+
+    Example:
+        >>> lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (2,))[1].shape
+        (2,)
     """
     try:
         found = RandomAlgorithm[algorithm] if isinstance(algorithm, str) else RandomAlgorithm(algorithm)
@@ -146,10 +166,24 @@ _STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_gene
     batch=no_rule(f"Batching rule for 'rng_uniform' not implemented: {_STATEFUL}"),
 )
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
-    """Return numbers drawn uniformly from [a, b), scalars of one dtype, with a state that the device holds.
+    """Draw numbers uniformly from [a, b), with a state that the device holds.
 
-    The same program may give other numbers each time: `xtrace.random` is reproducible. ValueError unless `a` and `b`
-    are scalars of one dtype, TypeError for a dtype that cannot be drawn.
+    The same program may draw other numbers each time; `xtrace.random` is reproducible.
+
+    Args:
+        a, b: scalars of one dtype, the bounds.
+        shape: the shape of the result.
+
+    Returns:
+        An array of `shape` and the dtype of the bounds.
+
+    Raises:
+        TypeError: numbers of the dtype cannot be drawn.
+        ValueError: a bound is no scalar, or the dtypes differ.
+
+    Example:
+        >>> lax.rng_uniform(jnp.float32(0), jnp.float32(1), (3,)).shape
+        (3,)
     """
     for position, value in (("a", a), ("b", b)):
         operand_aval("rng_uniform", value, position)

@@ -38,7 +38,16 @@ class RecomputeType:
 
 
 class Offloadable(NamedTuple):
-    """What a policy may answer for a value that is kept in another kind of memory: `dst`, such as ``pinned_host``."""
+    """An answer of a policy: the value is kept in another kind of memory.
+
+    Args:
+        src: the kind of memory of the value, such as ``"device"``.
+        dst: the kind of memory where it is kept, such as ``"pinned_host"``.
+
+    Example:
+        >>> xtrace.ad_checkpoint.Offloadable("device", "pinned_host")
+        Offloadable(src='device', dst='pinned_host')
+    """
 
     src: str
     dst: str

@@ -292,9 +292,21 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
     "name", ("name",), abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=_name_batch
 )
 def checkpoint_name(x: Any, name: str) -> Any:
-    """Return the tree of arrays `x` as it is, its values named for the policies of `checkpoint`.
+    """Mark a value with a name for the policies of `checkpoint`.
 
-    TypeError if `name` is no string.
+    Args:
+        x: an array or a tree of arrays.
+        name: the name.
+
+    Returns:
+        `x`, unchanged.
+
+    Raises:
+        TypeError: `name` is no text, or `x` holds a leaf that is no array.
+
+    Example:
+        >>> xtrace.ad_checkpoint.checkpoint_name(jnp.ones(2), "hidden")
+        Array([1., 1.], dtype=float32)
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: name must be a string, got {abbreviated(name)}")
