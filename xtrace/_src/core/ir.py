@@ -43,8 +43,8 @@ class DropVar(Var):
         aval: its type.
 
     Example:
-        >>> xtrace.extend.core.DropVar(xtrace.typeof(1.0)).aval
-        float32[]
+        >>> xtrace.extend.core.DropVar(xtrace.typeof(1.0)).aval.dtype
+        dtype('float32')
     """
 
     __slots__ = ()
