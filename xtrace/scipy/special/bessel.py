@@ -66,10 +66,26 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
 
 @inline_jit(static=("v", "n_iter"), public=True)
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
-    """Bessel functions of the first kind of orders 0 to `v` at real `z`, along a new first axis.
+    """Return the Bessel functions of the first kind of the orders 0 to `v`.
 
-    n_iter: the order from which the recurrence goes down, which must be larger than v and |z|. TypeError for a `v` or
-    `n_iter` that is no integer, ValueError for a negative one and for complex `z`.
+    Args:
+        z: an array of real numbers.
+        v: the largest order, an integer.
+        n_iter: the order from which the recurrence goes down; it must be larger than `v` and |z|.
+
+    Returns:
+        An array of shape (v + 1, *z.shape).
+
+    Raises:
+        TypeError: `v` or `n_iter` is no integer.
+        ValueError: one is negative, or `z` is complex.
+
+    Example:
+        >>> scipy.special.bessel_jn(0.5, v=1)
+        Array([0.93846977, 0.24226844], dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.74(iv): Miller's algorithm.
     """
     highest, count = to_integer("bessel_jn", "v", v), to_integer("bessel_jn", "n_iter", n_iter)
     if highest < 0 or count < 0:

@@ -18,7 +18,25 @@ from xtrace.scipy.special.primitive import operands, refuse_complex, with_strong
 @custom_jvp
 @inline_jit(public=True)
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(y), and 0 for x = 0 unless y is NaN."""
+    """Return ``x * log(y)``; 0 for x = 0 unless y is NaN.
+
+    Args:
+        x, y: arrays of numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.xlogy(0.0, 0.0)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
+    """
     x, y = operands("xlogy", x, y)
     return choose((x != 0) | (y != y), x * log(y), 0.0)
 
@@ -32,7 +50,25 @@ def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any
 @custom_jvp
 @inline_jit(public=True)
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(1 + y), exact for small y, and 0 for x = 0 unless y is NaN."""
+    """Return ``x * log(1 + y)``, accurate for small y; 0 for x = 0 unless y is NaN.
+
+    Args:
+        x, y: arrays of numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.xlog1py(0.0, -1.0)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
+    """
     x, y = operands("xlog1py", x, y)
     return choose((x != 0) | (y != y), x * log1p(y), 0.0)
 
@@ -54,7 +90,25 @@ _xlogx.defjvps(lambda t, y, x: t * (log(x) + 1))
 
 @inline_jit(public=True)
 def entr(x: Any) -> Array:
-    """-x log(x), 0 at 0, -inf for negative numbers. ValueError for complex ones."""
+    """Compute the entropy of elements, ``-x * log(x)``; 0 at 0, -inf for negative numbers.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.entr(0.5)
+        Array(0.3465736, dtype=float32, weak_type=True)
+
+    Reference:
+        Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1.
+    """
     refuse_complex("entr", x)
     (x,) = operands("entr", x)
     return choose(x < 0, -math.inf, -_xlogx(x))
@@ -63,7 +117,25 @@ def entr(x: Any) -> Array:
 @inline_jit(public=True)
 @with_strong_results
 def rel_entr(p: Any, q: Any) -> Array:
-    """p log(p / q), 0 for p = 0 and q >= 0, inf where that is undefined. ValueError for complex numbers."""
+    """Compute the relative entropy of elements, ``p * log(p / q)``; 0 for p = 0 and q >= 0, inf where it is undefined.
+
+    Args:
+        p, q: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.rel_entr(2.0, 1.0)
+        Array(1.3862944, dtype=float32, weak_type=True)
+
+    Reference:
+        Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.3.
+    """
     refuse_complex("rel_entr", p, q)
     p, q = operands("rel_entr", p, q)
     positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
@@ -74,7 +146,25 @@ def rel_entr(p: Any, q: Any) -> Array:
 
 @inline_jit(public=True)
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q) - p + q, inf where that is undefined. ValueError for complex numbers."""
+    """Compute the Kullback-Leibler divergence of elements, ``p * log(p / q) - p + q``; inf where it is undefined.
+
+    Args:
+        p, q: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.kl_div(2.0, 1.0)
+        Array(0.38629436, dtype=float32, weak_type=True)
+
+    Reference:
+        Boyd and Vandenberghe, Convex Optimization (2004), section 3.1.5.
+    """
     refuse_complex("kl_div", p, q)
     p, q = operands("kl_div", p, q)
     return rel_entr(p, q) - p + q
@@ -84,7 +174,24 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 @inline_jit(public=True)
 @with_strong_results
 def logit(x: ArrayLike) -> Array:
-    """log(x / (1 - x)), the inverse of `expit`."""
+    """Return the inverse of `expit`, ``log(x / (1 - x))``.
+
+    Args:
+        x: an array of numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+
+    Example:
+        >>> scipy.special.logit(0.5)
+        Array(0., dtype=float32, weak_type=True)
+
+    Reference:
+        Cramer, "The origins of logistic regression" (2002).
+    """
     (x,) = operands("logit", x)
     return log(x / (1 - x))
 
@@ -103,23 +210,99 @@ def _power_transformed(logarithm: Array, exponent: Array) -> Array:
 
 @inline_jit(public=True)
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x**lmbda - 1) / lmbda, log(x) for lmbda = 0."""
+    """Compute the Box-Cox transform ``(x**lmbda - 1) / lmbda``; log(x) for lmbda = 0.
+
+    Args:
+        x, lmbda: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.boxcox(2.0, 2.0)
+        Array(1.5, dtype=float32, weak_type=True)
+
+    Reference:
+        Box and Cox, "An analysis of transformations" (1964).
+    """
     x, exponent = operands("boxcox", x, lmbda)
     return _power_transformed(log(x), exponent)
 
 
 @inline_jit(public=True)
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """((1 + x)**lmbda - 1) / lmbda, log1p(x) for lmbda = 0."""
+    """Compute the Box-Cox transform of ``1 + x``, ``((1 + x)**lmbda - 1) / lmbda``; log1p(x) for lmbda = 0.
+
+    Args:
+        x, lmbda: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.boxcox1p(1.0, 2.0)
+        Array(1.5, dtype=float32, weak_type=True)
+
+    Reference:
+        Box and Cox, "An analysis of transformations" (1964).
+    """
     x, exponent = operands("boxcox1p", x, lmbda)
     return _power_transformed(log1p(x), exponent)
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
-    """exp(x) over its sum along `axis` (None: all axes), without overflow."""
+    """Compute ``exp(x)`` over its sum along axes, without overflow.
+
+    Args:
+        x: an array of numbers.
+        axis: an axis, or several; None for all.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> scipy.special.softmax(jnp.zeros(2))
+        Array([0.5, 0.5], dtype=float32)
+
+    Reference:
+        N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 27.1: scaling by the
+        maximum.
+    """
     return normalization.softmax(x, axis=axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
-    """The logarithm of `softmax`, computed without it."""
+    """Compute the logarithm of `softmax`, without underflow.
+
+    Args:
+        x: an array of numbers.
+        axis: an axis, or several; None for all.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: there is no such axis.
+
+    Example:
+        >>> scipy.special.log_softmax(jnp.array([0.0, 100.0]))
+        Array([-100.,    0.], dtype=float32)
+
+    Reference:
+        N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 27.1: scaling by the
+        maximum.
+    """
     return normalization.log_softmax(x, axis=axis)

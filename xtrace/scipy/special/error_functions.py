@@ -25,7 +25,25 @@ _ROOT = math.sqrt(math.pi)
 @custom_jvp
 @inline_jit(public=True)
 def dawsn(x: Any) -> Array:
-    """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x. ValueError for complex numbers."""
+    """Return Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to x.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.dawsn(1.0)
+        Array(0.5380795, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.2(ii).
+    """
     (x,), dtype = real_operands("dawsn", x)
     square = x * x
     inverse = 1 / square
@@ -54,7 +72,24 @@ def _scaled(x: Any) -> Any:
 @custom_jvp
 @inline_jit(public=True)
 def erfcx(x: ArrayLike) -> Array:
-    """exp(x²) erfc(x), of real or complex numbers, without overflow for large positive x."""
+    """Return ``exp(x**2) * erfc(x)``, without overflow for large positive x.
+
+    Args:
+        x: an array of real or complex numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating or complex dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+
+    Example:
+        >>> scipy.special.erfcx(10.0)
+        Array(0.05614099, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.12(i), for large arguments.
+    """
     (value,) = promoted("erfcx", x)
     if dtypes.is_complex(value.dtype):
         return _faddeeva(1j * value)
@@ -83,7 +118,24 @@ def _faddeeva(z: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def wofz(z: Any) -> Array:
-    """Faddeeva's function exp(-z²) erfc(-i z), complex also for real z; to rounding relative to its modulus."""
+    """Return Faddeeva's function ``exp(-z**2) * erfc(-1j * z)``.
+
+    Args:
+        z: an array of real or complex numbers.
+
+    Returns:
+        An array of the shape of `z` and a complex dtype.
+
+    Raises:
+        TypeError: `z` is no array or number.
+
+    Example:
+        >>> scipy.special.wofz(0.0)
+        Array(0.9999998+0.j, dtype=complex64)
+
+    Reference:
+        J. A. C. Weideman, "Computation of the complex error function" (1994).
+    """
     (z,) = promoted("wofz", z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)
     return _faddeeva(converted(z, dtypes.complex128 if wide else dtypes.complex64))

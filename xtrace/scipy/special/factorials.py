@@ -28,7 +28,25 @@ from xtrace.scipy.special.series import polynomial
 
 @inline_jit(public=True)
 def gammasgn(x: Any) -> Array:
-    """The sign of the gamma function: 1 or -1, and NaN at negative integers. ValueError for complex numbers."""
+    """Return the sign of the gamma function, 1 or -1; NaN at negative integers.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.gammasgn(-0.5)
+        Array(-1., dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.2.
+    """
     refuse_complex("gammasgn", x)
     (x,) = operands("gammasgn", x)
     below = floor(x)
@@ -40,7 +58,24 @@ def gammasgn(x: Any) -> Array:
 
 @inline_jit(public=True)
 def gamma(x: Any) -> Array:
-    """The gamma function of real or complex numbers; NaN at negative integers."""
+    """Return the gamma function; NaN at negative integers.
+
+    Args:
+        x: an array of real or complex numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating or complex dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+
+    Example:
+        >>> scipy.special.gamma(5.0)
+        Array(24.000023, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.2.
+    """
     (x,) = operands("gamma", x)
     if dtypes.is_complex(x.dtype):
         return exp(_complex_loggamma(x))
@@ -49,9 +84,26 @@ def gamma(x: Any) -> Array:
 
 @inline_jit(public=True)
 def loggamma(x: Any) -> Array:
-    """The logarithm of the gamma function, NaN for negative real numbers.
+    """Return the logarithm of the gamma function; NaN for negative real numbers.
 
-    For complex ones the branch that is analytic but for a cut along the negative axis, which belongs to what is above.
+    For complex numbers it is the branch that is analytic except on the negative axis, where it continues from above.
+
+    Args:
+        x: an array of real or complex numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating or complex dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+
+    Example:
+        >>> scipy.special.loggamma(5.0)
+        Array(3.1780548, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 5.11(i), 5.7(i) and 5.5(ii): Stirling's series, the
+        series at 1, reflection.
     """
     (x,) = operands("loggamma", x)
     if dtypes.is_complex(x.dtype):
@@ -122,7 +174,26 @@ def _complex_loggamma(z: Array) -> Array:
 
 @inline_jit(public=True)
 def betaln(a: Any, b: Any) -> Array:
-    """The logarithm of |beta(a, b)|, without the cancellation of log gammas of large numbers."""
+    """Return the logarithm of the absolute value of the beta function.
+
+    Args:
+        a, b: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.betaln(2.0, 3.0)
+        Array(-2.4849074, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 5.12 and 5.11(i): Stirling's series for large
+        arguments.
+    """
     a, b = operands("betaln", a, b)
     a, b = minimum(a, b), maximum(a, b)
     large = choose(b < 8, 8.0, b)
@@ -135,7 +206,25 @@ def betaln(a: Any, b: Any) -> Array:
 
 @inline_jit(public=True)
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """gamma(a) gamma(b) / gamma(a + b). ValueError for complex numbers."""
+    """Return the beta function, ``gamma(a) * gamma(b) / gamma(a + b)``.
+
+    Args:
+        a, b: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.beta(2.0, 3.0)
+        Array(0.08333327, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.12.
+    """
     refuse_complex("beta", a, b)
     a, b = operands("beta", a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(betaln(a, b))
@@ -144,7 +233,25 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """The rising factorial gamma(z + m) / gamma(z), 1 for m = 0. ValueError for complex numbers."""
+    """Return the rising factorial ``gamma(z + m) / gamma(z)``; 1 for m = 0.
+
+    Args:
+        z, m: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.poch(2.0, 3.0)
+        Array(24.000023, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.2(iii).
+    """
     refuse_complex("poch", z, m)
     z, m = operands("poch", z, m)
     return choose(m == 0, 1.0, gamma(z + m) / gamma(z))
@@ -164,7 +271,27 @@ def _factorial(n: Array) -> Array:
 
 
 def factorial(n: Any, exact: bool = False) -> Array:
-    """n! = gamma(n + 1) as a floating number, 0 for negative n. NotImplementedError if `exact`."""
+    """Return the factorial, ``gamma(n + 1)``; 0 for negative numbers.
+
+    Args:
+        n: an array of real numbers.
+        exact: not supported; leave it at False.
+
+    Returns:
+        An array of the shape of `n` and a floating dtype.
+
+    Raises:
+        NotImplementedError: `exact` is True.
+        TypeError: `n` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.factorial(5)
+        Array(120.00012, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.2.
+    """
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
     return _factorial(n)
@@ -184,7 +311,26 @@ def _comb(n: Array, k: Array, *, repetition: bool) -> Array:
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
-    """How many ways there are to take k of N things, with `repetition` or without, as a floating number."""
+    """Count the ways to take `k` of `N` things.
+
+    Args:
+        N, k: arrays of real numbers.
+        repetition: whether a thing may be taken several times.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.comb(5, 2)
+        Array(9.999995, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 26.3.
+    """
     return _comb(N, k, repetition=bool(repetition))
 
 
@@ -197,12 +343,48 @@ def _multigammaln(a: Any, *, dimension: int) -> Array:
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
-    """The logarithm of the gamma function of `d` dimensions; d is a positive Python integer, or TypeError."""
+    """Return the logarithm of the gamma function of several dimensions.
+
+    Args:
+        a: an array of real numbers.
+        d: the number of dimensions, a positive integer.
+
+    Returns:
+        An array of the shape of `a` and a floating dtype.
+
+    Raises:
+        TypeError: `d` is no integer, or `a` no array.
+
+    Example:
+        >>> scipy.special.multigammaln(3.0, 2)
+        Array(1.5501953, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 35.3.
+    """
     return _multigammaln(a, dimension=to_integer("multigammaln", "d", d))
 
 
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers B(0) to B(n), B(1) = -1/2, computed exactly. ValueError for a negative n."""
+    """Return the Bernoulli numbers B(0) to B(n), with B(1) = -1/2, computed exactly.
+
+    Args:
+        n: the last index, an integer.
+
+    Returns:
+        A vector of n + 1 floats.
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: it is negative.
+
+    Example:
+        >>> scipy.special.bernoulli(2)
+        Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 24.5(i): the recurrence of the numbers.
+    """
     count = to_integer("bernoulli", "n", n)
     if count < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")

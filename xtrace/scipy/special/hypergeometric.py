@@ -223,9 +223,24 @@ def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -
 @inline_jit(public=True)
 @custom_jvp
 def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's confluent hypergeometric function 1F1(a; b; x); inf where it has a pole in b, 1 for x = 0.
+    """Return Kummer's confluent hypergeometric function 1F1(a; b; x).
 
-    Digits are lost where b is large and negative, and x too. ValueError for complex numbers.
+    Args:
+        a, b, x: arrays of real numbers. Digits are lost where b is large and negative, and x too.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype. inf at a pole in b, 1 for x = 0.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.hyp1f1(1.0, 1.0, 1.0)
+        Array(2.7182817, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 13.2: the series and Kummer's transformation.
     """
     (a, b, x), dtype = real_operands("hyp1f1", a, b, x)
     polynomial, pole, rest = _ends(a), _ends(b), b - a
@@ -304,10 +319,26 @@ def _degree(a: Any, b: Any) -> Any:
 @inline_jit(public=True)
 @custom_jvp
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
-    """Gauss's hypergeometric function 2F1(a, b; c; x); inf where it has a pole in c, 1 for x = 0.
+    """Return Gauss's hypergeometric function 2F1(a, b; c; x).
 
-    inf for x above 1 unless the series ends. Digits are lost where c is large and negative. ValueError for complex
-    numbers.
+    Args:
+        a, b, c, x: arrays of real numbers. Digits are lost where c is large and negative.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype. inf at a pole in c and, unless the series ends,
+        for x above 1; 1 for x = 0.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.hyp2f1(1.0, 1.0, 2.0, 0.5)
+        Array(1.3862946, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 15.2, 15.4 and 15.8: the series and its
+        transformations.
     """
     (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
     excess, pole = c - a - b, _ends(c)

@@ -54,9 +54,24 @@ def _ei(x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def exp1(x: ArrayLike) -> Array:
-    """The exponential integral E1, the integral of exp(-t) / t from x on; inf at 0, NaN for negative numbers.
+    """Return the exponential integral E1, of ``exp(-t) / t`` from x on; inf at 0, NaN for negative numbers.
 
-    ValueError for complex numbers.
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.exp1(1.0)
+        Array(0.21938396, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 6.2 and 6.6.
     """
     (x,), dtype = real_operands("exp1", x)
     return converted(_e1(x), dtype)
@@ -68,7 +83,25 @@ exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
 @custom_jvp
 @inline_jit(public=True)
 def expi(x: Any) -> Array:
-    """The exponential integral Ei, the integral of exp(t) / t up to x; -inf at 0. ValueError for complex numbers."""
+    """Return the exponential integral Ei, of ``exp(t) / t`` up to x; -inf at 0.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.expi(1.0)
+        Array(1.8951176, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 6.2.
+    """
     (x,), dtype = real_operands("expi", x)
     return converted(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
 
@@ -103,9 +136,25 @@ def _expn_fraction(n: Any, x: Any) -> Any:
 @custom_jvp
 @inline_jit(public=True)
 def expn(n: Any, x: Any) -> Any:
-    """The exponential integral of order n, an integer: that of exp(-x t) / t**n from 1 on.
+    """Return the exponential integral of order n, of ``exp(-x * t) / t**n`` from 1 on; NaN for negative n or x.
 
-    NaN for negative n or x; n is rounded down. It has no derivative with respect to n. ValueError for complex numbers.
+    Args:
+        n: an array of integers; others are rounded down. It has no derivative.
+        x: an array of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.expn(2, 1.0)
+        Array(0.14849551, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 8.19.
     """
     (n, x), dtype = real_operands("expn", n, x)
     n = floor(n)
@@ -137,9 +186,24 @@ def _quarter_turns(x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def fresnel(x: Any) -> tuple[Any, Any]:
-    """The integrals S and C of sin(pi t² / 2) and cos(pi t² / 2) from 0 to x.
+    """Return the integrals S and C of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to x.
 
-    NotImplementedError for complex numbers.
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        A pair of arrays of the shape of `x` and a floating dtype.
+
+    Raises:
+        NotImplementedError: `x` is complex.
+        TypeError: `x` is no array or number.
+
+    Example:
+        >>> scipy.special.fresnel(1.0)[1]
+        Array(0.7798934, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 7.2(iii) and 7.5: the auxiliary functions f and g.
     """
     if dtypes.is_complex(operand_aval("fresnel", 0, x).dtype):
         raise NotImplementedError("fresnel does not support complex-valued inputs; only real x")
@@ -180,7 +244,25 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 @inline_jit(public=True)
 @custom_jvp
 def sici(x: ArrayLike) -> tuple[Any, Any]:
-    """The sine integral Si(x) and the cosine integral Ci(|x|). ValueError for complex numbers."""
+    """Return the sine integral Si(x) and the cosine integral Ci(|x|).
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        A pair of arrays of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: `x` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.sici(1.0)[0]
+        Array(0.94608307, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 6.2(ii) and (iii): the auxiliary functions f and g.
+    """
     (x,), dtype = real_operands("sici", x)
     size = abs(x)
     square = size * size
@@ -226,9 +308,23 @@ def _log_of_rest(x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def spence(x: ArrayLike) -> Array:
-    """Spence's function, the integral of log(t) / (1 - t) from 1 to x; NaN for negative numbers.
+    """Return Spence's function, the integral of ``log(t) / (1 - t)`` from 1 to x; NaN for negative numbers.
 
-    TypeError for other dtypes than float32 and float64.
+    Args:
+        x: an array of float32 or float64.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` has another dtype.
+
+    Example:
+        >>> scipy.special.spence(2.0)
+        Array(-0.822467, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 25.12(i).
     """
     x = wide_operand("spence", x)
     # Above 2 that of 1 / x, below 1/2 that of 1 - x.

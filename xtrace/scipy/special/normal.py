@@ -22,7 +22,24 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 @inline_jit(public=True)
 def ndtr(x: ArrayLike) -> Array:
-    """The normal distribution's cumulative function. TypeError for other dtypes than float32 and float64."""
+    """Return the cumulative distribution function of the normal distribution.
+
+    Args:
+        x: an array of float32 or float64.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` has another dtype.
+
+    Example:
+        >>> scipy.special.ndtr(0.0)
+        Array(0.5, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.18(i).
+    """
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
 
@@ -64,10 +81,25 @@ def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tupl
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of `ndtr`, exact in both tails.
+    """Return the logarithm of `ndtr`, accurate in both tails.
 
-    series_order: how many terms of the asymptotic series are used far below 0, from 0 to 30. TypeError for other dtypes
-    than float32 and float64 and an order that is no integer, ValueError for one out of range.
+    Args:
+        x: an array of float32 or float64.
+        series_order: the number of terms of the asymptotic series far below 0, from 0 to 30.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` has another dtype, or `series_order` is no integer.
+        ValueError: `series_order` is out of range.
+
+    Example:
+        >>> scipy.special.log_ndtr(-20.0)
+        Array(-203.91716, dtype=float32)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 7.12(i).
     """
     order = to_integer("log_ndtr", "series_order", series_order)
     if not 0 <= order <= 30:
@@ -100,9 +132,23 @@ _FAR = (
 @custom_jvp
 @inline_jit(public=True)
 def ndtri(p: ArrayLike) -> Any:
-    """The inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
+    """Return the inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
 
-    TypeError for other dtypes than float32 and float64.
+    Args:
+        p: an array of float32 or float64.
+
+    Returns:
+        An array of the shape and dtype of `p`.
+
+    Raises:
+        TypeError: `p` has another dtype.
+
+    Example:
+        >>> scipy.special.ndtri(0.5)
+        Array(0., dtype=float32)
+
+    Reference:
+        M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution" (1988).
     """
     p = wide_operand("ndtri", p)
     centred = p - 0.5

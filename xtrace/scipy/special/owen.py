@@ -51,9 +51,24 @@ def _upper_tail(x: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def owens_t(h: Any, a: ArrayLike) -> Array:
-    """Owen's T function, the integral of exp(-h² (1 + x²) / 2) / (2 pi (1 + x²)) for x from 0 to `a`.
+    """Return Owen's T function, the integral of ``exp(-h**2 (1 + x**2) / 2) / (2 pi (1 + x**2))`` from 0 to a.
 
-    The result has the default float dtype or a wider one, as in JAX. ValueError for complex numbers.
+    Args:
+        h, a: arrays of real numbers.
+
+    Returns:
+        An array of the broadcast shape, of the default floating dtype or a wider one.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: an operand is complex, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.owens_t(1.0, 0.5)
+        Array(0.04306469, dtype=float32)
+
+    Reference:
+        M. Patefield and D. Tandy, "Fast and accurate calculation of Owen's T function" (2000).
     """
     h, a = _wide_operands(h, a)
     size, slope = abs(h), abs(a)

@@ -70,7 +70,24 @@ i1e = unary_function(
 
 @inline_jit(public=True)
 def i0(x: ArrayLike) -> Array:
-    """Modified Bessel function of the first kind, order 0. TypeError for complex numbers."""
+    """Return the modified Bessel function of the first kind of order 0.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+
+    Example:
+        >>> scipy.special.i0(1.0)
+        Array(1.266066, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.25.
+    """
     (x,) = operands("i0", x)
     # |x| with derivative 0 at 0, where the function is even.
     return exp(x * sign(x)) * special.bessel_i0e(x)
@@ -78,7 +95,24 @@ def i0(x: ArrayLike) -> Array:
 
 @inline_jit(public=True)
 def i1(x: ArrayLike) -> Array:
-    """Modified Bessel function of the first kind, order 1. TypeError for complex numbers."""
+    """Return the modified Bessel function of the first kind of order 1.
+
+    Args:
+        x: an array of real numbers.
+
+    Returns:
+        An array of the shape of `x` and a floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+
+    Example:
+        >>> scipy.special.i1(1.0)
+        Array(0.5651591, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 10.25.
+    """
     (x,) = operands("i1", x)
     return exp(abs(x)) * special.bessel_i1e(x)
 
@@ -130,19 +164,76 @@ def wide_operand(function: str, x: ArrayLike) -> Array:
 
 @inline_jit(public=True)
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized lower incomplete gamma function P(a, x). TypeError for complex numbers."""
+    """Return the regularized lower incomplete gamma function P(a, x).
+
+    Args:
+        a: an array of positive numbers.
+        x: an array of non-negative numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.gammainc(1.0, 2.0)
+        Array(0.8646648, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
+    """
     return special.igamma(*operands("gammainc", a, x))
 
 
 @inline_jit(public=True)
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized upper incomplete gamma function 1 - P(a, x). TypeError for complex numbers."""
+    """Return the regularized upper incomplete gamma function, 1 - P(a, x).
+
+    Args:
+        a: an array of positive numbers.
+        x: an array of non-negative numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.gammaincc(1.0, 2.0)
+        Array(0.13533522, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
+    """
     return special.igammac(*operands("gammaincc", a, x))
 
 
 @inline_jit(public=True)
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized incomplete beta function. TypeError for complex numbers."""
+    """Return the regularized incomplete beta function.
+
+    Args:
+        a, b: arrays of positive numbers.
+        x: an array of numbers from 0 to 1.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.betainc(1.0, 2.0, 0.5)
+        Array(0.75000006, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 8.17.
+    """
     return special.betainc(*operands("betainc", a, b, x))
 
 
@@ -182,16 +273,51 @@ def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Hurwitz' zeta function, the sum of (k + q)**-x over k = 0, 1, …; Riemann's if `q` is None.
+    """Return Hurwitz' zeta function, the sum of ``(k + q)**-x`` over k = 0, 1, ….
 
-    Its derivatives are those of its continuation. TypeError for complex numbers.
+    Args:
+        x: an array of real numbers.
+        q: an array of real numbers; None for 1, which gives Riemann's.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is complex, or no array or number.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.zeta(2.0, 1.0)
+        Array(1.644934, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 25.11.
     """
     return _zeta(x, 1.0 if q is None else q)
 
 
 @inline_jit(public=True)
 def polygamma(n: Any, x: Any) -> Array:
-    """The derivative of `digamma` of order `n`, which is an integer; ValueError for another dtype."""
+    """Return the derivative of `digamma` of an order.
+
+    Args:
+        n: an array of integers, the orders.
+        x: an array of real numbers.
+
+    Returns:
+        An array of the broadcast shape and the promoted floating dtype.
+
+    Raises:
+        TypeError: an operand is no array or number.
+        ValueError: `n` has another dtype, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.special.polygamma(1, 1.0)
+        Array(1.644934, dtype=float32, weak_type=True)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 5.15.
+    """
     order = operand_aval("polygamma", 0, n)
     if not dtypes.is_integer(order.dtype):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")

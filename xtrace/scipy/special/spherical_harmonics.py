@@ -53,11 +53,29 @@ def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
 
 
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: int | None = None) -> Any:
-    """The spherical harmonic of degree `n` and order `m` at the polar angle `theta` and the azimuth `phi`.
+    """Return spherical harmonics at a polar angle and an azimuth.
 
-    The arguments broadcast; n and m are integers, and where |m| > n the result is 0. n_max: the largest degree, to
-    which larger ones are clipped; it must be given where n is traced, else ConcretizationTypeError. NotImplementedError
-    for `diff_n`, TypeError for an n or m that is no integer and angles other than float32 and float64.
+    Args:
+        n, m: arrays of integers, degrees and orders; the result is 0 where |m| > n.
+        theta: an array of float32 or float64, the polar angle in radians.
+        phi: an array of float32 or float64, the azimuth in radians.
+        diff_n: not supported; leave it at None.
+        n_max: the largest degree, needed where `n` is traced; larger ones are clipped to it.
+
+    Returns:
+        An array of the broadcast shape and a complex dtype.
+
+    Raises:
+        ConcretizationTypeError: `n` is traced and there is no `n_max`.
+        NotImplementedError: `diff_n` is given.
+        TypeError: `n` or `m` are no integers, or an angle has another dtype.
+
+    Example:
+        >>> scipy.special.sph_harm_y(jnp.array([0]), jnp.array([0]), jnp.zeros(1), jnp.zeros(1))
+        Array([0.2820948+0.j], dtype=complex64)
+
+    Reference:
+        NIST Digital Library of Mathematical Functions, section 14.30.
     """
     if diff_n is not None:
         raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with grad instead")
