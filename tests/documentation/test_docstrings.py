@@ -1,8 +1,4 @@
-"""The template of public docstrings: a contract, Args, Returns, Raises, Example, Reference, and examples that run.
-
-`NOT_CONVERTED` lists patterns of modules that do not follow it yet. It only shrinks: a pattern whose modules all pass
-fails a test. A pattern may be replaced by the patterns of those of its modules that are left.
-"""
+"""The template of public docstrings: a contract, Args, Returns, Raises, Example, Reference, and examples that run."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import builtins
 import collections
 import doctest
 import enum
-import fnmatch
 import functools
 import importlib
 import inspect
@@ -23,12 +18,6 @@ import pytest
 import xtrace
 from xtrace._src.core.primitive import Primitive
 from xtrace.numpy.updates import IndexedArray
-
-NOT_CONVERTED = (
-    "xtrace.scipy.cluster.*", "xtrace.scipy.fft.*", "xtrace.scipy.linalg.*", "xtrace.scipy.ndimage.*",
-    "xtrace.scipy.optimize", "xtrace.scipy.optimize.*", "xtrace.scipy.signal.*", "xtrace.scipy.sparse.*",
-    "xtrace.scipy.special", "xtrace.scipy.special.*", "xtrace.scipy.stats", "xtrace.scipy.stats.[dm]*",
-)
 
 # Functions that accept every argument, so that there is no error to name.
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
@@ -205,10 +194,9 @@ def faults_of_source(source):
 
 
 SOURCES = sorted(public_objects())
-CONVERTED = [source for source in SOURCES if not any(fnmatch.fnmatchcase(source, each) for each in NOT_CONVERTED)]
 
 
-@pytest.mark.parametrize("source", CONVERTED)
+@pytest.mark.parametrize("source", SOURCES)
 def test_docstrings_follow_the_template(source):
     report = [f"{name}: {'; '.join(faults)}" for name, faults in faults_of_source(source).items()]
     assert not report, "\n".join(report)
@@ -235,7 +223,7 @@ def test_examples_may_differ_in_last_digits():
     assert not check("Array(0.5, dtype=float32)", "Array(0.5, dtype=float16)", 0)
 
 
-@pytest.mark.parametrize("source", CONVERTED)
+@pytest.mark.parametrize("source", SOURCES)
 def test_examples_print_their_results(source):
     names = {
         "jnp": xtrace.numpy, "lax": xtrace.lax, "random": xtrace.random, "nn": xtrace.nn, "np": np, "xtrace": xtrace,
@@ -271,12 +259,6 @@ def test_methods_follow_the_template(name):
     names = {"jnp": xtrace.numpy}
     runner.run(doctest.DocTestParser().get_doctest(method.__doc__, names, name, None, None), out=report.append)
     assert not report, "".join(report)
-
-
-@pytest.mark.parametrize("pattern", NOT_CONVERTED)
-def test_the_list_of_modules_that_are_not_converted_only_shrinks(pattern):
-    sources = fnmatch.filter(SOURCES, pattern)
-    assert any(map(faults_of_source, sources)), f"remove {pattern} from NOT_CONVERTED: its modules follow the template"
 
 
 def test_exceptions_from_the_template_are_public_functions():

@@ -25,10 +25,26 @@ def _nearest(observations: Array, codes: Array) -> tuple[Any, Any]:
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
-    """Return for each row of `obs` the number of the nearest row of `code_book`, and the distance to it.
+    """Find the nearest row of a code book for each row.
 
-    Both have rank 2, or 1 for numbers. check_finite does nothing. ValueError for other ranks and different ones,
-    TypeError for rows of different lengths.
+    Args:
+        obs: a matrix of observations, or a vector of numbers.
+        code_book: a matrix of codes, or a vector.
+        check_finite: without effect.
+
+    Returns:
+        A pair of vectors: the number of the nearest code, and the distance to it.
+
+    Raises:
+        TypeError: the rows have different lengths.
+        ValueError: the ranks differ, or are not 1 or 2.
+
+    Example:
+        >>> scipy.cluster.vq.vq(jnp.array([[0.0], [5.0]]), jnp.array([[1.0], [4.0]]))
+        (Array([0, 1], dtype=int32), Array([1., 1.], dtype=float32))
+
+    Reference:
+        A. Gersho and R. M. Gray, Vector Quantization and Signal Compression (1992), section 10.4.
     """
     avals, dtype, _ = common_dtype("vq", (obs, code_book), as_inexact)
     shapes = [x.shape for x in avals]

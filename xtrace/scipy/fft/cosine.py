@@ -99,27 +99,113 @@ def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | No
 
 
 def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the cosine transform of type 2 along `axis`, cut off or continued by zeros to `n` elements.
+    """Compute the discrete cosine transform of type 2.
 
-    norm: "ortho" makes it orthogonal; None and "backward" leave it unscaled. NotImplementedError for other types,
-    ValueError for other norms and an axis that `x` does not have, TypeError for a length that is not positive.
+    Args:
+        x: an array of real numbers.
+        type: 2, the only type.
+        n: the number of elements, to which the axis is cut or continued by zeros; None for all.
+        axis: the axis.
+        norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: another type is given.
+        TypeError: a length is not positive, or `x` is no array.
+        ValueError: there is no such norm or axis.
+
+    Example:
+        >>> scipy.fft.dct(jnp.array([1.0, 1.0])).round()
+        Array([4., 0.], dtype=float32)
+
+    Reference:
+        J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
     return _cosines("dct", x, type, None if n is None else (n,), (axis,), norm, False)
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Return the inverse of `dct`; arguments and errors as there."""
+    """Compute the inverse of `dct`.
+
+    Args:
+        x: an array of real numbers.
+        type: 2, the only type.
+        n: the number of elements, to which the axis is cut or continued by zeros; None for all.
+        axis: the axis.
+        norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: another type is given.
+        TypeError: a length is not positive, or `x` is no array.
+        ValueError: there is no such norm or axis.
+
+    Example:
+        >>> scipy.fft.idct(jnp.array([4.0, 0.0])).round()
+        Array([1., 1.], dtype=float32)
+
+    Reference:
+        J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
+    """
     return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
 
 
 def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
-    """Return the cosine transform along several axes, to the lengths `s`; None: all axes, or the last of `s`.
+    """Compute the discrete cosine transform of type 2 along several axes.
 
-    Axes that `s` has no length for keep theirs. Errors as in `dct`; ValueError for repeated axes too.
+    Args:
+        x: an array of real numbers.
+        type: 2, the only type.
+        s: the lengths; None for those of `x`.
+        axes: the axes; None for all, or the last ones of `s`.
+        norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: another type is given.
+        TypeError: a length is not positive, or `x` is no array.
+        ValueError: there is no such norm or axis.
+
+    Example:
+        >>> scipy.fft.dctn(jnp.ones((2, 2))).round()
+        Array([[16.,  0.],
+               [ 0.,  0.]], dtype=float32)
+
+    Reference:
+        J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
     return _cosines("dctn", x, type, s, axes, norm, False)
 
 
 def idctn(x: ArrayLike, type: int = 2, s: ShapeLike | None = None, axes: Any = None, norm: str | None = None) -> Array:
-    """Return the inverse of `dctn`; arguments and errors as there."""
+    """Compute the inverse of `dctn`.
+
+    Args:
+        x: an array of real numbers.
+        type: 2, the only type.
+        s: the lengths; None for those of `x`.
+        axes: the axes; None for all, or the last ones of `s`.
+        norm: ``"ortho"`` for an orthogonal transform; None or ``"backward"`` for the unscaled one.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: another type is given.
+        TypeError: a length is not positive, or `x` is no array.
+        ValueError: there is no such norm or axis.
+
+    Example:
+        >>> scipy.fft.idctn(jnp.ones((1, 1))).round(2)
+        Array([[0.25]], dtype=float32)
+
+    Reference:
+        J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
+    """
     return _cosines("idctn", x, type, s, axes, norm, True)

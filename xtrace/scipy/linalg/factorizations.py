@@ -50,13 +50,53 @@ __all__ = [
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the determinants of square matrices, as `xtrace.numpy.linalg.det` does."""
+    """Return the determinants of square matrices.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the leading axes.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.det(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array(16., dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
+    """
     return linalg.det(a)
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Return the inverses of square matrices, as `xtrace.numpy.linalg.inv` does."""
+    """Return the inverses of square matrices.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the shape of `a`.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+        Array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU factors with partial
+        pivoting.
+    """
     return linalg.inv(a)
 
 
@@ -65,9 +105,28 @@ def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
 ) -> Any:
-    """Return U, the singular values and Vᴴ, or the values alone without `compute_uv`.
+    """Compute the singular value decomposition.
 
-    lapack_driver: "gesdd" divides and conquers, "gesvd" is the QR algorithm; ValueError for another.
+    Args:
+        a: an array whose last two axes are matrices; integers become floats.
+        full_matrices: whether U and Vh are square.
+        compute_uv: whether U and Vh are returned.
+        overwrite_a: without effect.
+        check_finite: without effect.
+        lapack_driver: ``"gesdd"`` to divide and conquer, ``"gesvd"`` for the QR algorithm.
+
+    Returns:
+        A triple of U, the singular values, decreasing, and Vh; or the values alone.
+
+    Raises:
+        ValueError: there is no such driver, or `a` has fewer than two axes.
+
+    Example:
+        >>> scipy.linalg.svd(jnp.array([[0.0, 2.0], [1.0, 0.0]]), compute_uv=False)
+        Array([2., 1.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
     matrix_type("svd", a)
     if lapack_driver not in ("gesdd", "gesvd"):
@@ -89,9 +148,32 @@ def eigh(
     a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
 ) -> Any:
-    """Return eigenvalues and eigenvectors of Hermitian matrices, or the values alone if `eigvals_only`.
+    """Compute the eigenvalues and eigenvectors of Hermitian matrices.
 
-    NotImplementedError for a second matrix `b`, a range `eigvals` of them, and another `type`.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        b: not supported; leave it at None.
+        lower: whether the lower triangle is read.
+        eigvals_only: whether the eigenvalues alone are returned.
+        overwrite_a: without effect.
+        overwrite_b, turbo: without effect.
+        eigvals: not supported; leave it at None.
+        type: 1, the only kind of problem.
+        check_finite: without effect.
+
+    Returns:
+        A pair of the eigenvalues, increasing, and matrices with the eigenvectors as columns; or the eigenvalues.
+
+    Raises:
+        NotImplementedError: `b`, `eigvals` or another type is given.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.eigh(jnp.array([[4.0, 2.0], [2.0, 5.0]]), eigvals_only=True)
+        Array([2.4384472, 6.561553 ], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
     for name, given in (("b=None", b is not None), ("type=1", type != 1), ("eigvals=None", eigvals is not None)):
         if given:
@@ -102,9 +184,28 @@ def eigh(
 
 @inline_jit(static=("lower", "overwrite_a", "check_finite"), public=True)
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Return the upper triangular R with a = Rᴴ R of positive definite matrices, or its adjoint if `lower`.
+    """Factor positive definite matrices as ``a = R.conj().T @ R`` with upper triangular R.
 
-    Only that triangle of `a` is read. ValueError for matrices that are not square.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats. Only the triangle of the factor is
+            read.
+        lower: whether the adjoint of R is returned.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the shape of `a`; NaN where a matrix is not positive definite.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 1.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     matrix_type("cholesky", a, square=True)
     return _cholesky(a, lower=bool(lower))
@@ -121,7 +222,27 @@ def _cholesky(a: Any, *, lower: bool) -> Any:
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
-    """Return the factor that `cholesky` gives, and `lower`: what `cho_solve` takes."""
+    """Factor positive definite matrices for `cho_solve`.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        lower: whether the factor is lower triangular.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        A pair of the factor, as `cholesky` gives it, and `lower`.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))[1]
+        False
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
+    """
     return cholesky(a, lower), lower
 
 
@@ -172,7 +293,27 @@ def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
 def cho_solve(
     c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """Return x with a x = b, from the factor that `cho_factor` gave of a. ValueError for shapes that do not agree."""
+    """Solve ``a @ x = b`` with the factor of `cho_factor`.
+
+    Args:
+        c_and_lower: the result of `cho_factor`.
+        b: an array of right-hand sides.
+        overwrite_b: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the shape of `b`.
+
+    Raises:
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.cho_solve(scipy.linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])), jnp.array([4.0, 2.0]))
+        Array([1., 0.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
+    """
     c, lower = c_and_lower
     _check_system("cho_solve", c, b)
     return _cho_solve(c, b, lower=bool(lower))
@@ -183,9 +324,28 @@ def solve(
     a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
     debug: bool = False, check_finite: bool = True, assume_a: str = "gen",
 ) -> Array:
-    """Return x with a x = b; `assume_a` is "gen", "sym", "her", or "pos" for positive definite matrices.
+    """Solve ``a @ x = b``.
 
-    ValueError for another assumption and shapes that do not agree.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        b: an array of right-hand sides.
+        lower: whether the lower triangle is read, where ``"pos"`` is assumed.
+        overwrite_a, overwrite_b, debug: without effect.
+        check_finite: without effect.
+        assume_a: ``"gen"``, ``"sym"``, ``"her"``, or ``"pos"`` for positive definite matrices.
+
+    Returns:
+        An array of the shape of `b`.
+
+    Raises:
+        ValueError: there is no such assumption, or the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.solve(jnp.array([[4.0, 2.0], [2.0, 5.0]]), jnp.array([4.0, 2.0]))
+        Array([1., 0.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4 and 4.2.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviated(assume_a)}")
@@ -225,9 +385,29 @@ def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
 ) -> Array:
-    """Return x with op(a) x = b for triangular matrices; trans: 0 or "N", 1 or "T" (transposed), 2 or "C" (adjoint).
+    """Solve ``op(a) @ x = b`` for triangular matrices.
 
-    ValueError for another `trans` and shapes that do not agree.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        b: an array of right-hand sides.
+        trans: 0 or ``"N"`` for a, 1 or ``"T"`` for its transpose, 2 or ``"C"`` for its adjoint.
+        lower: whether the lower triangle is read.
+        unit_diagonal: whether the diagonal counts as ones.
+        overwrite_b, debug: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the shape of `b`.
+
+    Raises:
+        ValueError: there is no such `trans`, or the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.solve_triangular(jnp.array([[2.0, 1.0], [0.0, 4.0]]), jnp.array([4.0, 4.0]))
+        Array([1.5, 1. ], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.1.
     """
     forms = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in forms:
@@ -260,7 +440,28 @@ def _lu(a: Any, *, permute_l: bool) -> Any:
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, ...]:
-    """Return the permutation P, unit lower triangular L and upper triangular U with a = P L U; or P L and U."""
+    """Factor matrices as ``a = P @ L @ U``.
+
+    Args:
+        a: an array whose last two axes are matrices; integers become floats.
+        permute_l: whether ``P @ L`` and U are returned.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        A triple of a permutation P, a unit lower triangular L and an upper triangular U; or a pair.
+
+    Raises:
+        ValueError: `a` has fewer than two axes.
+
+    Example:
+        >>> scipy.linalg.lu(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[2]
+        Array([[2., 0.],
+               [0., 1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
+    """
     matrix_type("lu", a)
     return _lu(a, permute_l=bool(permute_l))
 
@@ -273,7 +474,26 @@ def _lu_factor(a: Any) -> Any:
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """Return L and U in one matrix, and for each row that it was exchanged with: what `lu_solve` takes."""
+    """Factor matrices for `lu_solve`.
+
+    Args:
+        a: an array whose last two axes are matrices; integers become floats.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        A pair of L and U in one matrix, and the row with which each row was exchanged.
+
+    Raises:
+        ValueError: `a` has fewer than two axes.
+
+    Example:
+        >>> scipy.linalg.lu_factor(jnp.array([[0.0, 1.0], [2.0, 0.0]]))[1]
+        Array([1, 1], dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
+    """
     matrix_type("lu_factor", a)
     return _lu_factor(a)
 
@@ -291,9 +511,27 @@ def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """Return x with op(a) x = b, from what `lu_factor` gave of a; trans: 0, 1 (transposed) or 2 (adjoint).
+    """Solve ``op(a) @ x = b`` with the factors of `lu_factor`.
 
-    ValueError for another `trans` and shapes that do not agree.
+    Args:
+        lu_and_piv: the result of `lu_factor`.
+        b: an array of right-hand sides.
+        trans: 0 for a, 1 for its transpose, 2 for its adjoint.
+        overwrite_b: without effect.
+        check_finite: without effect.
+
+    Returns:
+        An array of the shape of `b`.
+
+    Raises:
+        ValueError: there is no such `trans`, or the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.lu_solve(scipy.linalg.lu_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]])), jnp.array([4.0, 2.0]))
+        Array([1., 0.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     factors, pivots = lu_and_piv
     _check_system("lu_solve", factors, b)
@@ -316,10 +554,28 @@ def qr(
     a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
-    """Return Q and R with a = Q R, and the permutation of the columns if `pivoting`.
+    """Factor matrices as ``a = q @ r``, with orthonormal columns of q and upper triangular r.
 
-    mode: "full", "economic" (Q has as many columns as the shorter side), or "r", which leaves out Q. ValueError for
-    another mode.
+    Args:
+        a: an array whose last two axes are matrices; integers become floats.
+        overwrite_a: without effect.
+        lwork: without effect.
+        mode: ``"full"``, ``"economic"`` for as many columns as the shorter side, or ``"r"`` for r alone.
+        pivoting: whether columns are permuted; the permutation is returned last.
+        check_finite: without effect.
+
+    Returns:
+        A tuple of the factors.
+
+    Raises:
+        ValueError: there is no such mode, or `a` has fewer than two axes.
+
+    Example:
+        >>> scipy.linalg.qr(jnp.array([[3.0], [4.0]]), mode="economic")[1]
+        Array([[-5.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2: Householder reflections.
     """
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
@@ -340,9 +596,30 @@ def qr_multiply(
     a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
     overwrite_a: bool = False, overwrite_c: bool = False,
 ) -> tuple[Any, ...]:
-    """Return c Q, or Q c if `mode` is "left", and R, for the economic factors of `a`; the permutation if `pivoting`.
+    """Multiply a matrix by the orthonormal factor of another one.
 
-    conjugate: multiply by the conjugate of Q. ValueError for another mode, TypeError for lengths that differ.
+    Args:
+        a: the matrix that is factored, ``a = q @ r``.
+        c: the matrix that is multiplied; a vector is one row or column.
+        mode: ``"right"`` for ``c @ q``, ``"left"`` for ``q @ c``.
+        pivoting: whether the columns of `a` are permuted; the permutation is returned last.
+        conjugate: whether q is conjugated.
+        overwrite_a, overwrite_c: without effect.
+
+    Returns:
+        A tuple of the product, r, and the permutation.
+
+    Raises:
+        TypeError: the lengths do not agree.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> scipy.linalg.qr_multiply(jnp.eye(2), jnp.ones(2))[1]
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2.
     """
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
@@ -369,9 +646,26 @@ def _schur(a: Any, *, complex_output: bool) -> list[Any]:
 
 @inline_jit(static=("output",), public=True)
 def schur(a: ArrayLike, output: str = "real") -> list[Any]:
-    """Return [T, Z] with a = Z T Zᴴ and unitary Z, on the CPU; T is triangular, of real matrices with 2 by 2 blocks.
+    """Compute the Schur form ``a = Z @ T @ Z.conj().T``, on the CPU.
 
-    output: "complex" makes T of real matrices triangular too. ValueError for another output.
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        output: ``"real"``, or ``"complex"`` for a triangular T of real matrices, too.
+
+    Returns:
+        A list of T, triangular, of real matrices with 2 by 2 blocks, and the unitary Z.
+
+    Raises:
+        NotImplementedError: the platform is not the CPU.
+        ValueError: there is no such output, or the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.schur(jnp.diag(jnp.array([1.0, 2.0])))[0]
+        Array([[1., 0.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
@@ -425,9 +719,25 @@ def _triangular_form(form: Array, vectors: Array) -> tuple[Any, Any]:
 
 @inline_jit(static=("check_finite",), public=True)
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """Return the complex Schur form, triangular, of the real one that `schur` gives.
+    """Convert the real Schur form to the complex one.
 
-    ValueError unless both are square matrices, or batches of them, of one shape.
+    Args:
+        T: square matrices, triangular except for 2 by 2 blocks.
+        Z: orthogonal matrices of the shape of `T`.
+        check_finite: without effect.
+
+    Returns:
+        A pair of the triangular T and the unitary Z, complex.
+
+    Raises:
+        ValueError: an operand is not square, or the shapes differ.
+
+    Example:
+        >>> scipy.linalg.rsf2csf(jnp.eye(2), jnp.eye(2))[0].dtype
+        dtype('complex64')
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.
     """
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
     if form.shape != vectors.shape:
@@ -456,7 +766,29 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
 def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Return H, zero below the subdiagonal, and with `calc_q` the unitary Q with a = Q H Qᴴ, on the CPU."""
+    """Reduce square matrices to Hessenberg form, ``a = Q @ H @ Q.conj().T``, on the CPU.
+
+    Args:
+        a: an array whose last two axes are square matrices; integers become floats.
+        calc_q: whether Q is returned, too.
+        overwrite_a: without effect.
+        check_finite: without effect.
+
+    Returns:
+        H, zero below the subdiagonal; with `calc_q` a pair of H and the unitary Q.
+
+    Raises:
+        NotImplementedError: the platform is not the CPU.
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.hessenberg(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[4., 2.],
+               [2., 5.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.3.
+    """
     matrix_type("hessenberg", a, square=True)
     return _hessenberg(a, calc_q=bool(calc_q))
 
@@ -486,10 +818,28 @@ def polar(
     a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
     max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """Return U with orthonormal columns (or rows) and Hermitian P with a = U P, or a = P U if `side` is "left".
+    """Factor a matrix as ``a = u @ p``, with orthonormal columns or rows of u and Hermitian p.
 
-    method: "qdwh", for matrices with at least as many rows as columns ("left": at most as many), or "svd". eps and
-    max_iterations are for "qdwh". ValueError for another side or method.
+    Args:
+        a: an array whose last two axes are matrices; integers become floats.
+        side: ``"right"``, or ``"left"`` for ``a = p @ u``.
+        method: ``"qdwh"``, for at least as many rows as columns (left: at most as many), or ``"svd"``.
+        eps: the precision of ``"qdwh"``; None for that of the dtype.
+        max_iterations: the largest number of steps of ``"qdwh"``; None for 10.
+
+    Returns:
+        A pair (u, p).
+
+    Raises:
+        ValueError: there is no such side or method, or the shape does not fit the method.
+
+    Example:
+        >>> scipy.linalg.polar(jnp.array([[0.0, -2.0], [2.0, 0.0]]))[1]
+        Array([[2., 0.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition" (2010).
     """
     aval = matrix_type("polar", a)
     if side not in ("right", "left"):

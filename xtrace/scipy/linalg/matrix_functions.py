@@ -120,10 +120,26 @@ def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
 
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """Return the exponentials of square matrices, by squaring and a Padé approximant (Higham 2005).
+    """Return the exponentials of square matrices.
 
-    upper_triangular: the matrices are, which saves a factorisation. Those that would need more than `max_squarings`
-    give NaN. ValueError for matrices that are not square.
+    Args:
+        A: an array whose last two axes are square matrices; integers become floats.
+        upper_triangular: whether the matrices are triangular, which saves a factorization.
+        max_squarings: the largest number of squarings; matrices that need more give NaN.
+
+    Returns:
+        An array of the shape of `A`.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    Example:
+        >>> scipy.linalg.expm(jnp.zeros((2, 2)))
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+
+    Reference:
+        N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     matrix_type("expm", A, square=True)
     return _expm(A, upper_triangular=bool(upper_triangular), most=int(max_squarings))
@@ -138,10 +154,27 @@ def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
 
 @inline_jit(static=("method", "compute_expm"), public=True)
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
-    """Return `expm` of `A` and its derivative in the direction `E`, or the derivative alone without `compute_expm`.
+    """Return the exponential of a matrix and its derivative in a direction.
 
-    The method "SPS" (None) differentiates scaling, Padé approximant and squaring (Al-Mohy and Higham 2009,
-    Computing the Fréchet derivative of the matrix exponential). ValueError for another method and shapes that differ.
+    Args:
+        A: a square matrix.
+        E: the direction, a matrix of the same shape.
+        method: None or ``"SPS"``, scaling, Pade approximant and squaring.
+        compute_expm: whether the exponential is returned, too.
+
+    Returns:
+        A pair of the exponential and the derivative, or the derivative.
+
+    Raises:
+        ValueError: there is no such method, or the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.expm_frechet(jnp.zeros((2, 2)), jnp.eye(2), compute_expm=False)
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+
+    Reference:
+        A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential" (2009).
     """
     left, right = matrix_type("expm_frechet", A, square=True), matrix_type("expm_frechet", E, 1, square=True)
     if left.shape != right.shape:
@@ -220,9 +253,26 @@ def _sqrtm(a: Any) -> Any:
 
 @inline_jit(static=("blocksize",), public=True)
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """Return the principal square root of a square matrix, as complex numbers, on the CPU.
+    """Return the principal square root of a square matrix, on the CPU.
 
-    NotImplementedError for another `blocksize` than 1.
+    Args:
+        A: a square matrix.
+        blocksize: 1, the only size.
+
+    Returns:
+        A complex matrix.
+
+    Raises:
+        NotImplementedError: `blocksize` is another one, or the platform is not the CPU.
+        ValueError: the matrix is not square.
+
+    Example:
+        >>> scipy.linalg.sqrtm(jnp.diag(jnp.array([1.0, 4.0]))).real
+        Array([[1., 0.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        A. Bjorck and S. Hammarling, "A Schur method for the square root of a matrix" (1983).
     """
     _check_one("sqrtm", A)
     if blocksize > 1:
@@ -238,10 +288,28 @@ def _check_one(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
 
 
 def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
-    """Return the function of a square matrix that `func` is of numbers, as complex numbers, on the CPU.
+    """Evaluate a function of a square matrix, on the CPU.
 
-    func takes and returns arrays of the eigenvalues, which should be distinct (Parlett 1976, A recurrence among the
-    elements of functions of triangular matrices). disp: without it, an estimate of the error is returned too.
+    Args:
+        A: a square matrix, whose eigenvalues should be distinct.
+        func: the function of numbers; it takes and returns arrays.
+        disp: whether the result is returned alone; otherwise with an estimate of the error.
+
+    Returns:
+        A complex matrix, or a pair.
+
+    Raises:
+        NotImplementedError: the platform is not the CPU.
+        TypeError: `func` cannot be called.
+        ValueError: the matrix is not square.
+
+    Example:
+        >>> scipy.linalg.funm(jnp.diag(jnp.array([1.0, 4.0])), jnp.sqrt).real
+        Array([[1., 0.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
     """
     _check_one("funm", A)
     (a,) = inexact("funm", A)
@@ -321,10 +389,29 @@ def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
 
 @inline_jit(static=("method", "tol"), public=True)
 def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """Return X with A X + X B = C, on the CPU; NaN where a sum of eigenvalues of A and B is below `tol`.
+    """Solve ``A @ X + X @ B = C``, on the CPU.
 
-    A, B and C may be batches of one shape. method: "schur", or "eigen" for matrices with well separated eigenvalues.
-    ValueError for another method and shapes that do not agree.
+    Args:
+        A, B: square matrices.
+        C: a matrix with the rows of `A` and the columns of `B`.
+        method: ``"schur"``, or ``"eigen"`` for well separated eigenvalues.
+        tol: the smallest sum of eigenvalues of `A` and `B`; where one is below, the result is NaN.
+
+    Returns:
+        An array of the shape of `C`.
+
+    Raises:
+        NotImplementedError: the platform is not the CPU.
+        ValueError: there is no such method, or the shapes do not agree.
+
+    Example:
+        >>> scipy.linalg.solve_sylvester(jnp.eye(2), jnp.eye(2), 2 * jnp.eye(2))
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.6.3: Bartels and Stewart's
+        algorithm.
     """
     left, right = [matrix_type("solve_sylvester", x, i, square=True).shape for i, x in enumerate((A, B))]
     shape = matrix_type("solve_sylvester", C, 2).shape

@@ -97,9 +97,27 @@ def _default_float() -> np.dtype[Any]:
 
 @inline_jit(public=True)
 def toeplitz(c: Any, r: Any = None) -> Array:
-    """Return the matrix with `c` as its first column, `r` (None: its conjugate) as its first row, constant diagonals.
+    """Build the matrix with constant diagonals.
 
-    Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
+    Args:
+        c: an array whose last axis is the first column.
+        r: an array whose last axis is the first row, of which the first element is not read; None for the conjugate of
+            `c`.
+
+    Returns:
+        An array with matrices in the last two axes; the others broadcast.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the shapes do not broadcast, or one is a scalar.
+
+    Example:
+        >>> scipy.linalg.toeplitz(jnp.array([1, 2]))
+        Array([[1, 2],
+               [2, 1]], dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.7.
     """
     if r is not None:
         check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
@@ -113,9 +131,26 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
 @inline_jit(public=True)
 def hankel(c: Any, r: Any = None) -> Array:
-    """Return the matrix with `c` as its first column, `r` (None: zeros) as its last row, constant antidiagonals.
+    """Build the matrix with constant antidiagonals.
 
-    Vectors are in the last axes, the others broadcast; the first element of `r` is not read.
+    Args:
+        c: an array whose last axis is the first column.
+        r: an array whose last axis is the last row, of which the first element is not read; None for zeros.
+
+    Returns:
+        An array with matrices in the last two axes; the others broadcast.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the shapes do not broadcast, or one is a scalar.
+
+    Example:
+        >>> scipy.linalg.hankel(jnp.array([1, 2]))
+        Array([[1, 2],
+               [2, 0]], dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8.1.
     """
     c = to_array_operand("hankel", c)
     if not c.ndim:
@@ -129,7 +164,27 @@ def hankel(c: Any, r: Any = None) -> Array:
 
 @inline_jit(public=True)
 def circulant(c: Any) -> Array:
-    """Return the matrix with `c` as its first column, which every further column has one place further down."""
+    """Build the circulant matrix of a first column.
+
+    Args:
+        c: an array whose last axis is the column; each further one has the elements one place further down.
+
+    Returns:
+        An array with matrices in the last two axes.
+
+    Raises:
+        TypeError: `c` is no array.
+        ValueError: it is a scalar, or empty.
+
+    Example:
+        >>> scipy.linalg.circulant(jnp.array([1, 2, 3]))
+        Array([[1, 3, 2],
+               [2, 1, 3],
+               [3, 2, 1]], dtype=int32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8.2.
+    """
     (column,) = _vectors("circulant", c)
     i, j = _grid(column.shape[-1])
     return _placed(column, (i - j) % max(column.shape[-1], 1))
@@ -137,10 +192,28 @@ def circulant(c: Any) -> Array:
 
 @inline_jit(static=("n", "mode"), public=True)
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Any:
-    """Return the matrix whose product with a vector of `n` elements is its convolution with `a`.
+    """Build the matrix whose product with a vector is a convolution.
 
-    mode: which rows to keep, "full", "same" or "valid", as in `xtrace.numpy.convolve`. ValueError for another mode,
-    an empty `a`, and `n` below 1.
+    Args:
+        a: a vector, the other factor of the convolution.
+        n: the number of elements of the vector.
+        mode: ``"full"``, ``"same"`` or ``"valid"``, as in `numpy.convolve`.
+
+    Returns:
+        A matrix with `n` columns.
+
+    Raises:
+        TypeError: `n` is no integer, or `a` no array.
+        ValueError: there is no such mode, `a` is empty, or `n` is below 1.
+
+    Example:
+        >>> scipy.linalg.convolution_matrix(jnp.array([1.0, 2.0]), 2)
+        Array([[1., 0.],
+               [2., 1.],
+               [0., 2.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8: Toeplitz matrices.
     """
     columns = _size("convolution_matrix", n, 1)
     (vector,) = _vectors("convolution_matrix", a)
@@ -173,9 +246,25 @@ def _monic(function: str, a: Any, least: int) -> Any:
 
 @inline_jit(public=True)
 def companion(a: ArrayLike) -> Any:
-    """Return the matrix whose eigenvalues are the roots of the polynomial with coefficients `a`, the highest first.
+    """Build the matrix whose eigenvalues are the roots of a polynomial.
 
-    ValueError for fewer than two coefficients.
+    Args:
+        a: a vector of coefficients, the highest first.
+
+    Returns:
+        A square matrix.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: it has fewer than two coefficients.
+
+    Example:
+        >>> scipy.linalg.companion(jnp.array([1.0, -3.0, 2.0]))
+        Array([[ 3., -2.],
+               [ 1.,  0.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.6.
     """
     row = _monic("companion", a, 2)
     size = row.shape[-1]
@@ -185,16 +274,51 @@ def companion(a: ArrayLike) -> Any:
 
 @inline_jit(public=True)
 def fiedler(a: ArrayLike) -> Any:
-    """Return the symmetric matrix of the distances between the elements of `a`."""
+    """Build the symmetric matrix of the distances between elements.
+
+    Args:
+        a: an array whose last axis is a vector.
+
+    Returns:
+        An array with matrices in the last two axes.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: it is a scalar.
+
+    Example:
+        >>> scipy.linalg.fiedler(jnp.array([1, 4]))
+        Array([[0, 3],
+               [3, 0]], dtype=int32)
+
+    Reference:
+        J. Todd, Basic Numerical Mathematics, vol. 2 (1977): Fiedler's matrix.
+    """
     (vector,) = _vectors("fiedler", a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
 @inline_jit(public=True)
 def fiedler_companion(a: ArrayLike) -> Any:
-    """Return a pentadiagonal companion matrix of the polynomial `a` (Fiedler 2003, A note on companion matrices).
+    """Build a pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
-    ValueError for no coefficient at all.
+    Args:
+        a: a vector of coefficients, the highest first.
+
+    Returns:
+        A square matrix.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: it has no coefficients.
+
+    Example:
+        >>> scipy.linalg.fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
+        Array([[ 3., -2.],
+               [ 1.,  0.]], dtype=float32)
+
+    Reference:
+        M. Fiedler, "A note on companion matrices" (2003).
     """
     terms = _monic("fiedler_companion", a, 1)
     size = terms.shape[-1]
@@ -215,9 +339,26 @@ def fiedler_companion(a: ArrayLike) -> Any:
 
 @inline_jit(public=True)
 def leslie(f: Any, s: Any) -> Any:
-    """Return the matrix with `f` as its first row and `s` below the diagonal, for the growth of populations.
+    """Build the matrix for the growth of a population by ages.
 
-    ValueError unless `s` has one element fewer than `f`, which has two or more.
+    Args:
+        f: a vector of the births of each age, the first row.
+        s: a vector of the shares that survive, below the diagonal; one element fewer.
+
+    Returns:
+        A square matrix.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the lengths do not agree.
+
+    Example:
+        >>> scipy.linalg.leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
+        Array([[1. , 2. ],
+               [0.5, 0. ]], dtype=float32)
+
+    Reference:
+        P. H. Leslie, "On the use of matrices in certain population mathematics" (1945).
     """
     first, below = _vectors("leslie", f, s)
     size = first.shape[-1]
@@ -236,9 +377,25 @@ def leslie(f: Any, s: Any) -> Any:
 
 @inline_jit(public=True)
 def block_diag(*arrs: Any) -> Any:
-    """Return the matrix with matrices along its diagonal and zeros elsewhere; vectors are rows.
+    """Build the matrix with matrices along its diagonal and zeros elsewhere.
 
-    Without arguments it is one row without elements. ValueError for more than two axes.
+    Args:
+        arrs: matrices; vectors are rows, numbers matrices of one element.
+
+    Returns:
+        A matrix; one row without elements if there are no arguments.
+
+    Raises:
+        TypeError: an argument is no array.
+        ValueError: one has more than two axes.
+
+    Example:
+        >>> scipy.linalg.block_diag(jnp.ones((1, 2)), 3.0)
+        Array([[1., 1., 0.],
+               [0., 0., 3.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 1.3.
     """
     arrays = [to_array_operand("block_diag", x, i) for i, x in enumerate(arrs)]
     for i, x in enumerate(arrays):
@@ -262,9 +419,27 @@ def block_diag(*arrs: Any) -> Any:
 
 @inline_jit(static=("n", "scale", "dtype"), public=True)
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """Return the matrix of `fft` of `n` numbers, divided by n or its root if `scale` is "n" or "sqrtn".
+    """Build the matrix of the Fourier transform `fft`.
 
-    ValueError for another scale, and for a dtype that is not complex.
+    Args:
+        n: the number of elements.
+        scale: ``"n"`` or ``"sqrtn"`` to divide by n or its root; None for neither.
+        dtype: a complex dtype; None for the default one.
+
+    Returns:
+        A complex matrix (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: there is no such scale, or the dtype is not complex.
+
+    Example:
+        >>> scipy.linalg.dft(2).real
+        Array([[ 1.,  1.],
+               [ 1., -1.]], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 1.4.1.
     """
     size = _size("dft", n)
     if scale not in _NORMS:
@@ -278,7 +453,27 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 @inline_jit(static=("n", "dtype"), public=True)
 def hadamard(n: int, dtype: DTypeLike = int) -> Any:
-    """Return Sylvester's matrix of 1 and -1 with orthogonal rows. ValueError unless `n` is a power of 2."""
+    """Build Sylvester's matrix of 1 and -1 with orthogonal rows.
+
+    Args:
+        n: the number of rows, a power of 2.
+        dtype: the dtype.
+
+    Returns:
+        A matrix (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: it is no power of 2.
+
+    Example:
+        >>> scipy.linalg.hadamard(2)
+        Array([[ 1,  1],
+               [ 1, -1]], dtype=int32)
+
+    Reference:
+        J. J. Sylvester, "Thoughts on inverse orthogonal matrices" (1867).
+    """
     size = _size("hadamard", n)
     if size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
@@ -292,9 +487,25 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Any:
 
 @inline_jit(static=("n", "full"), public=True)
 def helmert(n: int, full: bool = False) -> Array:
-    """Return the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
+    """Build the orthogonal matrix of contrasts: row k compares element k with the mean of those before it.
 
-    full: with a first row of equal elements. ValueError if `n` is below 1.
+    Args:
+        n: the number of elements.
+        full: whether there is a first row of equal elements.
+
+    Returns:
+        A matrix (n - 1, n), or (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: it is below 1.
+
+    Example:
+        >>> scipy.linalg.helmert(2)
+        Array([[ 0.70710677, -0.70710677]], dtype=float32)
+
+    Reference:
+        H. O. Lancaster, "The Helmert matrices" (1965).
     """
     size = _size("helmert", n, 1)
     i, j = _computed_grid(size, _default_float())
@@ -305,14 +516,52 @@ def helmert(n: int, full: bool = False) -> Array:
 
 @inline_jit(static=("n",), public=True)
 def hilbert(n: int) -> Any:
-    """Return the matrix with the elements 1 / (i + j + 1)."""
+    """Build the matrix with the elements ``1 / (i + j + 1)``.
+
+    Args:
+        n: the number of rows.
+
+    Returns:
+        A matrix (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: it is negative.
+
+    Example:
+        >>> scipy.linalg.hilbert(2)
+        Array([[1.        , 0.5       ],
+               [0.5       , 0.33333334]], dtype=float32)
+
+    Reference:
+        M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
+    """
     i, j = _computed_grid(_size("hilbert", n), _default_float())
     return true_divide(1, add(add(i, j), 1))
 
 
 @inline_jit(static=("n",), public=True)
 def invhilbert(n: int) -> Any:
-    """Return the inverse of `hilbert`, integers as floats (Choi 1983, Tricks or treats with the Hilbert matrix)."""
+    """Build the inverse of `hilbert`, of integers as floats.
+
+    Args:
+        n: the number of rows.
+
+    Returns:
+        A matrix (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: it is negative.
+
+    Example:
+        >>> scipy.linalg.invhilbert(2)
+        Array([[ 4., -6.],
+               [-6., 12.]], dtype=float32)
+
+    Reference:
+        M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
+    """
     size = _size("invhilbert", n)
     rows = range(size)
 
@@ -339,9 +588,27 @@ def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
 
 @inline_jit(static=("n", "kind"), public=True)
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Return the matrix of binomial coefficients: symmetric (None), or "lower" or "upper" triangular.
+    """Build the matrix of binomial coefficients.
 
-    In float32, as in JAX. ValueError for another kind.
+    Args:
+        n: the number of rows.
+        kind: None or ``"symmetric"``, ``"lower"`` or ``"upper"`` for a triangular one.
+
+    Returns:
+        A float32 matrix (n, n).
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: there is no such kind.
+
+    Example:
+        >>> scipy.linalg.pascal(3)
+        Array([[1., 1., 1.],
+               [1., 2., 3.],
+               [1., 3., 6.]], dtype=float32)
+
+    Reference:
+        N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
     found = _kind("pascal", kind)
     lower = _binomials(_size("pascal", n))
@@ -350,7 +617,27 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 @inline_jit(static=("n", "kind"), public=True)
 def invpascal(n: int, kind: str | None = None) -> Any:
-    """Return the inverse of `pascal`, exact where the integers are. ValueError for another kind."""
+    """Build the inverse of `pascal`.
+
+    Args:
+        n: the number of rows.
+        kind: None or ``"symmetric"``, ``"lower"`` or ``"upper"``.
+
+    Returns:
+        A matrix (n, n), exact as long as the dtype holds its integers.
+
+    Raises:
+        TypeError: `n` is no integer.
+        ValueError: there is no such kind.
+
+    Example:
+        >>> scipy.linalg.invpascal(2)
+        Array([[ 2., -1.],
+               [-1.,  1.]], dtype=float32)
+
+    Reference:
+        N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
+    """
     found = _kind("invpascal", kind)
     size = _size("invpascal", n)
     i, j = _grid(size)

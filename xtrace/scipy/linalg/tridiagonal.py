@@ -168,16 +168,32 @@ def eigh_tridiagonal(
     d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a", select_range: tuple[float, float] | None = None,
     tol: float | None = None, key: Any = None,
 ) -> Any:
-    """Return eigenvalues w, increasing, and eigenvectors as columns of v, of a Hermitian tridiagonal matrix.
+    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 
-    d: the diagonal, of n elements; e: the n - 1 elements above it, of the same dtype. With `eigvals_only` w alone.
-    select: "a" for all, "i" for those numbered ``select_range = (first, last)``. tol: how exact eigenvalues need be;
-    None or below 0, to rounding. key: of the random vectors that inverse iteration starts with (None: a fixed one).
-    TypeError for dtypes other than float32, float64 and their complex forms and for two that differ, ValueError for
-    other shapes and ranges that are empty or too long, NotImplementedError for the selection "v".
+    Args:
+        d: a vector, the diagonal.
+        e: a vector, the elements above it, of the same dtype.
+        eigvals_only: whether the eigenvalues alone are returned.
+        select: ``"a"`` for all, ``"i"`` for those numbered by `select_range`.
+        select_range: a pair of the first and the last number.
+        tol: the precision of eigenvalues; None or below 0 for rounding.
+        key: a key for the first vectors of inverse iteration; None for a fixed one.
 
-    Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of
-    bisection" (1967).
+    Returns:
+        A pair of the eigenvalues, increasing, and a matrix with the eigenvectors as columns; or the eigenvalues.
+
+    Raises:
+        NotImplementedError: `select` is ``"v"``.
+        TypeError: the dtypes differ or are no 32- or 64-bit floating or complex ones.
+        ValueError: the shapes do not agree, or the range is empty or too long.
+
+    Example:
+        >>> scipy.linalg.eigh_tridiagonal(jnp.zeros(2), jnp.ones(1), eigvals_only=True)
+        Array([-1.        ,  0.99999994], dtype=float32)
+
+    Reference:
+        Barth, Martin and Wilkinson, "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of
+        bisection" (1967).
     """
     d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
     diagonal, beside = operand_aval(_FUNCTION, 0, d), operand_aval(_FUNCTION, 1, e)

@@ -75,11 +75,30 @@ def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mo
 
 
 def map_coordinates(input: ArrayLike, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Array:
-    """Return the values of the samples `input` at coordinates, an array for each of its axes, in its dtype.
+    """Interpolate an array of samples at coordinates.
 
-    order: 0 for the nearest sample, 1 for linear interpolation. mode: what lies outside: `cval` ("constant"), the last
-    sample ("nearest"), the samples again ("wrap"), or mirrored about the last one ("mirror") or beyond it ("reflect").
-    ValueError for another number of coordinates, NotImplementedError for other orders and modes.
+    Args:
+        input: an array of samples.
+        coordinates: an array for each axis of `input`; they broadcast.
+        order: 0 for the nearest sample, 1 for linear interpolation.
+        mode: the continuation: ``"constant"`` for `cval`, ``"nearest"`` for the last sample, ``"wrap"`` for the samples
+            again, ``"mirror"`` about the last sample, or ``"reflect"`` beyond it.
+        cval: the value outside.
+
+    Returns:
+        An array of the shape of the coordinates and the dtype of `input`.
+
+    Raises:
+        NotImplementedError: the order or the mode is another one.
+        TypeError: an operand is no array.
+        ValueError: the number of coordinates is not the rank.
+
+    Example:
+        >>> scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0]), [jnp.array([0.5])], order=1)
+        Array([5.], dtype=float32)
+
+    Reference:
+        NumPy and SciPy, manual of ``scipy.ndimage.map_coordinates``.
     """
     aval = type_of("map_coordinates", input)
     given = list(coordinates)

@@ -22,12 +22,21 @@ _METHODS: dict[str, tuple[Callable[..., State], tuple[str, ...]]] = {
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found.
+    """The result of `minimize`.
 
-    x: the point; success: whether the gradient there is below the tolerance; status: 0, or why the method ended (1
-    steps, 2 values, 3 gradients used up, or for BFGS a line search without a result, 4 hardly any decrease, 5 a line
-    search that failed); fun, jac: value and gradient at x; hess_inv: the estimate of the inverse Hessian, None for
-    L-BFGS; nfev, njev, nit: numbers of values, gradients and steps.
+    Attributes:
+        x: the point.
+        success: whether the gradient there is below the tolerance.
+        status: 0, or the reason of the end: 1 for the number of steps, 2 of values, 3 of gradients or, for BFGS, a line
+            search
+            without a result, 4 hardly any decrease, 5 a line search that failed.
+        fun, jac: the value and the gradient.
+        hess_inv: the estimate of the inverse Hessian; None for L-BFGS.
+        nfev, njev, nit: the numbers of values, gradients and steps.
+
+    Example:
+        >>> scipy.optimize.minimize(lambda x: (x**2).sum(), jnp.ones(1), method="BFGS").success
+        Array(True, dtype=bool)
     """
 
     x: Any
@@ -45,13 +54,31 @@ def minimize(
     fun: Callable[..., Any], x0: ArrayLike, args: tuple[Any, ...] = (), *, method: str, tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Return a local minimum of ``fun(x, *args)``, a real number, found from the vector `x0` on.
+    """Find a local minimum of a function of a vector.
 
-    method: "BFGS", with the options maxiter, norm, gtol and line_search_maxiter, or
-    "l-bfgs-experimental-do-not-rely-on-this", with maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad and maxls. tol:
-    without effect, as in JAX; set gtol. The loop is a `while_loop`, so there is forward mode and no reverse mode.
-    TypeError for `args` that are no tuple, an `x0` of integers and unknown options, ValueError for an `x0` that is no
-    vector and another method.
+    Args:
+        fun: a function ``fun(x, *args)`` that returns a real number.
+        x0: a vector of floats, the first point.
+        args: a tuple of further arguments.
+        method: ``"BFGS"``, with the options maxiter, norm, gtol and line_search_maxiter, or
+            ``"l-bfgs-experimental-do-not-rely-on-this"``, with maxiter, norm, maxcor, ftol, gtol, maxfun, maxgrad,
+            maxls.
+        tol: without effect; set the option gtol.
+        options: a mapping of options, or None.
+
+    Returns:
+        An `OptimizeResults`. There is forward mode, and no reverse mode.
+
+    Raises:
+        TypeError: `args` is no tuple, `x0` has integers, or there is no such option.
+        ValueError: `x0` is no vector, or there is no such method.
+
+    Example:
+        >>> scipy.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), jnp.zeros(2), method="BFGS").x.round(3)
+        Array([1., 1.], dtype=float32)
+
+    Reference:
+        J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed. (2006), algorithms 3.5, 3.6, 6.1 and 7.4.
     """
     check_callable("minimize", fun)
     if not isinstance(args, tuple):

@@ -93,17 +93,56 @@ def _by(function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, p
 
 
 def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
-    """Return the convolution of two arrays of one rank; integers give floats.
+    """Compute the convolution of two arrays.
 
-    mode: "full", "same" (the size of `in1`, the middle of it) or "valid" (what needs no zeros beyond the edges).
-    method: "fft" convolves by Fourier transforms, "direct" and "auto" do not. ValueError for other modes and methods,
-    different ranks, empty arrays, and where neither array is the smaller one on every axis ("fft": for "valid" only).
+    Args:
+        in1, in2: arrays of one rank; integers become floats.
+        mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
+            edges.
+        method: ``"fft"`` for Fourier transforms; ``"direct"`` and ``"auto"`` for sums of products.
+        precision: a `Precision` of products, its name, a pair, or None.
+
+    Returns:
+        An array of the promoted floating or complex dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is the smaller one.
+
+    Example:
+        >>> scipy.signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+        Array([1., 3., 2.], dtype=float32)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
     return _by("convolve", in1, in2, mode, method, precision, True)
 
 
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """Return the correlation of two arrays of one rank, the second one conjugated; the rest is as in `convolve`."""
+    """Compute the correlation of two arrays, the second one conjugated.
+
+    Args:
+        in1, in2: arrays of one rank; integers become floats.
+        mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
+            edges.
+        method: ``"fft"`` for Fourier transforms; ``"direct"`` and ``"auto"`` for sums of products.
+        precision: a `Precision` of products, its name, a pair, or None.
+
+    Returns:
+        An array of the promoted floating or complex dtype.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: there is no such mode or method, an array is empty, the ranks differ, or neither is the smaller one.
+
+    Example:
+        >>> scipy.signal.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+        Array([1., 3., 2.], dtype=float32)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
+    """
     return _by("correlate", in1, in2, mode, method, precision, False)
 
 
@@ -119,7 +158,31 @@ def convolve2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """Return the convolution of two matrices; as `convolve`. NotImplementedError for other boundaries than zeros."""
+    """Compute the convolution of two matrices.
+
+    Args:
+        in1, in2: matrices; integers become floats.
+        mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
+            edges.
+        boundary: ``"fill"``, the only kind.
+        fillvalue: 0, the only value.
+        precision: a `Precision` of products, its name, a pair, or None.
+
+    Returns:
+        A matrix.
+
+    Raises:
+        NotImplementedError: another boundary or value is given.
+        TypeError: an operand is no array.
+        ValueError: there is no such mode, a matrix is empty, or neither is the smaller one.
+
+    Example:
+        >>> scipy.signal.convolve2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
+        Array([[1., 2., 1.]], dtype=float32)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
+    """
     _filled("convolve2d", boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision, True, 2)
 
@@ -128,7 +191,31 @@ def correlate2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
     precision: Any = None,
 ) -> Array:
-    """Return the correlation of two matrices; as `correlate`. NotImplementedError for other boundaries than zeros."""
+    """Compute the correlation of two matrices, the second one conjugated.
+
+    Args:
+        in1, in2: matrices; integers become floats.
+        mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
+            edges.
+        boundary: ``"fill"``, the only kind.
+        fillvalue: 0, the only value.
+        precision: a `Precision` of products, its name, a pair, or None.
+
+    Returns:
+        A matrix.
+
+    Raises:
+        NotImplementedError: another boundary or value is given.
+        TypeError: an operand is no array.
+        ValueError: there is no such mode, a matrix is empty, or neither is the smaller one.
+
+    Example:
+        >>> scipy.signal.correlate2d(jnp.ones((1, 2)), jnp.ones((1, 2)))
+        Array([[1., 2., 1.]], dtype=float32)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
+    """
     _filled("correlate2d", boundary, fillvalue)
     return _direct("correlate2d", in1, in2, mode, precision, False, 2)
 
@@ -155,9 +242,27 @@ def _by_spectra(x: Array, y: Array, *, axes: tuple[int, ...], mode: str) -> Arra
 
 
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
-    """Return the convolution along `axes` (None: all) by Fourier transforms; modes and errors as in `convolve`.
+    """Compute the convolution of two arrays by Fourier transforms.
 
-    Other axes have equal sizes, or a ValueError is raised. Of empty arrays, the result is zero.
+    Args:
+        in1, in2: arrays of one rank; integers become floats.
+        mode: ``"full"``, ``"same"`` for the middle part of the size of `in1`, or ``"valid"`` without zeros beyond the
+            edges.
+        axes: the axes that are convolved; None for all. The others have equal sizes.
+
+    Returns:
+        An array; 0 for empty arrays.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: there is no such mode or axis, or the shapes do not agree.
+
+    Example:
+        >>> scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round()
+        Array([1., 3., 2.], dtype=float32)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 8.7.
     """
     (x, y), shapes = _operands("fftconvolve", in1, in2, mode)
     found = axes_of("fftconvolve", axes, len(shapes[0]))

@@ -244,16 +244,34 @@ def csd(
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:
-    """Return frequencies and the power that `x` and `y` have in common at them, by Welch's method.
+    """Compute an estimate of the cross power spectral density of two signals.
 
-    Segments of `nperseg` samples (None: the window's, or all; SciPy takes 256) that overlap by `noverlap` (None: by
-    half) lose their trend, are weighted by the window and transformed with `nfft` samples; conjugated spectra of x
-    times those of y are averaged, by mean or median. The shorter signal goes on with zeros; other axes broadcast. Of
-    one signal, where y is None, the powers are real.
+    Args:
+        x, y: arrays; the shorter signal is continued by zeros, other axes broadcast. None for y is x.
+        fs: the number of samples in a unit of time.
+        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
+        nperseg: the number of samples of a segment; None for the window's, or all.
+        noverlap: the number of samples that segments share; None for half of them.
+        nfft: the number of samples of a transform; None for that of a segment.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
+        return_onesided: whether the spectra of real signals have one side.
+        scaling: ``"density"`` or ``"spectrum"``.
+        axis: the axis of time.
+        average: ``"mean"`` or ``"median"`` of the segments.
 
-    fs: samples in a unit of time. window: an array, or a name or (name, parameters) as of SciPy's get_window. detrend:
-    "constant", "linear", False or a function of the segments. scaling: "density" or "spectrum". Complex signals have
-    spectra of two sides. ValueError for what does not fit, UserWarning where the signal is shorter than `nperseg`.
+    Returns:
+        A pair of the frequencies and the powers; real for one signal, else complex.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an argument does not fit the signal, or has no such value.
+
+    Example:
+        >>> scipy.signal.csd(jnp.ones(8), jnp.ones(8), nperseg=4)[0]
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+
+    Reference:
+        P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
     """
     signals = (x,) if y is None else (x, y)
     return _power_spectra(
@@ -266,7 +284,35 @@ def welch(
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:
-    """Return frequencies and the power of `x` at them, by Welch's method; arguments and errors as in `csd`."""
+    """Compute an estimate of the power spectral density of a signal.
+
+    Args:
+        x: an array.
+        fs: the number of samples in a unit of time.
+        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
+        nperseg: the number of samples of a segment; None for the window's, or all.
+        noverlap: the number of samples that segments share; None for half of them.
+        nfft: the number of samples of a transform; None for that of a segment.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
+        return_onesided: whether the spectra of real signals have one side.
+        scaling: ``"density"`` or ``"spectrum"``.
+        axis: the axis of time.
+        average: ``"mean"`` or ``"median"`` of the segments.
+
+    Returns:
+        A pair of the frequencies and the powers.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: an argument does not fit the signal, or has no such value.
+
+    Example:
+        >>> scipy.signal.welch(jnp.ones(8), nperseg=4)[1]
+        Array([0., 0., 0.], dtype=float32)
+
+    Reference:
+        P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
+    """
     return _power_spectra(
         "welch", (x,), fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
@@ -305,10 +351,35 @@ def stft(
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
     padded: bool = True, axis: int = -1,
 ) -> tuple[Any, Any, Any]:
-    """Return frequencies, times and the spectra of segments of `x`: frequencies along `axis`, times along the last.
+    """Compute the spectra of segments of a signal.
 
-    boundary: how half a segment is put before the signal and behind it: "zeros", "even", "odd", "constant", or None.
-    padded: zeros go on behind it to a whole number of segments. Other arguments and errors are as in `csd`.
+    Args:
+        x: an array.
+        fs: the number of samples in a unit of time.
+        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
+        nperseg: the number of samples of a segment; None for the window's, or all.
+        noverlap: the number of samples that segments share; None for half of them.
+        nfft: the number of samples of a transform; None for that of a segment.
+        detrend: ``"constant"``, ``"linear"``, False, or a function of the segments.
+        return_onesided: whether the spectra of real signals have one side.
+        boundary: the continuation by half a segment at both ends: ``"zeros"``, ``"even"``, ``"odd"``, ``"constant"``,
+            or None.
+        padded: whether zeros fill the last segment.
+        axis: the axis of time.
+
+    Returns:
+        A triple of frequencies, times and spectra, with the frequencies along `axis` and the times along the last axis.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: an argument does not fit the signal, or has no such value.
+
+    Example:
+        >>> scipy.signal.stft(jnp.ones(8), nperseg=4)[2].shape
+        (3, 5)
+
+    Reference:
+        A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 10.3.
     """
     (aval,), dtype, _ = common_dtype("stft", (x,), as_inexact)
     along = canonical_axis("stft", axis, aval.ndim)
@@ -357,11 +428,34 @@ def istft(
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """Return times and the signal whose spectra are `Zxx`, as `stft` gives them with the same arguments.
+    """Compute the signal of spectra of segments.
 
-    nperseg: by default what follows from the number of frequencies, an even one for spectra of one side. boundary:
-    half a segment is left out at both ends. As in SciPy, there are as many times as elements along the first axis.
-    ValueError for less than two axes, one axis given twice and sizes that do not fit.
+    Args:
+        Zxx: an array of spectra, as `stft` gives them.
+        fs: the number of samples in a unit of time.
+        window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
+        nperseg: the number of samples of a segment; None for what the number of frequencies means.
+        noverlap: the number of samples that segments share; None for half of them.
+        nfft: the number of samples of a transform; None for that of a segment.
+        input_onesided: whether the spectra have one side.
+        boundary: whether half a segment is cut at both ends.
+        time_axis, freq_axis: the axes of times and of frequencies.
+
+    Returns:
+        A pair of times and the signal.
+
+    Raises:
+        TypeError: `Zxx` is no array.
+        ValueError: an argument does not fit the signal, or has no such value.
+
+    Example:
+        >>> spectra = scipy.signal.stft(jnp.arange(8.0), nperseg=4)[2]
+        >>> scipy.signal.istft(spectra, nperseg=4)[1].round(3)
+        Array([0.       , 1.       , 2.       , 3.0000002, 4.       , 5.       ,
+               6.0000005, 7.0000005], dtype=float32)
+
+    Reference:
+        D. W. Griffin and J. S. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
     """
     aval = type_of("istft", Zxx)
     if aval.ndim < 2:

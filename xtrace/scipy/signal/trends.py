@@ -39,9 +39,28 @@ def _detrended(x: Array, *, axis: int, breaks: tuple[int, ...] | None) -> Array:
 
 
 def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Array:
-    """Return `data` less its line of least squares along `axis`, or for the type "constant" less its mean.
+    """Subtract the line of least squares, or the mean.
 
-    bp: where pieces with lines of their own begin. ValueError for another type and for places beyond the axis.
+    Args:
+        data: an array.
+        axis: the axis of the lines.
+        type: ``"linear"`` or ``"constant"``.
+        bp: the positions where pieces with lines of their own begin.
+        overwrite_data: without effect.
+
+    Returns:
+        An array of the shape of `data` and a floating dtype.
+
+    Raises:
+        TypeError: `data` is no array.
+        ValueError: there is no such type, or a position is beyond the axis.
+
+    Example:
+        >>> scipy.signal.detrend(jnp.array([1.0, 2.0, 3.0])).round()
+        Array([0., 0., 0.], dtype=float32)
+
+    Reference:
+        G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.3.
     """
     refuse("detrend", overwrite_data=overwrite_data)
     (aval,), dtype, weak = common_dtype("detrend", (data,), as_inexact)

@@ -96,14 +96,31 @@ def _weak_as(x: Array, b: Array, x0: Array) -> Array:
 def cg(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
-    """Solve ``A x = b`` for a Hermitian positive definite `A`; return x and None.
+    """Solve ``A x = b`` for a Hermitian positive definite operator.
 
-    A: a matrix, or a function from trees like `b` to such trees. The steps end when the residual's norm is at most
-    ``max(tol * |b|, atol)``, or after `maxiter` (None: ten times the size of `b`). x0: where to start (None: 0). M: an
-    approximate inverse of `A`. Derivatives are those of the exact solution, in both modes. ValueError for a matrix that
-    is not square and an `x0` unlike `b`.
+    Derivatives are those of the exact solution.
 
-    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
+    Args:
+        A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
+        b: an array or a tree of arrays.
+        x0: the first approximation; None for 0.
+        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        maxiter: the largest number of steps; None for ten times the size of `b`.
+        M: an approximate inverse of `A`, of the same kinds; None for none.
+
+    Returns:
+        A pair of the solution and None.
+
+    Raises:
+        TypeError: `A` is no operator, or an operand no array.
+        ValueError: the matrix is not square, or `x0` is unlike `b`.
+
+    Example:
+        >>> scipy.sparse.linalg.cg(jnp.array([[4.0, 0.0], [0.0, 2.0]]), jnp.array([4.0, 2.0]))[0].round(3)
+        Array([1., 1.], dtype=float32)
+
+    Reference:
+        M. R. Hestenes and E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
     """
     b, x0, multiply, precondition, limit = _system("cg", A, b, x0, M, maxiter)
 
@@ -137,9 +154,31 @@ def cg(
 def bicgstab(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
 ) -> tuple[Any, None]:
-    """Solve ``A x = b`` for any regular `A`; return x and None. Arguments, derivatives and errors are those of `cg`.
+    """Solve ``A x = b`` for a regular operator.
 
-    Van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
+    Derivatives are those of the exact solution.
+
+    Args:
+        A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
+        b: an array or a tree of arrays.
+        x0: the first approximation; None for 0.
+        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        maxiter: the largest number of steps; None for ten times the size of `b`.
+        M: an approximate inverse of `A`, of the same kinds; None for none.
+
+    Returns:
+        A pair of the solution and None.
+
+    Raises:
+        TypeError: `A` is no operator, or an operand no array.
+        ValueError: the matrix is not square, or `x0` is unlike `b`.
+
+    Example:
+        >>> scipy.sparse.linalg.bicgstab(jnp.array([[4.0, 0.0], [0.0, 2.0]]), jnp.array([4.0, 2.0]))[0].round(3)
+        Array([1., 1.], dtype=float32)
+
+    Reference:
+        H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
     """
     b, x0, multiply, precondition, limit = _system("bicgstab", A, b, x0, M, maxiter)
 
@@ -269,15 +308,35 @@ def gmres(
     A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20, maxiter: Any = None,
     M: Any = None, solve_method: str = "batched",
 ) -> tuple[Any, Any]:
-    """Solve ``A x = b`` for any regular `A` by least residuals in Krylov spaces; return x and 0, or -1 for no number.
+    """Solve ``A x = b`` for a regular operator by least residuals in Krylov spaces.
 
-    A, b, x0, tol, atol, M: as for `cg`; `M` is applied from the left, and the tolerance is of the residual without it.
-    restart: the dimension of a space, at most the size of `b`; maxiter: how many spaces are built one after another
-    (None: ten times the size of `b`). solve_method: "batched" solves for each space once, which suits GPUs,
-    "incremental" after each product, and stops when the residual is small. Derivatives are those of the exact
-    solution. ValueError for another method, a restart below 1, a matrix that is not square, an `x0` unlike `b`.
+    Derivatives are those of the exact solution.
 
-    Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems" (1986).
+    Args:
+        A: a square matrix, an object with ``shape`` and ``@``, or a linear function of trees like `b`.
+        b: an array or a tree of arrays.
+        x0: the first approximation; None for 0.
+        tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
+        restart: the dimension of a space, at most the size of `b`.
+        maxiter: the largest number of spaces; None for ten times the size of `b`.
+        M: an approximate inverse of `A`, of the same kinds, applied from the left; None for none. The tolerance is
+            that of the residual without it.
+        solve_method: ``"batched"`` solves once for each space, which suits GPUs; ``"incremental"`` after each product.
+
+    Returns:
+        A pair of the solution, and 0 or, if it has NaN, -1.
+
+    Raises:
+        TypeError: `A` is no operator, or an operand no array.
+        ValueError: there is no such method, `restart` is below 1, the matrix is not square, or `x0` is unlike `b`.
+
+    Example:
+        >>> scipy.sparse.linalg.gmres(jnp.array([[4.0, 0.0], [0.0, 2.0]]), jnp.array([4.0, 2.0]))[0].round(3)
+        Array([1., 1.], dtype=float32)
+
+    Reference:
+        Y. Saad and M. H. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear
+        systems" (1986).
     """
     b, x0, multiply, precondition, limit = _system("gmres", A, b, x0, M, maxiter)
     if solve_method not in _METHODS:

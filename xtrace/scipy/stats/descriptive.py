@@ -77,10 +77,25 @@ def _mode(a: Array, *, axis: int, keepdims: bool) -> tuple[Array, ...]:
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """Return the most frequent values along `axis` (None: of all), the smallest of equally frequent ones, and counts.
+    """Return the most frequent values along an axis, with their counts.
 
-    NaN are one value. Along an axis of size 0 the results are NaN and 0, of the default float. NotImplementedError for
-    the policies "omit" and "raise", ValueError for others and for an axis that is not there.
+    Args:
+        a: an array.
+        axis: the axis; None for all elements.
+        nan_policy: ``"propagate"``, the only policy.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        A pair of arrays: the smallest of the most frequent values, and its count. NaN count as one value.
+
+    Raises:
+        NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
+        TypeError: `a` is no array.
+        ValueError: there is no such policy or axis.
+
+    Example:
+        >>> scipy.stats.mode(jnp.array([3, 1, 3]))
+        ModeResult(mode=Array(3, dtype=int32), count=Array(2, dtype=int32))
     """
     _check_policy("mode", nan_policy)
     aval = type_of("mode", a)
@@ -123,11 +138,27 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
 
 @inline_jit(static=("method", "axis", "nan_policy"), public=True)
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
-    """Return the ranks, from 1 on, of the elements along `axis` (None: of all, in one axis), as default floats.
+    """Return the ranks of elements, from 1 on.
 
-    method: which of their places equal elements get: "average", "min", "max", "ordinal" (each its own), or "dense"
-    (as "min", without gaps). Where there is a NaN, all along its axis is. NotImplementedError for the policies "omit"
-    and "raise", ValueError for others, another method and an axis that is not there.
+    Args:
+        a: an array.
+        method: the rank of equal elements: their ``"average"``, ``"min"`` or ``"max"``, ``"ordinal"`` for different
+            ones, or
+            ``"dense"`` for the minimum without gaps.
+        axis: the axis; None for all elements.
+        nan_policy: ``"propagate"``, the only policy: a NaN makes its whole axis NaN.
+
+    Returns:
+        An array of the default floating dtype.
+
+    Raises:
+        NotImplementedError: the policy is ``"omit"`` or ``"raise"``.
+        TypeError: `a` is no array.
+        ValueError: there is no such method, policy or axis.
+
+    Example:
+        >>> scipy.stats.rankdata(jnp.array([10, 30, 10]))
+        Array([1.5, 3. , 1.5], dtype=float32)
     """
     _check_policy("rankdata", nan_policy)
     methods = ("average", "min", "max", "dense", "ordinal")
@@ -157,9 +188,25 @@ def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> 
 def sem(
     a: ArrayLike, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:
-    """Return the standard error of the mean along `axis` (None: of all): std(a, ddof) over the root of their number.
+    """Return the standard error of the mean, ``std(a, ddof) / sqrt(n)``.
 
-    nan_policy: "propagate", or "omit" to leave NaN out; ValueError for others and for an axis that is not there.
+    Args:
+        a: an array.
+        axis: the axis; None for all elements.
+        ddof: the number subtracted from n in the deviation.
+        nan_policy: ``"propagate"``, or ``"omit"`` to leave NaN out.
+        keepdims: whether the axis stays, with size 1.
+
+    Returns:
+        An array without the axis.
+
+    Raises:
+        TypeError: `a` is no array.
+        ValueError: there is no such policy or axis.
+
+    Example:
+        >>> scipy.stats.sem(jnp.array([1.0, 3.0]))
+        Array(0.99999994, dtype=float32)
     """
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviated(nan_policy)}")

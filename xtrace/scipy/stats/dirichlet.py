@@ -34,10 +34,22 @@ def _log_density(x: Any, alpha: Any) -> Any:
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Any:
-    """The logarithm of the density; -inf at points with parts that are not positive or whose sum is not 1.
+    """Return the logarithm of the density of the Dirichlet distribution.
 
-    The parts of a point are along the first axis of `x`; the last of them may be left out. ValueError where there are
-    others, or more than one axis of `alpha`.
+    Args:
+        x: an array of points, with their parts along the first axis; the last part may be left out.
+        alpha: a vector of positive numbers.
+
+    Returns:
+        An array of the other axes; -inf at points with parts that are not positive, or with another sum than 1.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the number of parts does not agree, or `alpha` is no vector.
+
+    Example:
+        >>> scipy.stats.dirichlet.logpdf(jnp.array([0.5, 0.5]), jnp.ones(2))
+        Array(-9.536743e-07, dtype=float32)
     """
     (own, concentrations), dtype, _ = common_dtype("dirichlet.logpdf", (x, alpha), as_inexact)
     if concentrations.ndim != 1:
@@ -52,7 +64,23 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Any:
 
 
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Any:
-    """The density; arguments and errors as in `logpdf`."""
+    """Return the density of the Dirichlet distribution.
+
+    Args:
+        x: an array of points, with their parts along the first axis; the last part may be left out.
+        alpha: a vector of positive numbers.
+
+    Returns:
+        An array of the other axes; 0 at points with parts that are not positive, or with another sum than 1.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the number of parts does not agree, or `alpha` is no vector.
+
+    Example:
+        >>> scipy.stats.dirichlet.pdf(jnp.array([0.5, 0.5]), jnp.ones(2))
+        Array(0.99999905, dtype=float32)
+    """
     return exp(logpdf(x, alpha))
 
 

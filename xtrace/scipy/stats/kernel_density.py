@@ -91,13 +91,21 @@ def _mass_between(dataset: Array, weights: Array, covariance: Array, low: Any, h
 class gaussian_kde:
     """The density of a sample: the mean of normal distributions around its elements.
 
-    dataset: (d, n), n vectors of d numbers, or (n,). bw_method: the factor from the data's deviation to that of a
-    normal distribution: "scott" (None) or "silverman", a number, or a function that gets this object, which has no
-    covariance yet. weights: (n,), how much each sample counts. The arrays of the object are leaves of a tree, so that
-    it goes into transformed functions and comes out of them.
+    The arrays of the object are leaves of a tree, so that it is an argument and a result of transformed functions.
 
-    ValueError for less than two numbers, weights of other shapes and another bw_method, NotImplementedError for
-    complex numbers.
+    Args:
+        dataset: an array (d, n), n vectors of d numbers, or (n,).
+        bw_method: the factor from the deviation of the data to that of a normal distribution: ``"scott"`` or None,
+            ``"silverman"``, a number, or a function of this object.
+        weights: an array (n,), the weight of each vector; None for equal ones.
+
+    Raises:
+        NotImplementedError: the data are complex.
+        ValueError: there are fewer than two numbers, the weights have another shape, or there is no such method.
+
+    Example:
+        >>> scipy.stats.gaussian_kde(jnp.array([0.0, 1.0])).pdf(jnp.array([0.5])).shape
+        (1,)
     """
 
     neff: Any

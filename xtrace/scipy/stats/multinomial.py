@@ -24,10 +24,23 @@ __all__ = ["logpmf", "pmf"]
 
 @inline_jit(public=True)
 def logpmf(x: Any, n: Any, p: Any) -> Array:
-    """The logarithm of the probability of the numbers `x`; -inf where their sum is not `n`.
+    """Return the logarithm of the probability of counts under the multinomial distribution.
 
-    Outcomes are along the last axis of `x` and `p`; other axes, and those of `n`, broadcast. ValueError where `x` or
-    `n` are no integers.
+    Args:
+        x: an integer array of counts, with outcomes along the last axis.
+        n: an integer array, the number of trials.
+        p: an array of probabilities, with outcomes along the last axis.
+
+    Returns:
+        An array of the broadcast other axes; -inf where the counts do not add up to `n`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `x` or `n` are no integers, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.stats.multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
+        Array(-0.69314694, dtype=float32)
     """
     (counts, trials), dtype, _ = common_dtype("multinomial.logpmf", (x, n))
     if not dtypes.is_integer(dtype):
@@ -44,7 +57,24 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
-    """The probability of the numbers `x`; arguments and errors as in `logpmf`."""
+    """Return the probability of counts under the multinomial distribution.
+
+    Args:
+        x: an integer array of counts, with outcomes along the last axis.
+        n: an integer array, the number of trials.
+        p: an array of probabilities, with outcomes along the last axis.
+
+    Returns:
+        An array of the broadcast other axes; 0 where the counts do not add up to `n`.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: `x` or `n` are no integers, or the shapes do not broadcast.
+
+    Example:
+        >>> scipy.stats.multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
+        Array(0.5000001, dtype=float32)
+    """
     return exp(logpmf(x, n, p))
 
 

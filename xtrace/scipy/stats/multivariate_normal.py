@@ -50,11 +50,25 @@ def _log_density(x: Any, mean: Any, cov: Any) -> Any:
 
 
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: Any, allow_singular: None = None) -> Any:
-    """The logarithm of the density at the vectors along the last axis of `x`.
+    """Return the logarithm of the density of the multivariate normal distribution.
 
-    cov is a positive definite matrix, or a number: that many times the identity. Other axes broadcast. Where `mean` is
-    a number, all is elementwise, as of the distribution of numbers with the variance `cov`. NaN where `cov` is not
-    positive definite, ValueError for shapes that do not fit, NotImplementedError for `allow_singular`.
+    Args:
+        x: an array of vectors along the last axis.
+        mean: an array of vectors; for a number, all is elementwise.
+        cov: positive definite matrices, or a number, that many times the identity.
+        allow_singular: not supported; leave it at None.
+
+    Returns:
+        An array of the broadcast other axes; NaN where `cov` is not positive definite.
+
+    Raises:
+        NotImplementedError: `allow_singular` is given.
+        TypeError: an operand is no array.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> scipy.stats.multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
+        Array(-1.837877, dtype=float32)
     """
     name = "multivariate_normal.logpdf"
     if allow_singular is not None:
@@ -72,7 +86,24 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: Any, allow_singular: None = None)
 
 
 def pdf(x: ArrayLike, mean: ArrayLike, cov: Any) -> Any:
-    """The density; arguments and errors as in `logpdf`."""
+    """Return the density of the multivariate normal distribution.
+
+    Args:
+        x: an array of vectors along the last axis.
+        mean: an array of vectors; for a number, all is elementwise.
+        cov: positive definite matrices, or a number, that many times the identity.
+
+    Returns:
+        An array of the broadcast other axes; NaN where `cov` is not positive definite.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: the shapes do not agree.
+
+    Example:
+        >>> scipy.stats.multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
+        Array(0.15915495, dtype=float32)
+    """
     return exp(logpdf(x, mean, cov))
 
 
