@@ -135,7 +135,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
-) -> stages.JittedFunction[_Arguments, _Result]: ...
+) -> stages.Wrapped[_Arguments, _Result]: ...
 
 
 @overload
@@ -145,7 +145,7 @@ def jit(
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
     compiler_options: dict[str, Any] | None = ...,
-) -> Callable[[Callable[_Arguments, _Result]], stages.JittedFunction[_Arguments, _Result]]: ...
+) -> Callable[[Callable[_Arguments, _Result]], stages.Wrapped[_Arguments, _Result]]: ...
 
 
 def jit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload, runtime_checkable
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
@@ -27,44 +27,51 @@ from xtrace._src.xla import executables
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
 
-    _Arguments = ParamSpec("_Arguments")
-    _Rest = ParamSpec("_Rest")
-    _Result = TypeVar("_Result", covariant=True)
+_Arguments = ParamSpec("_Arguments")
+_Rest = ParamSpec("_Rest")
+_Result = TypeVar("_Result", covariant=True)
 
-    class JittedFunction(Protocol[_Arguments, _Result]):
-        """What `jit` returns: the function with its own signature, and its stages."""
 
-        __name__: str
-        __wrapped__: Callable[..., Any]
+@runtime_checkable
+class Wrapped(Protocol[_Arguments, _Result]):
+    """The result of `jit`: a function with the signature of the given one, and its stages.
 
-        def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-            """Run the compiled function."""
+    Example:
+        >>> isinstance(xtrace.jit(jnp.sin), xtrace.stages.Wrapped)
+        True
+    """
 
-        @overload
-        def __get__(self, instance: None, owner: type, /) -> Self: ...
+    __name__: str
+    __wrapped__: Callable[..., Any]
 
-        @overload
-        def __get__(
-            self: JittedFunction[Concatenate[Any, _Rest], _Result], instance: object, owner: type | None = None, /
-        ) -> Callable[_Rest, _Result]: ...
+    def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        """Run the compiled function."""
 
-        def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
-            """Return the method of an instance."""
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> Self: ...
 
-        def trace(self, *args: Any, **kwargs: Any) -> Traced:
-            """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
+    @overload
+    def __get__(
+        self: Wrapped[Concatenate[Any, _Rest], _Result], instance: object, owner: type | None = None, /
+    ) -> Callable[_Rest, _Result]: ...
 
-        def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-            """Trace the function and write its StableHLO."""
+    def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
+        """Return the method of an instance."""
 
-        def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-            """Return the shapes and dtypes of the results."""
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
 
-        def clear_cache(self) -> None:
-            """Forget the programs compiled so far."""
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace the function and write its StableHLO."""
 
-        def cache_info(self) -> Any:
-            """Return how often the function was compiled, and why."""
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of the results."""
+
+    def clear_cache(self) -> None:
+        """Forget the programs compiled so far."""
+
+    def cache_info(self) -> Any:
+        """Return how often the function was compiled, and why."""
 
 
 class ArgInfo:
