@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.core.arrays import Array
 
-__all__ = ["ArrayLike", "Axes", "Axis", "DTypeLike", "Shape", "ShapeLike", "SupportsDType"]
+__all__ = ["ArrayLike", "Axes", "Axis", "DTypeLike", "RealLike", "Shape", "ShapeLike", "SupportsDType"]
 
 
 class SupportsDType(Protocol):
@@ -22,6 +22,8 @@ class SupportsDType(Protocol):
 
 # Operands of operations: arrays, NumPy's arrays and Python's scalars, but no lists.
 ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
+# Operands that are real numbers, which can be compared.
+RealLike = Union[Array, np.ndarray, np.integer, np.floating, float]  # noqa: UP007
 # Names and objects that specify a dtype.
 DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007
 # The shape of an array, and shapes as users give them.

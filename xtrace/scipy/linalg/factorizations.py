@@ -41,8 +41,8 @@ from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.operands import type_of
 
 __all__ = [
-    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve",
-    "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_triangular", "svd",
+    "cho_factor", "cho_solve", "cholesky", "det", "eigh", "hessenberg", "inv", "lu", "lu_factor", "lu_solve", "polar",
+    "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_triangular", "svd",
 ]
 
 # Arguments that say memory may be reused, or that values are to be checked, change nothing here.
@@ -675,8 +675,9 @@ def schur(a: ArrayLike, output: str = "real") -> list[Any]:
 
 def _rotation(block: Array) -> Array:
     """Return the unitary 2 by 2 matrix G with G block Gᴴ upper triangular."""
-    a, b, c, d = [squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1)
-                  for j in (0, 1)]
+    a, b, c, d = [
+        squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1) for j in (0, 1)
+    ]
     half = constant_of(a, 0.5)
     mean = lax.mul(half, lax.sub(a, d))
     root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
@@ -816,7 +817,7 @@ def complex_or_real(values: ArrayLike, like: Any) -> Any:
 @inline_jit(static=("side", "method", "eps", "max_iterations"), public=True)
 def polar(
     a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
-    max_iterations: int | None = None
+    max_iterations: int | None = None,
 ) -> tuple[Any, Any]:
     """Factor a matrix as ``a = u @ p``, with orthonormal columns or rows of u and Hermitian p.
 

@@ -240,9 +240,8 @@ def _power_spectra(
 
 def csd(
     x: ArrayLike, y: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-    axis: int = -1, average: str = "mean",
+    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
+    scaling: str = "density", axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:
     """Compute an estimate of the cross power spectral density of two signals.
 

@@ -10,7 +10,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
@@ -20,16 +21,16 @@ from xtrace.scipy.special.series import real_operands
 
 
 @inline_jit
-def _orders(z: Any, *, highest: int, count: int) -> Any:
+def _orders(z: Array, *, highest: int, count: int) -> Array:
     """Miller's backward recurrence (DLMF 3.6.3), of ratios J(k) / J(k - 1) rather than values, which would overflow."""
     (z,), dtype = real_operands("bessel_jn", z)
     smallest = float(dtypes.finfo(z.dtype).tiny)
 
-    def ratio(k: Any, above: Any) -> Any:
+    def ratio(k: Array, above: Array) -> Array:
         divisor = 2 * k - z * above
         return z / choose(divisor == 0, smallest, divisor)
 
-    def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         k = count - i
         above, evens = state
         found = ratio(converted(k, z.dtype), above)
@@ -40,7 +41,7 @@ def _orders(z: Any, *, highest: int, count: int) -> Any:
     found, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
     kept = min(highest, count)
 
-    def kept_step(state: tuple[Any, Any], i: Any) -> tuple[Any, Any]:
+    def kept_step(state: tuple[Any, Any], i: Array) -> tuple[Any, Any]:
         state = step(i, state)
         return state, state[0]
 
@@ -60,12 +61,12 @@ def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tupl
     (z,) = primals
     found = _bessel_jn(z, highest + 1, count)
     # J(k)' is (J(k - 1) - J(k + 1)) / 2, J(0)' is -J(1).
-    slopes = concatenate([-found[1:2], (found[: highest] - found[2:]) / 2])
+    slopes = concatenate([-found[1:2], (found[:highest] - found[2:]) / 2])
     return found[: highest + 1], slopes * expand_dims(tangents[0], 0)
 
 
 @inline_jit(static=("v", "n_iter"), public=True)
-def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: RealLike, *, v: int, n_iter: int = 50) -> Array:
     """Return the Bessel functions of the first kind of the orders 0 to `v`.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike, Axes
+from xtrace._src.core.annotations import ArrayLike, Axes, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.nn import normalization
 from xtrace.numpy.ufuncs import expm1, log, log1p
@@ -89,7 +89,7 @@ _xlogx.defjvps(lambda t, y, x: t * (log(x) + 1))
 
 
 @inline_jit(public=True)
-def entr(x: Any) -> Array:
+def entr(x: RealLike) -> Array:
     """Compute the entropy of elements, ``-x * log(x)``; 0 at 0, -inf for negative numbers.
 
     Args:
@@ -116,7 +116,7 @@ def entr(x: Any) -> Array:
 
 @inline_jit(public=True)
 @with_strong_results
-def rel_entr(p: Any, q: Any) -> Array:
+def rel_entr(p: RealLike, q: RealLike) -> Array:
     """Compute the relative entropy of elements, ``p * log(p / q)``; 0 for p = 0 and q >= 0, inf where it is undefined.
 
     Args:
@@ -145,7 +145,7 @@ def rel_entr(p: Any, q: Any) -> Array:
 
 
 @inline_jit(public=True)
-def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+def kl_div(p: RealLike, q: RealLike) -> Array:
     """Compute the Kullback-Leibler divergence of elements, ``p * log(p / q) - p + q``; inf where it is undefined.
 
     Args:
@@ -258,7 +258,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     return _power_transformed(log1p(x), exponent)
 
 
-def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """Compute ``exp(x)`` over its sum along axes, without overflow.
 
     Args:
@@ -283,7 +283,7 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
     return normalization.softmax(x, axis=axis)
 
 
-def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     """Compute the logarithm of `softmax`, without underflow.
 
     Args:

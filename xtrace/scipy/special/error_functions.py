@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import imag
 from xtrace._src.ops.special import erfc
@@ -24,7 +23,7 @@ _ROOT = math.sqrt(math.pi)
 
 @custom_jvp
 @inline_jit(public=True)
-def dawsn(x: Any) -> Array:
+def dawsn(x: RealLike) -> Array:
     """Return Dawson's integral, ``exp(-x**2)`` times the integral of ``exp(t**2)`` from 0 to x.
 
     Args:
@@ -57,7 +56,7 @@ def dawsn(x: Any) -> Array:
 dawsn.defjvps(lambda t, y, x: t * (1 - 2 * x * y))
 
 
-def _scaled(x: Any) -> Any:
+def _scaled(x: Array) -> Array:
     # From here on the asymptotic expansion (DLMF 7.12.1) is exact, and erfc(x) is no subnormal number yet.
     limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
     inverse = 0.5 / (x * x)
@@ -117,7 +116,7 @@ def _faddeeva(z: Array) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def wofz(z: Any) -> Array:
+def wofz(z: ArrayLike) -> Array:
     """Return Faddeeva's function ``exp(-z**2) * erfc(-1j * z)``.
 
     Args:

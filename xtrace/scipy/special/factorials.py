@@ -13,7 +13,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.shape import zeros_like
@@ -27,7 +27,7 @@ from xtrace.scipy.special.series import polynomial
 
 
 @inline_jit(public=True)
-def gammasgn(x: Any) -> Array:
+def gammasgn(x: RealLike) -> Array:
     """Return the sign of the gamma function, 1 or -1; NaN at negative integers.
 
     Args:
@@ -57,7 +57,7 @@ def gammasgn(x: Any) -> Array:
 
 
 @inline_jit(public=True)
-def gamma(x: Any) -> Array:
+def gamma(x: ArrayLike) -> Array:
     """Return the gamma function; NaN at negative integers.
 
     Args:
@@ -83,7 +83,7 @@ def gamma(x: Any) -> Array:
 
 
 @inline_jit(public=True)
-def loggamma(x: Any) -> Array:
+def loggamma(x: ArrayLike) -> Array:
     """Return the logarithm of the gamma function; NaN for negative real numbers.
 
     For complex numbers it is the branch that is analytic except on the negative axis, where it continues from above.
@@ -122,13 +122,12 @@ def _stirling_rest(z: Array) -> Array:
 
 # Of w: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
 _NEAR_ONE = (
-    0.0, -0.5772156649015329,
-    0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.207385551028674, 0.16955717699740822,
-    -0.14404989676884614, 0.12550966952474304, -0.11133426586956469, 0.10009945751278179, -0.09095401714582904,
-    0.083353840546109, -0.0769325164113522, 0.07143294629536134, -0.06666870588242046, 0.06250095514121304,
-    -0.05882397865868458, 0.055555767627403614, -0.05263167937961666, 0.05000004769810169, -0.04761907033014223,
-    0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014, 0.03846153903467519,
-    -0.037037037312989324, 0.03571428584733336,
+    0.0, -0.5772156649015329, 0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.207385551028674,
+    0.16955717699740822, -0.14404989676884614, 0.12550966952474304, -0.11133426586956469, 0.10009945751278179,
+    -0.09095401714582904, 0.083353840546109, -0.0769325164113522, 0.07143294629536134, -0.06666870588242046,
+    0.06250095514121304, -0.05882397865868458, 0.055555767627403614, -0.05263167937961666, 0.05000004769810169,
+    -0.04761907033014223, 0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014,
+    0.03846153903467519, -0.037037037312989324, 0.03571428584733336,
 )
 
 
@@ -173,7 +172,7 @@ def _complex_loggamma(z: Array) -> Array:
 
 
 @inline_jit(public=True)
-def betaln(a: Any, b: Any) -> Array:
+def betaln(a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the absolute value of the beta function.
 
     Args:
@@ -205,7 +204,7 @@ def betaln(a: Any, b: Any) -> Array:
 
 
 @inline_jit(public=True)
-def beta(a: ArrayLike, b: ArrayLike) -> Array:
+def beta(a: RealLike, b: RealLike) -> Array:
     """Return the beta function, ``gamma(a) * gamma(b) / gamma(a + b)``.
 
     Args:
@@ -232,7 +231,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def poch(z: ArrayLike, m: ArrayLike) -> Array:
+def poch(z: RealLike, m: RealLike) -> Array:
     """Return the rising factorial ``gamma(z + m) / gamma(z)``; 1 for m = 0.
 
     Args:
@@ -265,12 +264,12 @@ def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 
 
 @inline_jit(public=True)
-def _factorial(n: Array) -> Array:
+def _factorial(n: RealLike) -> Array:
     (n,) = operands("factorial", n)
     return choose(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
-def factorial(n: Any, exact: bool = False) -> Array:
+def factorial(n: RealLike, exact: bool = False) -> Array:
     """Return the factorial, ``gamma(n + 1)``; 0 for negative numbers.
 
     Args:
@@ -298,7 +297,7 @@ def factorial(n: Any, exact: bool = False) -> Array:
 
 
 @inline_jit
-def _comb(n: Array, k: Array, *, repetition: bool) -> Array:
+def _comb(n: RealLike, k: RealLike, *, repetition: bool) -> Array:
     n, k = operands("comb", n, k)
     nothing = (k == 0) & (n >= 0)
     if repetition:
@@ -310,7 +309,7 @@ def _comb(n: Array, k: Array, *, repetition: bool) -> Array:
     return choose(inside, found, choose(nothing, 1.0, 0.0) if repetition else 0.0)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
+def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
     """Count the ways to take `k` of `N` things.
 
     Args:
@@ -335,14 +334,14 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
 
 
 @inline_jit
-def _multigammaln(a: Any, *, dimension: int) -> Array:
+def _multigammaln(a: RealLike, *, dimension: int) -> Array:
     (a,) = operands("multigammaln", a)
     halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
     factors = gammaln(expand_dims(a, -1) - halves)
     return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
-def multigammaln(a: ArrayLike, d: int) -> Array:
+def multigammaln(a: RealLike, d: int) -> Array:
     """Return the logarithm of the gamma function of several dimensions.
 
     Args:

@@ -22,7 +22,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.stop_gradient import stop_gradient
@@ -33,6 +33,9 @@ from xtrace.scipy.special.series import real_operands
 
 # Terms of a series, steps of a continuation and of a recurrence, far more than any value that is finite needs.
 _TERMS = 5000
+
+# The distance to the next singular point, and the numbers of a recurrence of Taylor coefficients (`_continued`).
+_Equation = tuple[Array, Array, ArrayLike, Array, Callable[[ArrayLike], Array]]
 
 
 def _series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
@@ -64,7 +67,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
 
 
 def _continued(
-    equation: Callable[..., Any], place: Array, value: Any, slope: Array, x: Array, given: Sequence[Any]
+    equation: Callable[..., Any], place: Array, value: Array, slope: Array, x: Array, given: Sequence[Any]
 ) -> Array:
     """Return the solution at `x` of a differential equation, from its value and slope at a `place` before it.
 
@@ -117,7 +120,7 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
             continue
 
         def of_one(*values: ArrayLike, i: int = i) -> Array:
-            def moved(moving: ArrayLike) -> Any:
+            def moved(moving: ArrayLike) -> Array:
                 return formula(*values[:i], moving, *values[i + 1 :])
 
             return jvp(moved, (values[i],), (0 * values[i] + 1,))[1]
@@ -177,7 +180,7 @@ def _reciprocal_gamma(a: Array) -> tuple[Any, Any]:
 # Kummer's function
 
 
-def _kummer_equation(z: Array, a: Array, b: Array) -> Any:
+def _kummer_equation(z: Array, a: Array, b: Array) -> _Equation:
     """z w'' + (b - z) w' - a w = 0 (DLMF 13.2.1)."""
     return abs(z), z, 1.0, b - z, lambda k: a + k
 
@@ -222,7 +225,7 @@ def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -
 
 @inline_jit(public=True)
 @custom_jvp
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     """Return Kummer's confluent hypergeometric function 1F1(a; b; x).
 
     Args:
@@ -265,7 +268,7 @@ def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
 # Gauss' function
 
 
-def _gauss_equation(z: Array, a: Array, b: Array, c: Array) -> Any:
+def _gauss_equation(z: Array, a: Array, b: Array, c: Array) -> _Equation:
     """z (1 - z) w'' + (c - (a + b + 1) z) w' - a b w = 0 (DLMF 15.10.1)."""
     return minimum(abs(z), 1 - z), z * (1 - z), 1 - 2 * z, c - (a + b + 1) * z, lambda k: (a + k) * (b + k)
 
@@ -311,14 +314,14 @@ def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: 
     return choose(c > -1, now, term), choose(c > -1, recurring, now + term)
 
 
-def _degree(a: Any, b: Any) -> Any:
+def _degree(a: Array, b: Array) -> Array:
     """Return the smaller degree of the polynomials that (a)_k and (b)_k make of a series, inf where there is none."""
     return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
 
 
 @inline_jit(public=True)
 @custom_jvp
-def hyp2f1(a: ArrayLike, b: ArrayLike, c: Any, x: Any) -> Any:
+def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     """Return Gauss's hypergeometric function 2F1(a, b; c; x).
 
     Args:

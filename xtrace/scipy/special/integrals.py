@@ -11,7 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace.numpy.ufuncs import abs, cos, exp, floor, log, log1p, maximum, minimum, remainder, sin
@@ -33,7 +33,7 @@ _ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
 _EI_QUOTIENT = tuple(sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36))
 
 
-def _e1(x: Any) -> Any:
+def _e1(x: Array) -> Array:
     inverse = 1 / maximum(x, 1.0)
     near = polynomial(x, _ENTIRE) - (log(x) + _EULER)
     return choose(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
@@ -53,7 +53,7 @@ def _ei(x: Array) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def exp1(x: ArrayLike) -> Array:
+def exp1(x: RealLike) -> Array:
     """Return the exponential integral E1, of ``exp(-t) / t`` from x on; inf at 0, NaN for negative numbers.
 
     Args:
@@ -82,7 +82,7 @@ exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
 
 @custom_jvp
 @inline_jit(public=True)
-def expi(x: Any) -> Array:
+def expi(x: RealLike) -> Array:
     """Return the exponential integral Ei, of ``exp(t) / t`` up to x; -inf at 0.
 
     Args:
@@ -109,7 +109,7 @@ def expi(x: Any) -> Array:
 expi.defjvps(lambda t, y, x: t * (exp(x) / x))
 
 
-def _expn_series(n: Any, x: Any) -> Any:
+def _expn_series(n: Array, x: Array) -> Array:
     """DLMF 8.19.8, for x up to 1/2."""
     total: Any = 0.0
     power: Any = -1.0
@@ -122,11 +122,11 @@ def _expn_series(n: Any, x: Any) -> Any:
     return total + choose(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
 
 
-def _expn_fraction(n: Any, x: Any) -> Any:
+def _expn_fraction(n: Array, x: Array) -> Array:
     """The continued fraction DLMF 8.19.17 in its even form, for x from 1/2 on, from as far as the dtype needs."""
     count = 170 if x.dtype == dtypes.float64 else 48
 
-    def step(i: Any, rest: Any) -> Any:
+    def step(i: Array, rest: Array) -> Array:
         k = converted(count - i, x.dtype)
         return k * (n + k - 1) / (x + n + 2 * k - rest)
 
@@ -135,7 +135,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def expn(n: Any, x: Any) -> Any:
+def expn(n: RealLike, x: RealLike) -> Array:
     """Return the exponential integral of order n, of ``exp(-x * t) / t**n`` from 1 on; NaN for negative n or x.
 
     Args:
@@ -185,7 +185,7 @@ def _quarter_turns(x: Array) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: RealLike) -> tuple[Any, Any]:
     """Return the integrals S and C of ``sin(pi * t**2 / 2)`` and ``cos(pi * t**2 / 2)`` from 0 to x.
 
     Args:
@@ -243,7 +243,7 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
 
 @inline_jit(public=True)
 @custom_jvp
-def sici(x: ArrayLike) -> tuple[Any, Any]:
+def sici(x: RealLike) -> tuple[Any, Any]:
     """Return the sine integral Si(x) and the cosine integral Ci(|x|).
 
     Args:
@@ -307,7 +307,7 @@ def _log_of_rest(x: Array) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def spence(x: ArrayLike) -> Array:
+def spence(x: RealLike) -> Array:
     """Return Spence's function, the integral of ``log(t) / (1 - t)`` from 1 to x; NaN for negative numbers.
 
     Args:

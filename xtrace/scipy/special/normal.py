@@ -9,7 +9,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.special import erfc
@@ -21,7 +21,7 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 
 @inline_jit(public=True)
-def ndtr(x: ArrayLike) -> Array:
+def ndtr(x: RealLike) -> Array:
     """Return the cumulative distribution function of the normal distribution.
 
     Args:
@@ -48,11 +48,11 @@ def ndtr(x: ArrayLike) -> Array:
 _BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
 
 
-def _series(x: Array, order: int) -> Any:
+def _series(x: Array, order: int) -> RealLike:
     """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ …, `order` terms after the first (DLMF 7.12.1)."""
     inverse = 1 / square(x)
-    total, factor = 1.0, 1.0
-    power = inverse
+    total: RealLike = 1.0
+    factor, power = 1.0, inverse
     for n in range(1, order + 1):
         factor *= -(2 * n - 1)
         total = total + factor * power
@@ -80,7 +80,7 @@ def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tupl
     return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
 
 
-def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
     """Return the logarithm of `ndtr`, accurate in both tails.
 
     Args:
@@ -131,7 +131,7 @@ _FAR = (
 
 @custom_jvp
 @inline_jit(public=True)
-def ndtri(p: ArrayLike) -> Any:
+def ndtri(p: RealLike) -> Array:
     """Return the inverse of `ndtr`: -inf at 0, inf at 1, NaN outside of [0, 1].
 
     Args:

@@ -12,7 +12,7 @@ from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.special import erf, erfc
 from xtrace.numpy.reductions import sum
@@ -23,7 +23,7 @@ from xtrace.scipy.special.series import odd, square_parts
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
 
 
-def _wide_operands(h: Any, a: Any) -> list[Any]:
+def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
     refuse_complex("owens_t", h, a)
     found = operands("owens_t", h, a)
     default = dtypes.default_float(config.enable_x64.value)
@@ -50,7 +50,7 @@ def _upper_tail(x: Array) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def owens_t(h: Any, a: ArrayLike) -> Array:
+def owens_t(h: RealLike, a: RealLike) -> Array:
     """Return Owen's T function, the integral of ``exp(-h**2 (1 + x**2) / 2) / (2 pi (1 + x**2))`` from 0 to a.
 
     Args:

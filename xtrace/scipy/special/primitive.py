@@ -17,7 +17,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import REAL_NUMBERS, broadcast_to_shape, cast_as, unary_function
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import special
 from xtrace._src.ops.elementwise import logistic
@@ -69,7 +69,7 @@ i1e = unary_function(
 
 
 @inline_jit(public=True)
-def i0(x: ArrayLike) -> Array:
+def i0(x: RealLike) -> Array:
     """Return the modified Bessel function of the first kind of order 0.
 
     Args:
@@ -94,7 +94,7 @@ def i0(x: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def i1(x: ArrayLike) -> Array:
+def i1(x: RealLike) -> Array:
     """Return the modified Bessel function of the first kind of order 1.
 
     Args:
@@ -132,7 +132,7 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     return strong
 
 
-def promoted(function: str, *values: ArrayLike) -> list[Any]:
+def promoted(function: str, *values: ArrayLike) -> list[Array]:
     """Return values as arrays of their common floating dtype, of shapes that broadcast.
 
     TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
@@ -140,7 +140,7 @@ def promoted(function: str, *values: ArrayLike) -> list[Any]:
     return [to_array(x) for x in promote(function, *values, adjust=as_inexact)]
 
 
-def operands(function: str, *values: Any) -> list[Any]:
+def operands(function: str, *values: ArrayLike) -> list[Array]:
     """Return values as arrays of their common floating dtype and shape; errors as in `promoted`."""
     ready = promoted(function, *values)
     shape = check_broadcast(function, [x.shape for x in ready])
@@ -163,7 +163,7 @@ def wide_operand(function: str, x: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+def gammainc(a: RealLike, x: RealLike) -> Array:
     """Return the regularized lower incomplete gamma function P(a, x).
 
     Args:
@@ -188,7 +188,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+def gammaincc(a: RealLike, x: RealLike) -> Array:
     """Return the regularized upper incomplete gamma function, 1 - P(a, x).
 
     Args:
@@ -213,7 +213,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+def betainc(a: RealLike, b: RealLike, x: RealLike) -> Array:
     """Return the regularized incomplete beta function.
 
     Args:
@@ -247,7 +247,7 @@ _BERNOULLI_OVER_FACTORIALS = tuple(
 _ZETA_TERMS = 10
 
 
-def _zeta_expansion(x: Any, q: Any) -> Any:
+def _zeta_expansion(x: Array, q: Array) -> Array:
     """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), also where it continues the sum."""
     total: Any = 0.0
     rest: Any = 0.5
@@ -263,7 +263,7 @@ def _zeta_expansion(x: Any, q: Any) -> Any:
 
 @custom_jvp
 @inline_jit(public=True)
-def _zeta(x: Any, q: Any) -> Any:
+def _zeta(x: RealLike, q: RealLike) -> Array:
     return special.zeta(*operands("zeta", x, q))
 
 
@@ -272,7 +272,7 @@ def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
     return _zeta(*primals), jvp(_zeta_expansion, operands("zeta", *primals), operands("zeta", *tangents))[1]
 
 
-def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+def zeta(x: RealLike, q: RealLike | None = None) -> Array:
     """Return Hurwitz' zeta function, the sum of ``(k + q)**-x`` over k = 0, 1, ….
 
     Args:
@@ -297,7 +297,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 
 @inline_jit(public=True)
-def polygamma(n: Any, x: Any) -> Array:
+def polygamma(n: RealLike, x: RealLike) -> Array:
     """Return the derivative of `digamma` of an order.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
@@ -26,11 +26,11 @@ def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
     return found
 
 
-def rolled_polynomial(x: Any, coefficients: tuple[float, ...], terms: int) -> Any:
+def rolled_polynomial(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
     """Return what `polynomial` does by a loop, which takes so many terms at a time; there are a multiple of these."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
-    def step(i: Any, found: Any) -> Any:
+    def step(i: Array, found: Array) -> Array:
         row = dynamic_index_in_dim(table, i, keepdims=False)
         for k in range(terms):
             found = found * x + row[k]
@@ -49,7 +49,7 @@ def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...
     return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
 
 
-def square_parts(x: Any) -> tuple[Any, Any]:
+def square_parts(x: Array) -> tuple[Array, Array]:
     """Return two numbers whose sum is x² to about twice the precision of the dtype; the first is exact."""
     wide = x.dtype == dtypes.float64
     # As many bits as a square has room for.
@@ -57,7 +57,7 @@ def square_parts(x: Any) -> tuple[Any, Any]:
     return high * high, (x - high) * (x + high)
 
 
-def real_operands(function: str, *values: ArrayLike) -> tuple[list[Any], Any]:
+def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
     """Return values in a dtype of at least 32 bits and one shape, and the dtype of the result.
 
     ValueError for complex numbers; else errors as in `operands`.
@@ -69,6 +69,6 @@ def real_operands(function: str, *values: ArrayLike) -> tuple[list[Any], Any]:
     return [converted(x, computed) for x in found], dtype
 
 
-def odd(x: Any, of_size: Any) -> Array:
+def odd(x: RealLike, of_size: Array) -> Array:
     """Return the value of an odd function at `x` from that at |x|."""
     return choose(x < 0, -of_size, of_size)

@@ -11,6 +11,8 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
@@ -21,7 +23,7 @@ from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 
 
 @inline_jit
-def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
+def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> Array:
     """The recurrences of normalized associated Legendre functions upwards in the degree (DLMF 14.10.3, 14.30.1)."""
     dtype = theta.dtype
     cosine, sine = cos(theta), sin(theta)
@@ -30,7 +32,7 @@ def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
     degree, signed = converted(minimum(n, highest), dtype), converted(m, dtype)
     order = abs(signed)
 
-    def step(i: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         one, two = state
         k = converted(i, dtype) + 1
         # Up to degree |m| the order goes along: the functions of equal degree and order.
@@ -52,7 +54,9 @@ def _harmonic(n: Any, m: Any, theta: Any, phi: Any, *, highest: int) -> Any:
     return complex_of(found * cos(angle), found * sin(angle))
 
 
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: Any = None, n_max: int | None = None) -> Any:
+def sph_harm_y(
+    n: RealLike, m: RealLike, theta: RealLike, phi: RealLike, diff_n: None = None, n_max: int | None = None
+) -> Array:
     """Return spherical harmonics at a polar angle and an azimuth.
 
     Args:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.stats.distribution import Distribution
@@ -19,7 +19,7 @@ distribution = Distribution("bernoulli", "1, 0.25", p="the probability of succes
 
 
 @distribution.defines("-1.3862944")
-def logpmf(k: Any, p: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose((n < 0) | (n > 1), -math.inf, xlogy(n, p) + xlog1py(1 - n, -p))
@@ -29,17 +29,18 @@ pmf = distribution.exponential(logpmf, "0.25")
 
 
 @distribution.defines("1.")
-def cdf(k: Any, p: Any) -> Array:
+def cdf(k: RealLike, p: RealLike) -> Array:
     """Return the probability of a value up to `k`."""
     wrong = (p < 0) | (p > 1) | (p != p) | (k != k)
     return choose(wrong, math.nan, choose(k < 0, 0.0, choose(k < 1, 1 - p, 1.0)))
 
 
 @distribution.defines("0.", "0.25, 0.25")
-def ppf(q: Any, p: Any) -> Array:
+def ppf(q: RealLike, p: RealLike) -> Array:
     """Return the smallest value whose `cdf` is at least `q`."""
+    own = aval_of(p)
     wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
-    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), p.dtype, p.aval.weak_type)
+    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), own.dtype, own.weak_type)
 
 
 _make_public(globals(), __all__)

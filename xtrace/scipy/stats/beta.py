@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import clip, log
@@ -20,7 +20,7 @@ distribution = Distribution("beta", "0.5, 2.0, 3.0", a="the first shape, positiv
 
 
 @distribution.defines("0.40546584")
-def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density, NaN unless `a`, `b` and `scale` are positive."""
     outside = (x < loc) | (x > loc + scale)
     # What is not used must have a finite derivative.
@@ -33,7 +33,7 @@ pdf = distribution.exponential(logpdf, "1.5000011")
 
 
 @distribution.defines("0.6875")
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return betainc(a, b, clip((x - loc) / scale, 0, 1))
 
@@ -42,7 +42,7 @@ logcdf = distribution.logarithm(cdf, "-0.37469345")
 
 
 @distribution.defines("0.3125")
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def sf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return betainc(b, a, clip(1 - (x - loc) / scale, 0, 1))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
@@ -24,7 +23,7 @@ distribution = Distribution(
 
 
 @distribution.defines("-1.4350841")
-def logpmf(k: Any, n: Any, a: Any, b: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, n: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of floor(k - loc).
 
     It is NaN where `n` is negative, and unless `a` and `b` are positive.

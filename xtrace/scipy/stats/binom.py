@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
@@ -19,7 +18,7 @@ distribution = Distribution("binom", "2, 5, 0.25", n="the number of trials.", p=
 
 
 @distribution.defines("-1.3330503", strong=False)
-def logpmf(k: Any, n: Any, p: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     m = k - loc
     outside = (m < 0) | (m > n)

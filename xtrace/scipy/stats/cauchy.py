@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import arctan, log, log1p, tan
@@ -17,7 +16,7 @@ distribution = Distribution("cauchy", "0.5")
 
 
 @distribution.defines("-1.3678734")
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     ratio = (x - loc) / scale
     # As a product: the derivative of a square is a multiple of 2 x, which overflows.
@@ -28,7 +27,7 @@ pdf = distribution.exponential(logpdf, "0.2546479")
 
 
 @distribution.defines("0.6475836")
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return 0.5 + arctan((x - loc) / scale) / math.pi
 
@@ -37,7 +36,7 @@ logcdf = distribution.logarithm(cdf, "-0.43450737")
 
 
 @distribution.defines("0.3524164")
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return 0.5 + arctan((loc - x) / scale) / math.pi
 
@@ -46,13 +45,13 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 
 
 @distribution.defines("-1.", "0.25")
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return loc + scale * tan(math.pi * (q - 0.5))
 
 
 @distribution.defines("1.", "0.25")
-def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`."""
     return loc + scale * tan(math.pi * (0.5 - q))
 

@@ -43,7 +43,7 @@ class Distribution:
 
     def defines(
         self, gives: str, arguments: str | None = None, *, strong: bool = True
-    ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    ) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
         """Decorate the formula of a function, whose operands are arrays of one floating dtype.
 
         Args:
@@ -55,31 +55,33 @@ class Distribution:
 
         return lambda formula: self._make(formula, formula, formula.__name__, gives, arguments, strong)
 
-    def exponential(self, logarithm: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
+    def exponential(
+        self, logarithm: Callable[P, Array], gives: str, arguments: str | None = None
+    ) -> Callable[P, Array]:
         """Return the function whose `logarithm` is given: ``pdf`` of ``logpdf``."""
         return self._of(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
 
-    def logarithm(self, function: Callable[P, Any], gives: str, arguments: str | None = None) -> Callable[P, Any]:
+    def logarithm(self, function: Callable[P, Array], gives: str, arguments: str | None = None) -> Callable[P, Array]:
         """Return the logarithm of a function: ``logcdf`` of ``cdf``."""
         return self._of(log, function, f"log{function.__name__}", gives, arguments)
 
     def _of(
-        self, outer: Callable[..., Any], inner: Callable[P, Any], name: str, gives: str, arguments: str | None
-    ) -> Callable[P, Any]:
+        self, outer: Callable[..., Array], inner: Callable[P, Array], name: str, gives: str, arguments: str | None
+    ) -> Callable[P, Array]:
         def formula(*operands: Any) -> Array:
             return outer(inner(*operands))  # type: ignore[call-arg]
 
         return self._make(formula, inner, name, gives, arguments, False)
 
     def _make(
-        self, formula: Callable[..., Any], like: Callable[P, Any], name: str, gives: str, arguments: str | None,
+        self, formula: Callable[..., Array], like: Callable[P, Array], name: str, gives: str, arguments: str | None,
         strong: bool,
-    ) -> Callable[P, Any]:
+    ) -> Callable[P, Array]:
         """Return the public function called `name` of a formula, with the parameters of the function `like`."""
         signature = inspect.signature(like)
 
         @functools.wraps(like)
-        def function(*args: P.args, **kwargs: P.kwargs) -> Any:
+        def function(*args: P.args, **kwargs: P.kwargs) -> Array:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             result = formula(*promoted(f"{self.name}.{name}", *bound.args))

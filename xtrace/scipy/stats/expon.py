@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
@@ -18,7 +18,7 @@ distribution = Distribution("expon", "0.5")
 
 
 @distribution.defines("-0.5", strong=False)
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     return choose(x < loc, -math.inf, (loc - x) / scale - log(scale))
 
@@ -27,13 +27,13 @@ pdf = distribution.exponential(logpdf, "0.60653067")
 
 
 @distribution.defines("0.39346933", strong=False)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return choose(x < loc, 0.0, -expm1((loc - x) / scale))
 
 
 @distribution.defines("-0.93275213", strong=False)
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     below = x <= loc
     # What is not used must have a finite derivative.
@@ -41,7 +41,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 @distribution.defines("-0.5", strong=False)
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return choose(x < loc, 0.0, (loc - x) / scale)
 
@@ -50,7 +50,7 @@ sf = distribution.exponential(logsf, "0.60653067")
 
 
 @distribution.defines("0.28768206", "0.25", strong=False)
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log
@@ -20,7 +19,7 @@ distribution = Distribution("gamma", "1.0, 2.0", a="the shape, positive.")
 
 
 @distribution.defines("-1.")
-def logpdf(x: Any, a: ArrayLike, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     below = x < loc
     # What is not used must have a finite derivative.
@@ -32,7 +31,7 @@ pdf = distribution.exponential(logpdf, "0.36787945")
 
 
 @distribution.defines("0.26424113")
-def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     z = (x - loc) / scale
     return gammainc(a, choose(z < 0, 0.0, z))
@@ -42,7 +41,7 @@ logcdf = distribution.logarithm(cdf, "-1.3308933")
 
 
 @distribution.defines("0.7357589", strong=False)
-def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def sf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     z = (x - loc) / scale
     return gammaincc(a, choose(z < 0, 0.0, z))

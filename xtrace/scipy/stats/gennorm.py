@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, sign
@@ -17,7 +15,7 @@ distribution = Distribution("gennorm", "0.5, 1.5", beta="the exponent in the den
 
 
 @distribution.defines("-0.9443866", strong=False)
-def logpdf(x: ArrayLike, beta: ArrayLike) -> Any:
+def logpdf(x: RealLike, beta: RealLike) -> Array:
     """Return the logarithm of the density."""
     return log(beta / 2) - gammaln(1 / beta) - abs(x) ** beta
 
@@ -26,7 +24,7 @@ pdf = distribution.exponential(logpdf, "0.38891804")
 
 
 @distribution.defines("0.74174917", strong=False)
-def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
+def cdf(x: RealLike, beta: RealLike) -> Array:
     """Return the probability of a value up to `x`."""
     return (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta)) / 2
 

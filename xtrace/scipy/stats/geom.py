@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log
@@ -19,7 +18,7 @@ distribution = Distribution("geom", "3, 0.25", p="the probability of success.")
 
 
 @distribution.defines("-1.9616585")
-def logpmf(k: Any, p: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose(n <= 0, -math.inf, xlog1py(n - 1, -p) + log(p))

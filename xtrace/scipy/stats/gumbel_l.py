@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
@@ -19,7 +18,7 @@ distribution = Distribution("gumbel_l", "0.5", p="probabilities; an array of num
 
 
 @distribution.defines("-1.1487212", strong=False)
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     z = (x - loc) / scale
     return choose(scale > 0, z - exp(z) - log(scale), math.nan)
@@ -29,7 +28,7 @@ pdf = distribution.exponential(logpdf, "0.31704193")
 
 
 @distribution.defines("-1.6487212", strong=False)
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return choose(scale > 0, -exp((x - loc) / scale), math.nan)
 
@@ -38,19 +37,19 @@ sf = distribution.exponential(logsf, "0.19229566")
 
 
 @distribution.defines("0.8077043", strong=False)
-def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, loc, scale))
 
 
 @distribution.defines("-0.2135592", strong=False)
-def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return log1mexp(-logsf(x, loc, scale))
 
 
 @distribution.defines("-1.2458994", "0.25", strong=False)
-def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(p: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `p`."""
     return choose(scale > 0, loc + scale * log(-log1p(-p)), math.nan)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log
@@ -17,7 +17,7 @@ distribution = Distribution("laplace", "0.5")
 
 
 @distribution.defines("-1.1931472")
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     return -abs(x - loc) / scale - log(scale) - math.log(2)
 
@@ -26,7 +26,7 @@ pdf = distribution.exponential(logpdf, "0.30326533")
 
 
 @distribution.defines("0.69673467")
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     distance = (x - loc) / scale
     below = distance <= 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log, logaddexp
 from xtrace.scipy.special.entropies import logit
@@ -17,7 +16,7 @@ distribution = Distribution("logistic", "0.5")
 
 
 @distribution.defines("-1.448154")
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     half = (x - loc) / scale / 2
     return -2 * logaddexp(half, -half) - log(scale)
@@ -27,25 +26,25 @@ pdf = distribution.exponential(logpdf, "0.23500371")
 
 
 @distribution.defines("0.62245935", strong=False)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return expit((x - loc) / scale)
 
 
 @distribution.defines("0.37754068", strong=False)
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return expit((loc - x) / scale)
 
 
 @distribution.defines("-1.0986123", "0.25")
-def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def ppf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `x`."""
     return loc + scale * logit(x)
 
 
 @distribution.defines("1.0986123", "0.25")
-def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def isf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `x`."""
     return loc - scale * logit(x)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
@@ -21,7 +20,7 @@ distribution = Distribution(
 
 
 @distribution.defines("-4.798785")
-def logpmf(k: Any, n: Any, p: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     m = k - loc
     below = m < 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, square
@@ -20,7 +19,7 @@ distribution = Distribution("norm", "0.5")
 
 
 @distribution.defines("-1.0439385")
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density. The sign of `scale` has no effect, as in JAX."""
     return -(square((x - loc) / scale) + math.log(2 * math.pi)) / 2 - log(abs(scale))
 
@@ -29,41 +28,41 @@ pdf = distribution.exponential(logpdf, "0.35206532")
 
 
 @distribution.defines("Array(0.69146246, dtype=float32)", strong=False)
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return ndtr((x - loc) / scale)
 
 
 @distribution.defines("Array(-0.3689464, dtype=float32)", strong=False)
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return log_ndtr((x - loc) / scale)
 
 
 @distribution.defines("Array(0.30853754, dtype=float32)", strong=False)
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     return ndtr((loc - x) / scale)
 
 
 @distribution.defines("Array(-1.1759118, dtype=float32)", strong=False)
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return log_ndtr((loc - x) / scale)
 
 
-def _of_default_dtype(x: Array) -> Any:
+def _of_default_dtype(x: RealLike) -> Array:
     return converted(x, dtypes.default_float(config.enable_x64.value))
 
 
 @distribution.defines("Array(-0.6744898, dtype=float32)", "0.25", strong=False)
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`, in the default floating dtype."""
     return _of_default_dtype(ndtri(q) * scale + loc)
 
 
 @distribution.defines("Array(0.6744898, dtype=float32)", "0.25", strong=False)
-def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`, in the default floating dtype."""
     return _of_default_dtype(loc - ndtri(q) * scale)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.nn.activations import log1mexp
@@ -19,7 +18,7 @@ distribution = Distribution("pareto", "2.0, 3.0", b="the exponent, positive.")
 
 
 @distribution.defines("-1.6739764")
-def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     below = x < loc + scale
     # What is not used must have a finite derivative.
@@ -30,13 +29,13 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 pdf = distribution.exponential(logpdf, "0.1875")
 
 
-def _logarithm_of_survival(x: Any, b: Any, loc: Any, scale: Any) -> Any:
+def _logarithm_of_survival(x: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     below = x < loc + scale
     return choose(below, 0.0, -b * log(choose(below, 1.0, (x - loc) / scale)))
 
 
 @distribution.defines("-2.0794415")
-def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def logsf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
     return _logarithm_of_survival(x, b, loc, scale)
 
@@ -45,19 +44,19 @@ sf = distribution.exponential(logsf, "0.125")
 
 
 @distribution.defines("0.875")
-def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def cdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return -expm1(logsf(x, b, loc, scale))
 
 
 @distribution.defines("-0.13353139", strong=False)
-def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def logcdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     return log1mexp(-_logarithm_of_survival(x, b, loc, scale))
 
 
 @distribution.defines("1.1006424", "0.25, 3.0")
-def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def ppf(q: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc + scale * exp(-log1p(-q) / b))
 

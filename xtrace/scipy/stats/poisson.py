@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import check_broadcast
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.creation import arange
 from xtrace.numpy.reductions import sum
@@ -24,7 +24,7 @@ distribution = Distribution("poisson", "2, 3.0", mu="the mean.")
 
 
 @distribution.defines("-1.4959228", strong=False)
-def logpmf(k: Any, mu: Any, loc: ArrayLike = 0) -> Array:
+def logpmf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
     return choose((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
@@ -34,7 +34,7 @@ pmf = distribution.exponential(logpmf, "0.22404176")
 
 
 @distribution.defines("0.42319003")
-def cdf(k: Any, mu: Any, loc: ArrayLike = 0) -> Array:
+def cdf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     """Return the probability of a value up to `k`."""
     n = k - loc
     return choose(n < 0, 0.0, gammaincc(floor(choose(n < 0, 0.0, n) + 1), mu))
@@ -45,21 +45,22 @@ _LARGE_MEAN, _COUNTS = 100, 250
 
 
 @distribution.defines("Array(1.9314696, dtype=float32)", "3.0", strong=False)
-def entropy(mu: Any, loc: Any = 0) -> Array:
+def entropy(mu: RealLike, loc: RealLike = 0) -> Array:
     """Return the entropy, NaN for negative means; `loc` changes its shape only.
 
     For means from 100 on it is the sum of the first terms of its series in 1 / mu (Evans and Boersma 1988).
     """
-    mu = broadcast_to_shape(mu, check_broadcast("poisson.entropy", [mu.shape, loc.shape]))
+    own = aval_of(mu)
+    mu = broadcast_to_shape(mu, check_broadcast("poisson.entropy", [own.shape, aval_of(loc).shape]))
     large, none = mu >= _LARGE_MEAN, mu == 0
     # What is not used must have a finite derivative.
     small = choose(large | none, 1.0, mu)[..., None]
-    counts = arange(_COUNTS, dtype=mu.dtype)
+    counts = arange(_COUNTS, dtype=own.dtype)
     logarithms = counts * log(small) - gammaln(counts + 1) - small
     summed = -sum(exp(logarithms) * logarithms, -1)
     mean = choose(large, mu, float(_LARGE_MEAN))
     series = log(2 * math.pi * math.e * mean) / 2 - 1 / (12 * mean)
-    return converted(choose(none, 0.0, choose(large, series, summed)), mu.dtype)
+    return converted(choose(none, 0.0, choose(large, series, summed)), own.dtype)
 
 
 _make_public(globals(), __all__)

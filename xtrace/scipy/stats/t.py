@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, log1p, square
 from xtrace.scipy.special.primitive import gammaln
@@ -17,7 +17,7 @@ distribution = Distribution("t", "0.5, 3.0", df="the degrees of freedom.")
 
 
 @distribution.defines("-1.1609746")
-def logpdf(x: Any, df: ArrayLike, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density. The sign of `scale` has no effect, as in JAX."""
     z = (x - loc) / scale
     normal = gammaln((df + 1) / 2) - gammaln(df / 2) - (log(df) + math.log(math.pi)) / 2 - log(abs(scale))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, exp, log, log1p, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr
@@ -21,7 +21,7 @@ distribution = Distribution(
 )
 
 
-def _log_mass(a: Array, b: Array) -> Array:
+def _log_mass(a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the normal distribution's mass between `a` and `b`, a < b, exact in both tails."""
     central, right = (a <= 0) & (b > 0), a > 0
     # What is on one side is, by symmetry, on the left. What is not used must have a finite derivative.
@@ -32,13 +32,13 @@ def _log_mass(a: Array, b: Array) -> Array:
     return choose(central, middle, aside)
 
 
-def _log_density(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+def _log_density(x: RealLike, a: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     z = (x - loc) / scale
     found = -(square(z) + math.log(2 * math.pi)) / 2 - log(abs(scale)) - _log_mass(a, b)
     return choose((z < a) | (z > b), -math.inf, found)
 
 
-def _log_below(z: Array, a: Array, b: Array) -> Array:
+def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the part of the mass between `a` and `b` that is below `z`."""
     total = _log_mass(a, b)
     outside = (z <= a) | (z >= b)
@@ -52,48 +52,49 @@ def _log_below(z: Array, a: Array, b: Array) -> Array:
     return choose(z <= a, -math.inf, choose(z >= b, 0.0, found))
 
 
-def _where_ordered(name: str, a: Any, b: Any, value: Any) -> Any:
+def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Array:
     """Return `value`, a result of the function `name`, where a < b, and NaN elsewhere."""
-    if a.dtype not in (dtypes.float32, dtypes.float64):
+    dtype = aval_of(a).dtype
+    if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(
-            f"truncnorm.{name}: dtype {a.dtype.name} is not supported; convert the arguments to float32 or float64"
+            f"truncnorm.{name}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
         )
     # Last of all: of the exponential of a constant NaN, XLA's CPU compiler makes whatever is in the memory.
     return choose(a < b, value, math.nan)
 
 
 @distribution.defines("Array(-0.8437722, dtype=float32)")
-def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density, NaN unless a < b."""
     return _where_ordered("logpdf", a, b, _log_density(x, a, b, loc, scale))
 
 
 @distribution.defines("Array(0.43008512, dtype=float32)")
-def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Any:
+def pdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the density, NaN unless a < b."""
     return _where_ordered("pdf", a, b, exp(_log_density(x, a, b, loc, scale)))
 
 
 @distribution.defines("Array(-0.42942935, dtype=float32)")
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logcdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`, exact near both ends, NaN unless a < b."""
     return _where_ordered("logcdf", a, b, _log_below((x - loc) / scale, a, b))
 
 
 @distribution.defines("Array(0.6508804, dtype=float32)")
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`, NaN unless a < b."""
     return _where_ordered("cdf", a, b, exp(_log_below((x - loc) / scale, a, b)))
 
 
 @distribution.defines("Array(-1.0523407, dtype=float32)")
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def logsf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`, exact near both ends, NaN unless a < b."""
     return _where_ordered("logsf", a, b, _log_below((loc - x) / scale, -b, -a))
 
 
 @distribution.defines("Array(0.3491196, dtype=float32)")
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def sf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`, NaN unless a < b."""
     return _where_ordered("sf", a, b, exp(_log_below((loc - x) / scale, -b, -a)))
 

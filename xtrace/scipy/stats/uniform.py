@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import log
@@ -17,7 +17,7 @@ distribution = Distribution("uniform", "0.5")
 
 
 @distribution.defines("-0.", strong=False)
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     return choose((x < loc) | (x > loc + scale), -math.inf, -log(scale))
 
@@ -26,13 +26,13 @@ pdf = distribution.exponential(logpdf, "1.")
 
 
 @distribution.defines("0.5")
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     return choose(x < loc, 0.0, choose(x > loc + scale, 1.0, (x - loc) / scale))
 
 
 @distribution.defines("0.25", "0.25", strong=False)
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
+def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     return choose((q < 0) | (q > 1), math.nan, loc + q * scale)
 

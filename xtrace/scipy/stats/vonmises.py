@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, log
 from xtrace.scipy.special.primitive import i0e
@@ -18,7 +18,7 @@ distribution = Distribution("vonmises", "0.5, 2.0", kappa="the concentration, po
 
 
 @distribution.defines("-0.9067055", strong=False)
-def logpdf(x: ArrayLike, kappa: Any) -> Any:
+def logpdf(x: RealLike, kappa: RealLike) -> Array:
     """Return the logarithm of the density."""
     return choose(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
 

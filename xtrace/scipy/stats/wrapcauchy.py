@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.operators import choose
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.ufuncs import cos, exp, log
 from xtrace.scipy.stats.distribution import Distribution
@@ -17,14 +17,14 @@ distribution = Distribution("wrapcauchy", "0.5, 0.25", c="the concentration, bet
 
 
 @distribution.defines("-1.4303436", strong=False)
-def logpdf(x: Any, c: Any) -> Any:
+def logpdf(x: RealLike, c: RealLike) -> Array:
     """Return the logarithm of the density on [0, 2 pi], NaN unless 0 < c < 1."""
     found = log(1 - c * c) - math.log(2 * math.pi) - log(1 + c * c - 2 * c * cos(x))
     return choose((c > 0) & (c < 1), choose((x >= 0) & (x <= 2 * math.pi), found, -math.inf), math.nan)
 
 
 @distribution.defines("0.2392267", strong=False)
-def pdf(x: ArrayLike, c: Any) -> Any:
+def pdf(x: RealLike, c: RealLike) -> Array:
     """Return the density."""
     return choose((c > 0) & (c < 1), exp(logpdf(x, c)), math.nan)
 
