@@ -48,10 +48,10 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
         >>> xtrace.dtypes.canonicalize_dtype(float)
         dtype('float32')
     """
-    found = _core.canonicalize(float if dtype is None else dtype, config.enable_x64.value)
-    if isinstance(found, _core.ExtendedDType) and not allow_extended_dtype:
-        raise ValueError(f"{found} is an extended dtype; pass allow_extended_dtype=True to accept it")
-    return found
+    canonical = _core.canonicalize(float if dtype is None else dtype, config.enable_x64.value)
+    if isinstance(canonical, _core.ExtendedDType) and not allow_extended_dtype:
+        raise ValueError(f"{canonical} is an extended dtype; pass allow_extended_dtype=True to accept it")
+    return canonical
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

@@ -34,9 +34,9 @@ def _joined(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
 @inline_jit
 def _parts(vector: Array, *, shapes: tuple[tuple[int, ...], ...], types: Any) -> list[Array]:
     """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
-    found = split(to_array(vector), [math.prod(s) for s in shapes], 0)
-    found = [x if s == x.shape else reshape(x, s) for x, s in zip(found, shapes, strict=True)]
-    return found if types is None else [converted(x, t) for x, t in zip(found, types, strict=True)]
+    parts = split(to_array(vector), [math.prod(s) for s in shapes], 0)
+    parts = [x if s == x.shape else reshape(x, s) for x, s in zip(parts, shapes, strict=True)]
+    return parts if types is None else [converted(x, t) for x, t in zip(parts, types, strict=True)]
 
 
 class _Unravel:

@@ -53,10 +53,10 @@ class ResizeMethod(enum.Enum):
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
         """Return the method called `s`, such as "bilinear"; ValueError if there is none."""
-        found = _NAMES.get(s)
-        if found is None:
+        method = _NAMES.get(s)
+        if method is None:
             raise ValueError(f'Unknown resize method "{s}"; use one of {", ".join(_NAMES)}')
-        return found
+        return method
 
 
 _NAMES = {
@@ -95,8 +95,8 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
         product = radius * sin(angle) * sin(angle / radius)
         positive = x > 1e-3
         # Near 0 the quotient is 1 to rounding.
-        found = choose(positive, product / choose(positive, angle * angle, 1), 1)
-        return choose(x > radius, 0.0, found)
+        ratio = choose(positive, product / choose(positive, angle * angle, 1), 1)
+        return choose(x > radius, 0.0, ratio)
 
     return kernel
 
@@ -124,26 +124,27 @@ def _weights(
     if method is ResizeMethod.AREA:
         reach = inverse / 2
         overlap = minimum(centre[None] + reach, inputs + 0.5) - maximum(centre[None] - reach, inputs - 0.5)
-        found = maximum(overlap, 0.0)
+        weights = maximum(overlap, 0.0)
     elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         # Inputs beyond the edges, however far, are those at the edges.
         beyond = iota(dtype, count + 4)[:, None] - 2
-        found = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
-        first, last = [add_elements(x, (0,))[None] for x in (found[:2], found[-2:])]
-        return found[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
+        weights = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
+        first, last = [add_elements(x, (0,))[None] for x in (weights[:2], weights[-2:])]
+        return weights[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
     else:
-        found = _kernel(method, antialias)(abs(centre[None] - inputs) / width)
-    total = broadcast_in_dim(add_elements(found, (0,)), (1, wanted), (1,))
-    found = choose(abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps), found / choose(total != 0, total, 1), 0)
+        weights = _kernel(method, antialias)(abs(centre[None] - inputs) / width)
+    total = broadcast_in_dim(add_elements(weights, (0,)), (1, wanted), (1,))
+    positive = abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps)
+    weights = choose(positive, weights / choose(total != 0, total, 1), 0)
     inside = (centre >= -0.5) & (centre <= count - 0.5)
-    return choose(inside[None], found, 0)
+    return choose(inside[None], weights, 0)
 
 
 def _applied(x: Array, axis: int, matrix: Array, precision: Precision) -> Array:
     """Return `x` with the vectors along `axis` multiplied by a matrix."""
     pairs = ((axis,), (0,)), ((), ())
-    found = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
-    return moveaxis(found, -1, axis)
+    result = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
+    return moveaxis(result, -1, axis)
 
 
 @inline_jit
@@ -151,22 +152,22 @@ def _resampled(
     image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
     method: ResizeMethod, antialias: bool, precision: Any,
 ) -> Any:
-    found = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
-    scale, translation = [converted(to_array(x), found.dtype) for x in (scale, translation)]
+    result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
+    scale, translation = [converted(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
-        matrix = _weights(found.shape[axis], shape[axis], scale[i], translation[i], method, antialias, found.dtype)
-        found = _applied(found, axis, matrix, precision)
-    return found
+        matrix = _weights(result.shape[axis], shape[axis], scale[i], translation[i], method, antialias, result.dtype)
+        result = _applied(result, axis, matrix, precision)
+    return result
 
 
 @inline_jit
 def _nearest(image: Array, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    found = to_array(promote("resize", image)[0])
+    result = to_array(promote("resize", image)[0])
     for axis in axes:
-        count, wanted = found.shape[axis], shape[axis]
+        count, wanted = result.shape[axis], shape[axis]
         positions = floor((iota(dtypes.float32, wanted) + 0.5) * (count / max(wanted, 1)))
-        found = take(found, converted(clip(positions, 0, count - 1), dtypes.int32), axis)
-    return found
+        result = take(result, converted(clip(positions, 0, count - 1), dtypes.int32), axis)
+    return result
 
 
 def _method(method: str | ResizeMethod) -> ResizeMethod:
@@ -222,9 +223,9 @@ def scale_and_translate(
     _check_shape("scale_and_translate", shape, own)
     axes = tuple([canonical_axis("scale_and_translate", d, len(own)) for d in spatial_dims])
     for name, value in (("scale", scale), ("translation", translation)):
-        found = operand_aval("scale_and_translate", 3, value).shape
-        if found != (len(axes),):
-            raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {found}")
+        own_shape = operand_aval("scale_and_translate", 3, value).shape
+        if own_shape != (len(axes),):
+            raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
     return _resampled(
         image, scale, translation, shape=shape, axes=axes, method=chosen, antialias=bool(antialias), precision=precision
     )
@@ -234,13 +235,13 @@ def scale_and_translate(
 def _resized(
     image: Array, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Precision
 ) -> Array:
-    found = to_array(promote("resize", image, adjust=as_inexact)[0])
-    for axis, (own, wanted) in enumerate(zip(found.shape, shape, strict=True)):
+    result = to_array(promote("resize", image, adjust=as_inexact)[0])
+    for axis, (own, wanted) in enumerate(zip(result.shape, shape, strict=True)):
         if own != wanted:
             ratio = wanted / own if wanted and own else 1.0
-            matrix = _weights(own, wanted, ratio, 0.0, method, antialias, found.dtype)
-            found = _applied(found, axis, matrix, precision)
-    return found
+            matrix = _weights(own, wanted, ratio, 0.0, method, antialias, result.dtype)
+            result = _applied(result, axis, matrix, precision)
+    return result
 
 
 @inline_jit(static=("shape", "method", "antialias", "precision"), public=True)

@@ -181,8 +181,8 @@ def _bits(dtype: np.dtype[Any]) -> int:
 
 def _narrowest(*trees: Any) -> np.dtype[Any]:
     """Return the real dtype of the leaves of `trees` with the fewest digits."""
-    found = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
-    real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in found]
+    own = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
+    real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in own]
     return max(real, key=lambda d: float(dtypes.finfo(d).eps), default=dtypes.default_float(config.enable_x64.value))
 
 

@@ -78,9 +78,10 @@ class _Parser:
         at = self.position if position is None else position
         shown = re.sub(r"\s", " ", self.text)
         word = _WORD.match(self.text, at)
-        found = "the text ends here" if at >= len(self.text) else f"found {word[0] if word else self.text[at]!r}"
+        problem = "the text ends here" if at >= len(self.text) else f"found {word[0] if word else self.text[at]!r}"
         return CommandError(
-            f"{self.option} cannot be read:\n\n    {shown}\n    {' ' * at}^ {found}; expected {expected}\n\n{ACCEPTED}",
+            f"{self.option} cannot be read:\n\n    {shown}\n    {' ' * at}^ {problem}; expected {expected}\n\n"
+            f"{ACCEPTED}",
             WRONG_COMMAND,
         )
 

@@ -81,16 +81,16 @@ def _import(path: Path) -> ModuleType:
 
 
 def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
-    found: Any = module
+    value: Any = module
     for part in name.split("."):
-        owner = found
+        owner = value
         try:
-            found = getattr(owner, part)
+            value = getattr(owner, part)
         except AttributeError:
             raise CommandError(_no_function(owner, part, path), WRONG_COMMAND) from None
-    if not callable(found):
-        raise CommandError(f"{name} in {path} is {type(found).__name__}, not a function", WRONG_COMMAND)
-    return found
+    if not callable(value):
+        raise CommandError(f"{name} in {path} is {type(value).__name__}, not a function", WRONG_COMMAND)
+    return value
 
 
 def _no_function(owner: Any, part: str, path: Path) -> str:

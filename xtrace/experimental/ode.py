@@ -136,17 +136,17 @@ def _integrated(
         _, _, t, _, start, polynomial = state
         # A time that is there already needs no step; one that was passed has no share of a step.
         share = where(target == start, 0, (target - start) / (t - start)).astype(y.dtype)
-        found = polynomial[0]
+        value = polynomial[0]
         for coefficient in polynomial[1:]:
-            found = found * share + coefficient
-        return tuple(state), found
+            value = value * share + coefficient
+        return tuple(state), value
 
     first = times[0]
     f = slope(y, first)
     step = minimum(_first_step(slope, first, y, f, rtol, atol), hmax).astype(times.dtype)
     constant = concatenate([zeros_like(y, shape=(4, *y.shape)), y[None]])
-    _, found = scan(reach, (y, f, first, step, first, constant), times[1:])
-    return concatenate([y[None], found])
+    _, result = scan(reach, (y, f, first, step, first, constant), times[1:])
+    return concatenate([y[None], result])
 
 
 def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,17 +155,17 @@ def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
     def slope(y: Any, t: Any, *args: Any) -> Any:
         dy = func(y, t, *args)
         trees, leaves = [pytree.tree_structure(x) for x in (y, dy)], [pytree.tree_leaves(x) for x in (y, dy)]
-        avals = [[aval_of(x) for x in found] for found in leaves]
-        shapes = [[a.shape for a in found] for found in avals]
+        avals = [[aval_of(x) for x in flat] for flat in leaves]
+        shapes = [[a.shape for a in flat] for flat in avals]
         if trees[0] != trees[1] or shapes[0] != shapes[1]:
             raise TypeError(
                 "odeint: func must return the time derivative of y, with its tree and shapes "
                 f"{trees[0]} of {shapes[0]}; it returned {trees[1]} of {shapes[1]}"
             )
-        for own, found in zip(*avals, strict=True):
-            if dtypes.is_complex(found.dtype) and not dtypes.is_complex(own.dtype):
+        for own, result in zip(*avals, strict=True):
+            if dtypes.is_complex(result.dtype) and not dtypes.is_complex(own.dtype):
                 raise TypeError(
-                    f"odeint: func returned {found.str_short()} for a y of {own.str_short()}; make y0 complex"
+                    f"odeint: func returned {result.str_short()} for a y of {own.str_short()}; make y0 complex"
                 )
         cast = [cast_to(x, a, own.dtype) for x, a, own in zip(leaves[1], avals[1], avals[0], strict=True)]
         return pytree.tree_unflatten(trees[0], cast)
@@ -206,11 +206,11 @@ def _parameters(args: Sequence[Any]) -> list[Any]:
 
 
 def _with_parameters(
-    args: Sequence[Any], found: Sequence[Any], others: Callable[[Any], Any] = lambda x: x
+    args: Sequence[Any], captured: Sequence[Any], others: Callable[[Any], Any] = lambda x: x
 ) -> tuple[Array, ...]:
-    """Return `args` with `found` in the places of its differentiable leaves, and what `others` makes of the others."""
+    """Return `args` with `captured` in the places of its differentiable leaves, and ``others`` of the others."""
     leaves, tree = pytree.tree_flatten(args)
-    values = iter(found)
+    values = iter(captured)
     return pytree.tree_unflatten(tree, [next(values) if _is_smooth(x) else others(x) for x in leaves])
 
 
@@ -239,8 +239,8 @@ def _backward(
         of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
         start = (y, adjoint, of_start - of_time, sums)
-        found = _solution(augmented, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args)
-        return _row(found, 1)[1:], of_time
+        solution = _solution(augmented, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args)
+        return _row(solution, 1)[1:], of_time
 
     start = (_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), [zeros_like(x) for x in _parameters(args)])
     later_ys, jumps = pytree.tree_map(lambda x: x[1:], (ys, cotangent))

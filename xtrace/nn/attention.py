@@ -48,11 +48,11 @@ def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None)
         return None
     query = broadcasted_iota(dtypes.int32, (queries, keys), 0)
     key = broadcasted_iota(dtypes.int32, (queries, keys), 1)
-    found = query >= key if causal else None
+    near = query >= key if causal else None
     if window is not None:
         inside = (query <= key + window[0]) & (query >= key - window[1])
-        found = inside if found is None else found & inside
-    return found
+        near = inside if near is None else near & inside
+    return near
 
 
 def _within(lengths: Array, count: int, shape: tuple[int, ...], axis: int) -> Array:
@@ -108,14 +108,14 @@ def _attention(
     mixed = dot_general(
         weights, value, (((weights.ndim - 1,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
     )
-    found = reshape(transpose(mixed, (0, 2, 1, *range(3, mixed.ndim))), query.shape)
+    attended = reshape(transpose(mixed, (0, 2, 1, *range(3, mixed.ndim))), query.shape)
     if inside is not None:
-        found = found * reshape(converted(inside, found.dtype), (batch, queries, 1, 1))
+        attended = attended * reshape(converted(inside, attended.dtype), (batch, queries, 1, 1))
     if not residual:
-        return found
+        return attended
     logs = converted(logsumexp(scores, axis=-1), key.dtype)
     logs = reshape(transpose(logs, (0, 2, 1, *range(3, logs.ndim))), (batch, queries, heads))
-    return found, stop_gradient(logs)
+    return attended, stop_gradient(logs)
 
 
 def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) -> None:
@@ -228,10 +228,10 @@ def dot_product_attention(
             _check_lengths(name, operand_aval(_FUNCTION, 4, given), batch)
     options = {"b": bias, "m": mask, "q": query_seq_lengths, "k": key_value_seq_lengths}
     kept = {name: x for name, x in options.items() if x is not None}
-    found = _attention(
+    results = _attention(
         query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *kept.values(),
         given="".join(kept), causal=bool(is_causal), window=_window(local_window_size), residual=bool(return_residual),
     )
     if len(queries) == 4:
-        return found
-    return (found[0][0], found[1][0]) if return_residual else found[0]
+        return results
+    return (results[0][0], results[1][0]) if return_residual else results[0]

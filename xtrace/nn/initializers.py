@@ -58,8 +58,8 @@ def _refuse_sharding(name: str, out_sharding: Any) -> None:
 
 
 def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
-    found = requested_dtype(name, dtype)
-    return dtypes.default_float(config.enable_x64.value) if found is None else found
+    requested = requested_dtype(name, dtype)
+    return dtypes.default_float(config.enable_x64.value) if requested is None else requested
 
 
 # Without a distribution
@@ -485,8 +485,8 @@ def _orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]
     """
     gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
     factor, triangle = qr(gaussian, full_matrices=False)
-    found = factor * sign(diagonal(triangle))[None]
-    return found if rows >= columns else transpose(found, (1, 0))
+    matrix = factor * sign(diagonal(triangle))[None]
+    return matrix if rows >= columns else transpose(matrix, (1, 0))
 
 
 def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:

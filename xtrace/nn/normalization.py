@@ -82,8 +82,8 @@ def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
 @inline_jit
 def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
     _, powers, axes = _shifted("softmax", x, axis, masks)
-    found = powers / _total(powers, axes, masks)
-    return select_or_fill(masks[0], found, 0) if masks else found
+    shares = powers / _total(powers, axes, masks)
+    return select_or_fill(masks[0], shares, 0) if masks else shares
 
 
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
@@ -111,8 +111,8 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> An
 @inline_jit
 def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
     moved, powers, axes = _shifted("log_softmax", x, axis, masks)
-    found = moved - log(_total(powers, axes, masks))
-    return select_or_fill(masks[0], found, -_INFINITY) if masks else found
+    logarithms = moved - log(_total(powers, axes, masks))
+    return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
 
 @inline_jit(static=("axis",), public=True)
@@ -207,7 +207,7 @@ def logsumexp(
 
 @inline_jit
 def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
-    found = _logsumexp(
+    logarithm = _logsumexp(
         x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
         masked=bool(masks),
     )
@@ -215,12 +215,12 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
     axes = axes_of("logmeanexp", axis, aval.ndim)
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
-        return found - (math.log(size) if size else -_INFINITY)
+        return logarithm - (math.log(size) if size else -_INFINITY)
     # A mask is counted in its own shape, as in JAX.
-    mask = converted(to_array(masks[0]), dtypes.real_part_dtype(found.dtype))
+    mask = converted(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _along(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    return found - converted(log(count), found.dtype)
+    return logarithm - converted(log(count), logarithm.dtype)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)

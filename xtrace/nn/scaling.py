@@ -224,10 +224,10 @@ def _quantized_product(
     (a, a_scales), (b, b_scales) = [
         _quantized(x, mode, scale) for x, mode, scale in zip((lhs, rhs), modes, scales, strict=True)
     ]
-    found = scaled_matmul(a, b, a_scales, b_scales, dtype)
+    product = scaled_matmul(a, b, a_scales, b_scales, dtype)
     for scale in scales:
-        found = found if scale is None else found * converted(scale, dtype)
-    return found
+        product = product if scale is None else product * converted(scale, dtype)
+    return product
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
@@ -258,17 +258,17 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
         wide = converted(cotangent, dtypes.float32)
         of_lhs = dot_general(wide, converted(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
         of_rhs = dot_general(wide, converted(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
-        found = [
+        cotangents = [
             g if scale is None else _where_not_clipped(g, x, mode, scale)
             for g, x, mode, scale in zip((of_lhs, of_rhs), (lhs, rhs), (plan.lhs, plan.rhs), scales[:2], strict=True)
         ]
     else:
         by, of = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
-        found = [
+        cotangents = [
             _quantized_product(cotangent, _turned(rhs), by, (scales[2], scales[1]), plan.dtype),
             _quantized_product(_turned(cotangent), _turned(lhs), of, (scales[2], scales[0]), plan.dtype),
         ]
-    return converted(found[0], lhs.dtype), converted(found[1], rhs.dtype), None
+    return converted(cotangents[0], lhs.dtype), converted(cotangents[1], rhs.dtype), None
 
 
 _matrices.defvjp(_forward, _backward)
@@ -298,9 +298,9 @@ def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
     scales = tuple([None if s is None else reshape(converted(to_array(s), dtypes.float32), ()) for s in scales])
-    found = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
+    product = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
     kept = [lhs.shape[i] for i in a.batch + a.free] + [rhs.shape[i] for i in b.free]
-    return reshape(found, kept)
+    return reshape(product, kept)
 
 
 def scaled_dot_general(

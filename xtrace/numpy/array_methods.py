@@ -96,8 +96,8 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     if own < target:
         self = self.reshape(*self.shape[:-1], -1, target // own)
         return elementwise.bitcast_convert_type(self, wanted)
-    found = elementwise.bitcast_convert_type(self, wanted)
-    return found.reshape(*found.shape[:-2], -1) if own > target else found
+    viewed = elementwise.bitcast_convert_type(self, wanted)
+    return viewed.reshape(*viewed.shape[:-2], -1) if own > target else viewed
 
 
 def _to_device(self: Array, device: Any, *, stream: Any = None) -> Any:

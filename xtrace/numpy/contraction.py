@@ -74,10 +74,10 @@ def _contracted(
     a: Any, b: Any, *, dimensions: Any, order: Any, squeezed: Any, precision: Any, dtype: Any, weak: bool
 ) -> Any:
     lhs, rhs = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
-    found = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
+    product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
-        found = transpose(found, order)
-    return converted(found, dtype, weak)
+        product = transpose(product, order)
+    return converted(product, dtype, weak)
 
 
 def _without_axes(x: Array, axes: _Axes) -> Array:
@@ -149,8 +149,8 @@ def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> 
     over = tuple([(own.index(-1),) for own in kept])
     batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
     # What dot_general gives: the shared axes, then the free ones of each operand.
-    found = [*shared, *free[0], *free[1]]
-    order = tuple(sorted(range(len(found)), key=found.__getitem__))
+    axes_of_product = [*shared, *free[0], *free[1]]
+    order = tuple(sorted(range(len(axes_of_product)), key=axes_of_product.__getitem__))
     return plan.contract(
         a, b, (over, batch), None if order == tuple(range(len(order))) else order, (squeezed[0], squeezed[1])
     )
@@ -480,8 +480,8 @@ def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
     rank = len(left)
     rows = reshape(a, [n for size in left for n in (size, 1)])
     columns = reshape(b, [n for size in right for n in (1, size)])
-    found = multiply(rows, columns)
-    return reshape(found, [m * n for m, n in zip(left, right, strict=True)]) if rank else found
+    product = multiply(rows, columns)
+    return reshape(product, [m * n for m, n in zip(left, right, strict=True)]) if rank else product
 
 
 @inline_jit(public=True)

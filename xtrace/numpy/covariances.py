@@ -50,8 +50,8 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
             divisor = total - ddof
         else:
             divisor = total - ddof * reductions.sum(weight * weights[-1]) / total
-    found = matmul(x, conj(spread.T) if dtypes.is_complex(dtype) else spread.T) / divisor
-    return squeeze(found)
+    covariance = matmul(x, conj(spread.T) if dtypes.is_complex(dtype) else spread.T) / divisor
+    return squeeze(covariance)
 
 
 def _checked_weights(name: str, weights: Array, count: int) -> None:

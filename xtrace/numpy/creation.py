@@ -152,10 +152,10 @@ def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bo
         raise TypeError(f"{function}: {not_an_array(value)}")
     try:
         # Whatever has __array__, the buffer protocol or a length: what NumPy makes of it.
-        found = np.asarray(value)
+        data = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{function}: {not_an_array(value)} ({error})") from None
-    return _from_numpy(function, found, dtype, copy, value)
+    return _from_numpy(function, data, dtype, copy, value)
 
 
 def _from_scalar(value: Any, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
@@ -343,13 +343,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
     # The memory is that of the first CPU, whatever new data goes to.
     place = clients.local_devices("cpu")[0] if device is None else device
-    found = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
-    if copy is False and found.unsafe_buffer_pointer() != view.ctypes.data:
+    array = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
+    if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(
             "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "
             "is narrowed, or is asked for on another device; copy=None copies where it must"
         )
-    return found
+    return array
 
 
 def _fill(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any], weak: bool, device: Any) -> Any:
@@ -931,8 +931,8 @@ def _inexact(*values: Any) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
     x64, _, wide = config.promotion()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
-    found = dtypes.promote(pairs, *config.promotion())[0]
-    return as_inexact(found, False)[0]
+    promoted = dtypes.promote(pairs, *config.promotion())[0]
+    return as_inexact(promoted, False)[0]
 
 
 def linspace(
@@ -962,10 +962,10 @@ def linspace(
         Array([0. , 0.5, 1. ], dtype=float32)
     """
     wanted = requested_dtype("linspace", dtype)
-    found = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
+    spaced = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
     if device is None:
-        return found
-    return (device_put(found[0], device), found[1]) if retstep else device_put(found, device)
+        return spaced
+    return (device_put(spaced[0], device), spaced[1]) if retstep else device_put(spaced, device)
 
 
 @inline_jit(static=("num", "endpoint", "retstep", "dtype", "axis"), public=True)
@@ -994,8 +994,8 @@ def _samples(
 
 @inline_jit
 def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
-    found = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
-    return cast_to(found, found.aval, dtype)
+    powers = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
+    return cast_to(powers, powers.aval, dtype)
 
 
 def logspace(
@@ -1054,8 +1054,8 @@ def _geometric(
     )
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
     spread = expand_at(broadcast_operand_to("geomspace", signs, signs.shape, bounds), bounds, axis)
-    found = multiply(spread, _powers(exponents, 10.0, dtype=compute))
-    return cast_to(found, found.aval, dtype)
+    powers = multiply(spread, _powers(exponents, 10.0, dtype=compute))
+    return cast_to(powers, powers.aval, dtype)
 
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)

@@ -178,8 +178,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    found = _gradients(to_array_operand("gradient", f), *spacings, axes=axes, dtype=dtype)
-    return found[0] if len(found) == 1 else list(found)
+    gradients = _gradients(to_array_operand("gradient", f), *spacings, axes=axes, dtype=dtype)
+    return gradients[0] if len(gradients) == 1 else list(gradients)
 
 
 @inline_jit
@@ -296,14 +296,14 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
     # Points that are one within rounding have no slope.
     vertical = abs(run) <= float(dtypes.finfo(dtype).eps) ** 2
     slope = (x - first_x) / where(vertical, 1, run)
-    found = where(vertical, first_f, first_f + slope * (take(fp, above, mode="clip") - first_f))
+    values_at_x = where(vertical, first_f, first_f + slope * (take(fp, above, mode="clip") - first_f))
     if "period" in given:
-        return found
+        return values_at_x
     if "extrapolate left" not in given:
-        found = where(x < xp[0], values.get("left", fp[0]), found)
+        values_at_x = where(x < xp[0], values.get("left", fp[0]), values_at_x)
     if "extrapolate right" not in given:
-        found = where(x > xp[-1], values.get("right", fp[-1]), found)
-    return found
+        values_at_x = where(x > xp[-1], values.get("right", fp[-1]), values_at_x)
+    return values_at_x
 
 
 @inline_jit(public=True)
@@ -363,5 +363,6 @@ def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, 
             options[f"extrapolate {name}"] = 0
         elif value is not None:
             options[name] = value
-    found = _interpolated(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
-    return converted(found, result, weak and weak_values and all(type_of("interp", v).weak_type for v in numbers))
+    interpolated = _interpolated(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
+    weak = weak and weak_values and all(type_of("interp", v).weak_type for v in numbers)
+    return converted(interpolated, result, weak)

@@ -29,11 +29,11 @@ def _check(function: str, x1: Any, x2: Any) -> None:
 
 def _spread(function: str, x1: Array, x2: Array) -> list[Any]:
     _, values = promote_dtypes(function, (to_array_operand(function, x1), to_array_operand(function, x2)))
-    found = [abs(x) for x in values]
-    shape = check_broadcast(function, [x.shape for x in found])
+    sizes = [abs(x) for x in values]
+    shape = check_broadcast(function, [x.shape for x in sizes])
     # As in jax, only scalars stay weakly typed.
-    weak = found[0].weak_type and not shape
-    return [converted(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in found]
+    weak = sizes[0].weak_type and not shape
+    return [converted(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in sizes]
 
 
 @inline_jit

@@ -211,13 +211,13 @@ def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, la
             {k: n for k, n in sizes.items() if n != 1 or other.get(k, 1) == 1}
             for sizes, other in ((own[0], own[1]), (own[1], own[0]))
         ]
-        found = [
+        pairs = [
             _side(names, shape, needed | (left[0].keys() & left[1].keys()), left[1 - i])
             for i, (names, shape) in enumerate(taken)
         ]
-        dimensions, names, exchanged = _product(found[0][1], found[1][1], needed, output)
-        sizes = found[0][1] | found[1][1]
-        sides = tuple([side for side, _ in (found[::-1] if exchanged else found)])
+        dimensions, names, exchanged = _product(pairs[0][1], pairs[1][1], needed, output)
+        sizes = pairs[0][1] | pairs[1][1]
+        sides = tuple([side for side, _ in (pairs[::-1] if exchanged else pairs)])
         positions = positions[::-1] if exchanged else positions
     order = None
     if last and names != output:
@@ -272,10 +272,10 @@ def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool
         taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]
         if dimensions is None:
-            (found,) = taken
+            (product,) = taken
         else:
-            found = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
-        values.append(found if order is None else transpose(found, order))
+            product = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
+        values.append(product if order is None else transpose(product, order))
     return converted(values[0], dtype, weak)
 
 

@@ -114,27 +114,27 @@ def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any,
     lengths = None if s is None else [_length(function, n) for n in s]
     if axes is None:
         axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)
-    found = [axes_of(function, i, aval.ndim)[0] for i in axes]
-    if len(set(found)) != len(found):
+    numbers = [axes_of(function, i, aval.ndim)[0] for i in axes]
+    if len(set(numbers)) != len(numbers):
         raise ValueError(f"{function} does not support repeated axes. Got axes {tuple(axes)}.")
     if lengths is None:
-        lengths = [aval.shape[i] for i in found]
+        lengths = [aval.shape[i] for i in numbers]
         if kind is FftType.IRFFT and lengths:
             lengths[-1] = max(0, 2 * (lengths[-1] - 1))
-    elif len(lengths) != len(found):
+    elif len(lengths) != len(numbers):
         raise ValueError(f"{function}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}")
     divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
     scale = _scale(function, norm, math.prod(lengths), divided)
-    if not found and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
+    if not numbers and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
         raise ValueError(f"{function} needs real numbers, got {aval.dtype.name}; take x.real, or the transform fftn")
-    if not found:
+    if not numbers:
         return _nothing_transformed(a, kind)
     if hermitian:
         # The transform divides where the result should not be divided, and the other way round.
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)
-    return _transformed(a, kind=kind, axes=tuple(found), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
+    return _transformed(a, kind=kind, axes=tuple(numbers), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
 
 
 def _checked_one(
@@ -602,8 +602,8 @@ def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any,
     spacing = type_of(function, d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
         raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")
-    found = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
-    return found if device is None else device_put(found, device)
+    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
+    return frequencies if device is None else device_put(frequencies, device)
 
 
 def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
@@ -652,8 +652,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: An
 
 def _shifted(function: str, x: Any, axes: Any, sign: int) -> Array:
     aval = type_of(function, x)
-    found = axes_of(function, axes, aval.ndim)
-    return roll(x, [sign * (aval.shape[i] // 2) for i in found], found)
+    numbers = axes_of(function, axes, aval.ndim)
+    return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
 
 
 @inline_jit(static=("axes",), public=True)

@@ -140,13 +140,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
         >>> jnp.load(file)
         Array([1, 2], dtype=int32)
     """
-    found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
-    if found.dtype == np.dtype("V2"):
+    data = np.load(file, *args, **kwargs)
+    if not isinstance(data, np.ndarray):
+        return data
+    if data.dtype == np.dtype("V2"):
         # NumPy's format has no name for bfloat16, and jax reads such elements so.
-        found = found.view(dtypes.bfloat16)
-    return asarray(found) if is_array_like(found) else found
+        data = data.view(dtypes.bfloat16)
+    return asarray(data) if is_array_like(data) else data
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:

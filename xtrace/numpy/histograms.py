@@ -100,10 +100,10 @@ def _checked_range(function: str, range: Any) -> tuple[Any, ...]:
     if range is None:
         return ()
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
-    found = tuple(range) if listed else ()
-    if len(found) != 2 or any(type_of(function, x, 2).ndim for x in found):
+    ends = tuple(range) if listed else ()
+    if len(ends) != 2 or any(type_of(function, x, 2).ndim for x in ends):
         raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviated(range)}")
-    return found
+    return ends
 
 
 def _number_of_bins(function: str, bins: Any) -> int:
@@ -211,8 +211,8 @@ def histogram(
     a = converted(to_array_operand("histogram", a), dtype, False)
     edges = converted(_bin_edges("histogram", a, bins, range), dtype, False)
     weights = ones(type_of("histogram", a).shape, dtype) if weights is None else to_array_operand("histogram", weights)
-    found: tuple[Any, Any] = _histogram(a, edges, converted(weights, dtype, False), density=bool(density), dtype=dtype)
-    return found
+    result: tuple[Any, Any] = _histogram(a, edges, converted(weights, dtype, False), density=bool(density), dtype=dtype)
+    return result
 
 
 @inline_jit

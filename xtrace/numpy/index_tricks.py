@@ -75,11 +75,11 @@ def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     if dtypes.is_signed(wide):
         rest = elementwise.select_n(elementwise.lt(rest, number(0)), rest, elementwise.add(rest, number(total)))
     rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
-    found = []
+    coordinates = []
     for size in reversed(shape):
-        found.append(converted(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
+        coordinates.append(converted(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
         rest = elementwise.div(rest, number(max(size, 1)))
-    return found[::-1]
+    return coordinates[::-1]
 
 
 def ravel_multi_index(
@@ -120,8 +120,8 @@ def ravel_multi_index(
     wanted = requested_dtype(function, dtype)
     if not indices:
         return converted(0, wanted or dtypes.default_int(config.enable_x64.value), False)
-    _, found, _ = common_dtype(function, indices)
-    for kind in (found, wanted or found):
+    _, common, _ = common_dtype(function, indices)
+    for kind in (common, wanted or common):
         if not dtypes.is_integer(kind):
             raise ValueError(f"{function}: {kind.name} is not an integer type")
     if mode == "raise":
@@ -133,7 +133,7 @@ def ravel_multi_index(
             values = np.asarray(index)
             if ((values < 0) | (values >= size)).any():
                 raise ValueError(f"{function}: invalid entry in coordinates array for an axis of size {size}: {index}")
-    return _ravelled(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or found)
+    return _ravelled(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
 
 
 @inline_jit
@@ -177,7 +177,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         >>> [x.shape for x in jnp.ix_(jnp.array([0, 1]), jnp.array([2, 3, 4]))]
         [(2, 1), (1, 3)]
     """
-    found = []
+    grid = []
     for i, x in enumerate(args):
         aval = type_of("ix_", x, i)
         if aval.ndim != 1:
@@ -185,8 +185,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         if dtypes.is_boolean(aval.dtype):
             raise NotImplementedError("ix_: boolean arguments are not implemented; use nonzero(mask)[0]")
         x = to_array_operand("ix_", x) if aval.size else arange(0)
-        found.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
-    return tuple(found)
+        grid.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
+    return tuple(grid)
 
 
 def _range(function: str, span: Any) -> Array:

@@ -179,7 +179,7 @@ def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int)
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, expected {expected}"
         )
-    return [found.astype(np.int32) for found in np.nonzero(mask)]
+    return [result.astype(np.int32) for result in np.nonzero(mask)]
 
 
 def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
@@ -194,11 +194,11 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
             raise TypeError(f"slice entries must be integers or None, got {entry} at position {position}") from None
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
-    found = range(*slice(*parts).indices(length))
-    count, step = len(found), found.step
+    positions = range(*slice(*parts).indices(length))
+    count, step = len(positions), positions.step
     if count == 0:
-        return min(max(found.start, 0), length), 0, 1
-    return (found.start if step > 0 else found[-1]), count, step
+        return min(max(positions.start, 0), length), 0, 1
+    return (positions.start if step > 0 else positions[-1]), count, step
 
 
 def _in_front(index: int, length: int) -> int:
@@ -265,8 +265,8 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
             layout.append("s")
             taken += 1
         elif isinstance(entry, np.ndarray) and entry.dtype == bool:
-            found = _positions_of(entry, shape, taken)
-            for values in found:
+            vectors = _positions_of(entry, shape, taken)
+            for values in vectors:
                 add_array(values, shape[taken])
                 taken += 1
         elif not has_arrays and shape[taken] == 0:
@@ -411,8 +411,8 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     dtype = dtypes.int64 if x64 and any(a.dtype.itemsize == 8 for a in avals) else dtypes.int32
     positions = []
     for index, aval, axis in zip(indices, avals, axes, strict=True):
-        found = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        positions.append(reshape(broadcast_operand_to("indexing", found, aval.shape, shape), (*shape, 1)))
+        position = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
+        positions.append(reshape(broadcast_operand_to("indexing", position, aval.shape, shape), (*shape, 1)))
     start_indices = positions[0] if len(positions) == 1 else shapes.concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
     numbers = gathering.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
@@ -433,11 +433,11 @@ def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
     if key is None:
         return read(shape, index, eager, False)
     whole = (shape, eager, key)
-    found = _readings.get(whole)
-    if found is None:
-        found = read(shape, index, eager, False)
-        _readings.remember(whole, found)
-    return found
+    reading = _readings.get(whole)
+    if reading is None:
+        reading = read(shape, index, eager, False)
+        _readings.remember(whole, reading)
+    return reading
 
 
 def _key_of(index: Any) -> Any:
@@ -449,13 +449,13 @@ def _key_of(index: Any) -> Any:
         parts = (index.start, index.stop, index.step)
         return (parts,) if all(p is None or type(p) is int for p in parts) else None
     if kind is tuple:
-        found = []
+        entries = []
         for item in index:
             key = None if type(item) is tuple else _key_of(item)
             if key is None:
                 return None
-            found.append(key[0])
-        return tuple(found)
+            entries.append(key[0])
+        return tuple(entries)
     return None
 
 
@@ -498,11 +498,11 @@ def get_at(
     if mode is None and wrap_negative_indices:
         return getitem(x, index)
     reading = read(x.aval.shape, index, False, True)
-    found = None if mode is None else gathering.GatherScatterMode.from_any(mode)
-    if found in (None, gathering.GatherScatterMode.PROMISE_IN_BOUNDS):
+    mode_of_gather = None if mode is None else gathering.GatherScatterMode.from_any(mode)
+    if mode_of_gather in (None, gathering.GatherScatterMode.PROMISE_IN_BOUNDS):
         reading.check()
     fill = None if fill_value is None else np.asarray(fill_value).item()
-    options = Options(found, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
+    options = Options(mode_of_gather, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
     return _window_and_gather(x, *reading.operands, plan=reading.plan, options=options)
 
 
@@ -568,9 +568,9 @@ def take(
 @inline_jit
 def _wrapped(indices: Array, *, length: int) -> Array:
     indices = converted(indices, dtypes.int32)
-    found = elementwise.rem(indices, scalar_of(length, dtypes.int32))
-    negative = elementwise.lt(found, scalar_of(0, dtypes.int32))
-    return elementwise.select_n(negative, found, elementwise.add(found, scalar_of(length, dtypes.int32)))
+    remainder = elementwise.rem(indices, scalar_of(length, dtypes.int32))
+    negative = elementwise.lt(remainder, scalar_of(0, dtypes.int32))
+    return elementwise.select_n(negative, remainder, elementwise.add(remainder, scalar_of(length, dtypes.int32)))
 
 
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
@@ -609,7 +609,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
             return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
-        return tuple([asarray(found.astype(dtype), device=device) for found in np.nonzero(np.asarray(a))])
+        return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
     count = to_integer("nonzero", "size", size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
@@ -624,13 +624,13 @@ def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     if not a.size or not size:
         # As in JAX, whatever the fill is.
         return [zeros((size,), dtype)] * a.ndim
-    found = []
+    coordinates = []
     for axis, fill in enumerate(fills):
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
         at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
         filled, at = promote("nonzero", fill, at)
-        found.append(elementwise.select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
-    return found
+        coordinates.append(elementwise.select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
+    return coordinates
 
 
 def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
@@ -708,7 +708,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
     """
     a = to_array_operand("argwhere", a)
     if a.ndim == 0:
-        found = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
-        return zeros((found.size, 0), found.dtype)
-    found = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
-    return shapes.concatenate([reshape(x, (x.size, 1)) for x in found], 1)
+        coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
+        return zeros((coordinates.size, 0), coordinates.dtype)
+    coordinates = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
+    return shapes.concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)

@@ -198,12 +198,12 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
         raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviated(trim)}")
     there = np.asarray(filt) != 0
     for along in axes:
-        found = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))
+        places = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))
         length = filt.shape[along]
-        if not found.size:
+        if not places.size:
             start, stop = (0, 0) if trim else (0, length)
         else:
-            start = int(found[0]) if "f" in trim.lower() else 0
-            stop = int(found[-1]) + 1 if "b" in trim.lower() else length
+            start = int(places[0]) if "f" in trim.lower() else 0
+            stop = int(places[-1]) + 1 if "b" in trim.lower() else length
         filt = slicing.slice_in_dim(filt, start, stop, axis=along)
     return filt

@@ -391,14 +391,14 @@ def _joined(*arrays: Array, axis: int, dtype: Any, weak: bool) -> Array:
 def _sequence(function: str, arrays: Any) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
     if isinstance(arrays, (list, tuple, range)):
-        found = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
+        operands = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
     elif isinstance(arrays, (Array, np.ndarray)):
-        found = list(unstack(arrays)) if arrays.ndim else []
+        operands = list(unstack(arrays)) if arrays.ndim else []
     else:
         raise TypeError(f"{function} needs a list or tuple of arrays, got {type(arrays)}")
-    if not found:
+    if not operands:
         raise ValueError(f"{function}: Need at least one array")
-    return found
+    return operands
 
 
 def _join(
@@ -432,30 +432,30 @@ def _no_axes(function: str) -> ValueError:
     )
 
 
-def _common_type(found: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
+def _common_type(operands: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
-    pairs = tuple((x.dtype, x.weak_type) for x in found)
+    pairs = tuple((x.dtype, x.weak_type) for x in operands)
     return dtypes.promote(pairs, *config.promotion())
 
 
-def _concatenated(function: str, found: Sequence[Any], axis: int, dtype: Any) -> Array:
-    if len({x.ndim for x in found}) > 1:
+def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: Any) -> Array:
+    if len({x.ndim for x in operands}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
-            f"{', '.join(str(x.shape) for x in found)}."
+            f"{', '.join(str(x.shape) for x in operands)}."
         )
-    if found[0].ndim == 0:
+    if operands[0].ndim == 0:
         raise _no_axes(function)
-    along = canonical_axis(function, axis, found[0].ndim)
-    if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in found}) > 1:
+    along = canonical_axis(function, axis, operands[0].ndim)
+    if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in operands}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in found)}. "
+            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in operands)}. "
             "Choose another axis=, or cut or pad them to one shape."
         )
-    wanted, weak = _common_type(found, dtype)
-    return _joined(*found, axis=along, dtype=wanted, weak=weak)
+    wanted, weak = _common_type(operands, dtype)
+    return _joined(*operands, axis=along, dtype=wanted, weak=weak)
 
 
 @inline_jit(static=("axis", "dtype"), trees=True)
@@ -534,15 +534,15 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
         array = to_array_operand("stack", arrays)
         common, weak = _common_type([array], wanted)
         return converted(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
-    found = _sequence("stack", arrays)
-    if len({x.shape for x in found}) > 1:
+    operands = _sequence("stack", arrays)
+    if len({x.shape for x in operands}) > 1:
         raise ValueError(
-            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in found)}. "
+            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in operands)}. "
             "concatenate joins arrays of different lengths"
         )
-    along = canonical_axis("stack", axis, found[0].ndim + 1)
-    common, weak = _common_type(found, wanted)
-    return _stacked(*found, axis=along, dtype=common, weak=weak)
+    along = canonical_axis("stack", axis, operands[0].ndim + 1)
+    common, weak = _common_type(operands, wanted)
+    return _stacked(*operands, axis=along, dtype=common, weak=weak)
 
 
 @inline_jit
@@ -772,10 +772,10 @@ def block(arrays: Any) -> Array:
             return 0
         if not item:
             raise ValueError("block: a list is empty")
-        found = {depth(x) for x in item}
-        if len(found) > 1:
+        depths = {depth(x) for x in item}
+        if len(depths) > 1:
             raise ValueError("block: lists must all be nested to the same depth")
-        return 1 + found.pop()
+        return 1 + depths.pop()
 
     levels = depth(arrays)
 
@@ -801,8 +801,8 @@ def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> 
         if isinstance(value, Tracer):
             raise explain.concretization(value, f"numpy.{function} argument indices_or_sections")
     if np.ndim(where_to):
-        found = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
-        bounds = [0, *[min(max(i, 0), length) for i in found], length]
+        places = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
+        bounds = [0, *[min(max(i, 0), length) for i in places], length]
     else:
         count = to_known_integer(function, "indices_or_sections", where_to)
         if count <= 0:
@@ -1056,8 +1056,8 @@ def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
 def _repeated(a: Array, *, count: int, axis: int) -> Array:
     own = a.shape
     spread = (*own[: axis + 1], count, *own[axis + 1 :])
-    found = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
-    return set_shape(found, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
+    copies = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
+    return set_shape(copies, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
 
 
 @inline_jit(static=("axis",), public=True)
@@ -1156,10 +1156,10 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
     m = to_array_operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, got shape {m.shape}")
-    found = axes_of("rot90", tuple(axes), m.ndim)
-    if len(found) != 2:
+    pair = axes_of("rot90", tuple(axes), m.ndim)
+    if len(pair) != 2:
         raise ValueError(f"rot90: axes must be two different axes, got {axes}")
-    first, second = found
+    first, second = pair
     turns = to_known_integer("rot90", "k", k) % 4
     if turns == 0:
         return m
@@ -1432,10 +1432,10 @@ def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: b
     if positions:
         count = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
         count = shapes.rev(count, (axis,)) if descending else count
-        found = sorting.sort((a, count), axis, stable, 1)[1]
+        ordered = sorting.sort((a, count), axis, stable, 1)[1]
     else:
-        found = sorting.sort(a, axis, stable)
-    return shapes.rev(found, (axis,)) if descending else found
+        ordered = sorting.sort(a, axis, stable)
+    return shapes.rev(ordered, (axis,)) if descending else ordered
 
 
 def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: bool, descending: bool) -> Any:
@@ -1502,5 +1502,5 @@ def argsort(
         >>> jnp.argsort(jnp.array([3, 1, 2]))
         Array([1, 2, 0], dtype=int32)
     """
-    found = _checked_sort("argsort", a, axis, kind, order, stable, descending)
-    return found if dtype is None else cast_to(found, found.aval, requested_dtype("argsort", dtype))
+    places = _checked_sort("argsort", a, axis, kind, order, stable, descending)
+    return places if dtype is None else cast_to(places, places.aval, requested_dtype("argsort", dtype))

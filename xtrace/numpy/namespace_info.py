@@ -47,15 +47,15 @@ class NamespaceInfo:
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Return the standard's dtypes by name, of one kind or several; ValueError for a kind that is not known."""
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for one in kinds:
             if one not in _KINDS and one not in _UNIONS:
                 raise ValueError(
                     f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {abbreviated(one)}"
                 )
             for part in _UNIONS.get(one, (one,)):
-                found |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}
-        return {name: d for name, d in found.items() if config.enable_x64.value or name not in _WITH_X64_ONLY}
+                by_name |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}
+        return {name: d for name, d in by_name.items() if config.enable_x64.value or name not in _WITH_X64_ONLY}
 
 
 def __array_namespace_info__() -> NamespaceInfo:

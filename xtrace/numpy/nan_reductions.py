@@ -46,12 +46,12 @@ def _extremum_of_numbers(
     a = to_array_operand(caller, a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
-    found = reductions.extremum(
+    extremum = reductions.extremum(
         caller, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
         values.get("initial"), values.get("where"), name,
     )
-    return found if "initial" in given else select_or_fill(
-        reductions.any(numbers, axes, keepdims=keepdims), found, math.nan
+    return extremum if "initial" in given else select_or_fill(
+        reductions.any(numbers, axes, keepdims=keepdims), extremum, math.nan
     )
 
 
@@ -131,8 +131,8 @@ def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, 
     a = to_array_operand(caller, a)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
-    found = reductions.position(caller, filled, axis, None, keepdims, name)
-    return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), found, -1)
+    position = reductions.position(caller, filled, axis, None, keepdims, name)
+    return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), position, -1)
 
 
 def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
@@ -336,9 +336,9 @@ def _variance_of_numbers(
     if not dtypes.is_inexact(total.dtype):
         total = converted(total, dtypes.default_float(config.enable_x64.value), False)
     total = select_or_fill(enough, total, math.nan)
-    found = elementwise.div(total, converted(select_or_fill(enough, divisor, 1), total.dtype, False))
-    found = converted(found, dtype, False)
-    return elementwise.sqrt(found) if root else found
+    variance = elementwise.div(total, converted(select_or_fill(enough, divisor, 1), total.dtype, False))
+    variance = converted(variance, dtype, False)
+    return elementwise.sqrt(variance) if root else variance
 
 
 def _variance(

@@ -105,8 +105,8 @@ def refuse(function: str, **unsupported: Any) -> None:
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of element type `dtype`, for an operation that does not promote."""
-    found = np.asarray(value).astype(dtype)
-    return Literal(found.item() if dtype.isbuiltin == 1 else found[()], ShapedArray((), dtype, weak_type))
+    scalar = np.asarray(value).astype(dtype)
+    return Literal(scalar.item() if dtype.isbuiltin == 1 else scalar[()], ShapedArray((), dtype, weak_type))
 
 
 def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...]) -> Array:

@@ -30,13 +30,13 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     length = a.shape[axis]
     places = [shapes.broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
-    found = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
-    small = slicing.slice_in_dim(found, 0, kth + 1, axis=axis)
-    rest = slicing.slice_in_dim(found, kth + 1, length, axis=axis)
+    order = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
+    small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
+    rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
     # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
     rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
-    found = shapes.concatenate([small, rest], axis)
-    return converted(found, found.dtype, a.weak_type)
+    order = shapes.concatenate([small, rest], axis)
+    return converted(order, order.dtype, a.weak_type)
 
 
 def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bool) -> Any:
@@ -129,14 +129,14 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
         if not keys.ndim:
             raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of('lexsort', keys)}")
         keys = unstack(keys)
-    found = [to_array_operand("lexsort", key, i) for i, key in enumerate(keys)]
-    if not found:
+    operands = [to_array_operand("lexsort", key, i) for i, key in enumerate(keys)]
+    if not operands:
         raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")
-    if len({key.shape for key in found}) > 1:
-        raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in found)}")
-    if not found[0].ndim:
+    if len({key.shape for key in operands}) > 1:
+        raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in operands)}")
+    if not operands[0].ndim:
         return zeros((), dtypes.default_int(config.enable_x64.value))
-    return _lexicographic(*found, axis=canonical_axis("lexsort", axis, found[0].ndim))
+    return _lexicographic(*operands, axis=canonical_axis("lexsort", axis, operands[0].ndim))
 
 
 @inline_jit(public=True)
@@ -213,8 +213,8 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
     is_value = elementwise.bitwise_and(elementwise.ge(order, start), elementwise.lt(order, stop))
     passed = reductions.cumsum(converted(elementwise.bitwise_not(is_value), dtypes.int32), 0)
     # Sorting by where they came from puts the counts back in the order of the values.
-    found = sorting.sort((order, passed), 0)[1]
-    return reshape(slicing.slice_in_dim(found, first, first + count), v.shape)
+    ranks = sorting.sort((order, passed), 0)[1]
+    return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)
 
 
 @inline_jit

@@ -45,19 +45,20 @@ def _pad_widths(pad_width: Any, rank: int) -> Widths:
         return tuple(pairs[i] for i in range(rank))
     if isinstance(pad_width, Tracer):
         raise explain.concretization(pad_width, "numpy.pad argument pad_width")
-    found = np.asarray(pad_width)
-    if found.size and found.dtype.kind not in "iu":
+    given_widths = np.asarray(pad_width)
+    if given_widths.size and given_widths.dtype.kind not in "iu":
         raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviated(pad_width)}")
-    if found.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
+    if given_widths.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
-            f"pad: pad_width with nd={rank} has unsupported shape {found.shape}. Valid shapes are {(rank, 2)}, (1, 2), "
+            f"pad: pad_width with nd={rank} has unsupported shape {given_widths.shape}. Valid shapes are {(rank, 2)}, "
+            "(1, 2), "
             "(2,), (1,), or ()."
         )
-    if rank and (found < 0).any():
+    if rank and (given_widths < 0).any():
         raise ValueError(
             f"pad: pad_width can't contain negative values, got {abbreviated(pad_width)}; cut with x[...] instead"
         )
-    return tuple((int(i), int(j)) for i, j in np.broadcast_to(found, (rank, 2)))
+    return tuple((int(i), int(j)) for i, j in np.broadcast_to(given_widths, (rank, 2)))
 
 
 def _part(x: Array, start: int, stop: int, axis: int) -> Array:
@@ -95,15 +96,15 @@ def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
 def _by_statistic(
     x: Array, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]
 ) -> Array:
-    length, found = x.shape[axis], []
+    length, statistics = x.shape[axis], []
     for side, (width, count) in enumerate(zip(widths, counts, strict=True)):
         used = length if count is None else min(count, length)
         part = _part(x, length - used, length, axis) if side else _part(x, 0, used, axis)
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if dtypes.is_integer(x.dtype) and mode in ("mean", "median"):
             value = round(value)
-        found.append(_repeated(converted(value, x.dtype, x.aval.weak_type), width, axis))
-    return _joined([found[0], x, found[1]], axis)
+        statistics.append(_repeated(converted(value, x.dtype, x.aval.weak_type), width, axis))
+    return _joined([statistics[0], x, statistics[1]], axis)
 
 
 def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
@@ -156,8 +157,8 @@ def _by_function(function: Callable[..., Any], x: Array, widths: Widths, options
     for axis, width in enumerate(widths):
         rows = moveaxis(x, axis, -1)
         flat = reshape(rows, (math.prod(rows.shape[:-1]), rows.shape[-1]))
-        found = vmap(lambda row, a=axis, w=width: function(row, w, a, options))(flat)
-        x = moveaxis(reshape(found, rows.shape), -1, axis)
+        padded = vmap(lambda row, a=axis, w=width: function(row, w, a, options))(flat)
+        x = moveaxis(reshape(padded, rows.shape), -1, axis)
     return x
 
 
@@ -173,12 +174,12 @@ def _pairs(name: str, values: Any, rank: int) -> Any:
 def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
     if value is None:
         return ((None, None),) * rank
-    found = _pairs("stat_length", value, rank).tolist()
-    if any(count < 0 for pair in found for count in pair):
+    lengths = _pairs("stat_length", value, rank).tolist()
+    if any(count < 0 for pair in lengths for count in pair):
         raise ValueError(f"pad: stat_length can't contain negative values, got {abbreviated(value)}")
-    if mode in ("maximum", "minimum") and any(count == 0 for pair in found for count in pair):
+    if mode in ("maximum", "minimum") and any(count == 0 for pair in lengths for count in pair):
         raise ValueError(f"pad: a stat_length of 0 yields no value for mode {abbreviated(mode)}")
-    return tuple(tuple(pair) for pair in found)
+    return tuple(tuple(pair) for pair in lengths)
 
 
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:

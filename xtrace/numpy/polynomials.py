@@ -354,14 +354,14 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 @inline_jit
 def _with_zeros(roots_of: Any) -> Any:
-    found = full((1,), 1, roots_of.dtype)
+    coefficients = full((1,), 1, roots_of.dtype)
     nothing = full((1,), 0, roots_of.dtype)
     for piece in split(roots_of, [1] * roots_of.size, 0):
-        root = broadcast_in_dim(reshape(piece, ()), found.shape, ())
+        root = broadcast_in_dim(reshape(piece, ()), coefficients.shape, ())
         # What is added to align the two is not multiplied: an infinite zero would make NaN of it.
-        product = elementwise.mul(root, found)
-        found = elementwise.sub(concatenate([found, nothing]), concatenate([nothing, product]))
-    return found
+        product = elementwise.mul(root, coefficients)
+        coefficients = elementwise.sub(concatenate([coefficients, nothing]), concatenate([nothing, product]))
+    return coefficients
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Array:
@@ -400,8 +400,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         return zeros(behind, np.result_type(p.dtype, np.complex64))
     if not strip_zeros:
         return _as_many_roots(p)
-    found = eigvals(_companion(p))
-    return concatenate([zeros(behind, found.dtype), found]) if behind else found
+    eigenvalues = eigvals(_companion(p))
+    return concatenate([zeros(behind, eigenvalues.dtype), eigenvalues]) if behind else eigenvalues
 
 
 @inline_jit
@@ -410,9 +410,10 @@ def _as_many_roots(p: Array) -> Array:
     nonzero = not_equal(p, 0)
     in_front = where(any_of(nonzero), argmax(nonzero), p.size)
     moved = roll(where(equal(in_front, p.size), ones_like(p), p), elementwise.neg(in_front))
-    found = eigvals(_companion(moved))
-    found = take(found, argsort(equal(found, 0)))
-    return where(less(arange(found.size), subtract(found.size, in_front)), found, complex(math.nan, math.nan))
+    eigenvalues = eigvals(_companion(moved))
+    eigenvalues = take(eigenvalues, argsort(equal(eigenvalues, 0)))
+    is_root = less(arange(eigenvalues.size), subtract(eigenvalues.size, in_front))
+    return where(is_root, eigenvalues, complex(math.nan, math.nan))
 
 
 @inline_jit
@@ -519,12 +520,12 @@ def polyfit(
     if cov and cov != "unscaled" and not full and one.size <= order:
         raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
-    found, distance, rank, values, spread = _fitted(
+    coefficients, distance, rank, values, spread = _fitted(
         *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
     )
     if full:
-        return found, distance, rank, values, asarray(limit)
-    return (found, spread) if cov else found
+        return coefficients, distance, rank, values, asarray(limit)
+    return (coefficients, spread) if cov else coefficients
 
 
 @inline_jit
@@ -536,8 +537,8 @@ def _fitted(x: Array, y: Array, *weights: Array, order: int, rcond: float, covar
         right = multiply(right, reshape(w, (w.size,) + (1,) * (y.ndim - 1)))
     scale = elementwise.sqrt(sum_over(elementwise.mul(left, left), 0))
     left = true_divide(left, reshape(scale, (1, order)))
-    found, distance, rank, values = lstsq(left, right, rcond)
-    found = true_divide(found, reshape(scale, (order,) + (1,) * (y.ndim - 1)))
+    coefficients, distance, rank, values = lstsq(left, right, rcond)
+    coefficients = true_divide(coefficients, reshape(scale, (order,) + (1,) * (y.ndim - 1)))
     spread: Any = zeros(0)
     if covariance:
         spread = true_divide(inv(matmul(transpose(left, (1, 0)), left)), outer(scale, scale))
@@ -549,4 +550,4 @@ def _fitted(x: Array, y: Array, *weights: Array, order: int, rcond: float, covar
             spread = multiply(spread, factor)
         elif y.ndim == 2:
             spread = reshape(spread, (order, order))
-    return [found, distance, rank, values, spread]
+    return [coefficients, distance, rank, values, spread]

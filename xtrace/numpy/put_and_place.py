@@ -179,8 +179,8 @@ def put_along_axis(
             f"{function} argument 'values' must be broadcastable to 'indices'. Got values.shape={values.shape} and "
             f"indices.shape={indices.shape}."
         )
-    found = None if mode is None else GatherScatterMode.from_any(mode)
-    return reshape(_put_along(arr, indices, values, axis=along, mode=found), shape)
+    mode_of_scatter = None if mode is None else GatherScatterMode.from_any(mode)
+    return reshape(_put_along(arr, indices, values, axis=along, mode=mode_of_scatter), shape)
 
 
 @inline_jit

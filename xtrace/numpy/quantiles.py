@@ -51,10 +51,10 @@ def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     if of_all:
         return gathered(x, [places], (axis,), 0, DEFAULT)
     vector = places.ndim == x.ndim
-    found = sorting.take_positions(x, _at_axis(places, axis, vector), axis, unique=False)
+    picked = sorting.take_positions(x, _at_axis(places, axis, vector), axis, unique=False)
     if not vector:
-        return shapes.squeeze(found, (axis,))
-    return transpose(found, [axis, *[i for i in range(x.ndim) if i != axis]])
+        return shapes.squeeze(picked, (axis,))
+    return transpose(picked, [axis, *[i for i in range(x.ndim) if i != axis]])
 
 
 def _spread(q: Array, rank: int) -> Array:
@@ -118,8 +118,8 @@ def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: i
     places = reductions.sum(_before(running, q) < reached, axis + q.ndim)
     last = length - 1 if counts is None else _before(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
-    found = _picked(x, places, axis, False)
-    return select_or_fill(reductions.all(right | ~there, axis), found, math.nan)
+    picked = _picked(x, places, axis, False)
+    return select_or_fill(reductions.all(right | ~there, axis), picked, math.nan)
 
 
 @inline_jit
@@ -139,16 +139,16 @@ def _quantiles(
     length = a.shape[axis]
     counts = reductions.sum(elementwise.eq(a, a), axis) if only_numbers else None
     if weights:
-        found = _by_weight(a, ordered, q, counts, axis)
+        quantiles = _by_weight(a, ordered, q, counts, axis)
     else:
-        found = converted(_between(a, q, counts, axis, method), dtype, False)
+        quantiles = converted(_between(a, q, counts, axis, method), dtype, False)
     if not only_numbers:
         # NaN is sorted last, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
-        found = select_or_fill(elementwise.eq(last, last), found, math.nan)
+        quantiles = select_or_fill(elementwise.eq(last, last), quantiles, math.nan)
     if keepdims:
-        found = reshape(found, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
-    return found
+        quantiles = reshape(quantiles, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
+    return quantiles
 
 
 def _spread_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

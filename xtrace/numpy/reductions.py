@@ -78,12 +78,12 @@ def _reduced(
     a = _strong(a, compute)
     if masked:
         a = select_or_fill(rest.pop(0), a, operation.identity(compute))
-    found = operation.reduce(a, axes)
+    result = operation.reduce(a, axes)
     if initialised:
-        found = operation.join(_strong(rest.pop(0), compute), found)
+        result = operation.join(_strong(rest.pop(0), compute), result)
     if keepdims:
-        found = _kept(found, axes, a.shape)
-    return _strong(found, dtype)
+        result = _kept(result, axes, a.shape)
+    return _strong(result, dtype)
 
 
 def _reduce(
@@ -139,11 +139,11 @@ def _accumulate(
     promote_integers: bool = True,
 ) -> Any:
     """Return the sum or product, as `name` says, for the public function called `function`."""
-    found = _sum_dtype(function, a, dtype, promote_integers)
-    if dtypes.is_boolean(found):
+    sum_dtype = _sum_dtype(function, a, dtype, promote_integers)
+    if dtypes.is_boolean(sum_dtype):
         name = {"sum": "any", "prod": "all"}[name]
-        return _reduce(function, a, axis, found, out, keepdims, initial, where, name=name)
-    return _reduce(function, a, axis, found, out, keepdims, initial, where, name=name, widen=dtype is None)
+        return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name)
+    return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name, widen=dtype is None)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
@@ -403,8 +403,8 @@ def all(
 def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     aval = type_of("ptp", a)
     a = _strong(a, aval.dtype)
-    found = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
-    return _kept(found, axes, aval.shape) if keepdims else found
+    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    return _kept(extent, axes, aval.shape) if keepdims else extent
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -545,14 +545,14 @@ def _variance(
         count = _count(a.shape, axes, part)
     # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
     divisor = elementwise.sub(count, _strong(correction, part))
-    found = _strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
+    variance = _strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
         # An integer dtype is asked for, and there must be room for NaN.
-        found = converted(found, dtypes.default_float(config.enable_x64.value), True)
-    found = select_or_fill(elementwise.gt(divisor, scalar_of(0, part)), found, math.nan)
+        variance = converted(variance, dtypes.default_float(config.enable_x64.value), True)
+    variance = select_or_fill(elementwise.gt(divisor, scalar_of(0, part)), variance, math.nan)
     if root:
-        found = elementwise.sqrt(found)
-    return _kept(found, axes, a.shape) if keepdims else found
+        variance = elementwise.sqrt(variance)
+    return _kept(variance, axes, a.shape) if keepdims else variance
 
 
 def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
@@ -609,9 +609,9 @@ def _checked_variance(
     )
 
 
-def _common(*found: np.dtype[Any]) -> np.dtype[Any]:
+def _common(*own: np.dtype[Any]) -> np.dtype[Any]:
     x64, _, wide = config.promotion()
-    return dtypes.promote(tuple((d, False) for d in found), x64, wide=wide)[0]
+    return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
@@ -692,8 +692,8 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
         target: tuple[int, ...] = (1,) * len(own)
     else:
         target = (*own[:axis], 1, *own[axis + 1 :])
-    found = getattr(reductions, name)(a, axis, dtypes.default_int(config.enable_x64.value))
-    return reshape(found, target) if keepdims else found
+    position = getattr(reductions, name)(a, axis, dtypes.default_int(config.enable_x64.value))
+    return reshape(position, target) if keepdims else position
 
 
 def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
@@ -763,11 +763,11 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dty
     a = _strong(a, compute)
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
-    found = getattr(reductions, name)(a, axis)
+    totals = getattr(reductions, name)(a, axis)
     if initial:
         first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
-        found = shape.concatenate([first, found], axis)
-    return _strong(found, dtype)
+        totals = shape.concatenate([first, totals], axis)
+    return _strong(totals, dtype)
 
 
 def running(
@@ -904,10 +904,10 @@ def cumulative_prod(
 
 @inline_jit
 def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
-    found = reductions.reduce_sum(
+    count = reductions.reduce_sum(
         converted(elementwise.ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
     )
-    return _kept(found, axes, type_of("count_nonzero", a).shape) if keepdims else found
+    return _kept(count, axes, type_of("count_nonzero", a).shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -1044,10 +1044,10 @@ def average(
     aval = type_of("average", a)
     axes = axes_of("average", axis, aval.ndim)
     if weights is None:
-        found = mean(a, axis, keepdims=keepdims)
+        averages = mean(a, axis, keepdims=keepdims)
         if not returned:
-            return found
-        return found, full(found.shape, math.prod([aval.shape[i] for i in axes]), found.dtype)
+            return averages
+        return averages, full(averages.shape, math.prod([aval.shape[i] for i in axes]), averages.dtype)
     own = type_of("average", weights, 1)
     if own.shape != aval.shape:
         if axis is None:
@@ -1059,8 +1059,8 @@ def average(
                 f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
                 f"{axis}"
             )
-    found, total = _weighted(a, weights, axes=axes, keepdims=bool(keepdims))
-    return (found, total) if returned else found
+    averages, total = _weighted(a, weights, axes=axes, keepdims=bool(keepdims))
+    return (averages, total) if returned else averages
 
 
 @inline_jit

@@ -78,10 +78,10 @@ def _segmented(
         scatter_dims_to_operand_dims=tuple(range(len(lead))),
     )
     empty = full((*lead, *shape), reduction.empty(data.dtype), data.dtype)
-    found = reduction.scatter(
+    segments = reduction.scatter(
         empty, indices, data, numbers, indices_are_sorted=sorted_ids, unique_indices=unique, mode=mode
     )
-    return found if bucket is None else reduction.reduce(found, (0,))
+    return segments if bucket is None else reduction.reduce(segments, (0,))
 
 
 def _segment_count(name: str, num_segments: Any, ids: ArrayLike, size: int) -> int:

@@ -133,11 +133,11 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
 @inline_jit
 def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     """Return the number, from 1, of the last condition that holds, and 0 where none does."""
-    found = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
+    position = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
         mask = broadcast_operand_to("piecewise", truth(condition), condition.shape, shape)
-        found = elementwise.select_n(mask, found, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
-    return found
+        position = elementwise.select_n(mask, position, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
+    return position
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Any:
@@ -314,8 +314,8 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
     if not places.size:
         empty = zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype)
         return converted(empty, a.dtype, a.weak_type and size is None)
-    found = take(a, places, along, mode="fill", fill_value=fill)
-    return converted(found, a.dtype, a.weak_type and size is None)
+    elements = take(a, places, along, mode="fill", fill_value=fill)
+    return converted(elements, a.dtype, a.weak_type and size is None)
 
 
 @inline_jit(static=("axis", "mode", "fill_value", "wrap_negative_indices"), public=True)
@@ -357,14 +357,14 @@ def take_along_axis(
             f"of shapes {aval.shape} and {arr.shape}"
         )
     along = canonical_axis("take_along_axis", axis, arr.ndim)
-    found = GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode)
-    if found is GatherScatterMode.ONE_HOT:
-        found, fill_value = GatherScatterMode.FILL_OR_DROP, 0
+    mode_of_gather = GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode)
+    if mode_of_gather is GatherScatterMode.ONE_HOT:
+        mode_of_gather, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     fill = None if fill_value is None else np.asarray(fill_value).item()
     wrap = wrap_negative_indices
     if wrap is None:
-        wrap = found is not GatherScatterMode.PROMISE_IN_BOUNDS
-    return _taken_along(arr, indices, axis=along, mode=found, fill=fill, wrap=wrap)
+        wrap = mode_of_gather is not GatherScatterMode.PROMISE_IN_BOUNDS
+    return _taken_along(arr, indices, axis=along, mode=mode_of_gather, fill=fill, wrap=wrap)
 
 
 @inline_jit

@@ -86,9 +86,9 @@ def _without_parts_of_nan(x: Array) -> Array:
 def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in shape.split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
-    found = sorting.sort([*columns, shape.iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
+    in_order = sorting.sort([*columns, shape.iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
     differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
-    for column in found[:-1]:
+    for column in in_order[:-1]:
         later, earlier = getitem(column, slice(1, None)), getitem(column, slice(None, -1))
         unequal = elementwise.ne(later, earlier)
         if equal_nan and dtypes.is_inexact(column.dtype):
@@ -96,15 +96,15 @@ def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
             unequal = elementwise.bitwise_and(unequal, elementwise.bitwise_not(both))
         differ = elementwise.bitwise_or(differ, unequal)
     first = broadcast_in_dim(scalar_of(True, dtypes.bool_), (1,), ())
-    return found[-1], concatenate([first, differ]), found[0]
+    return in_order[-1], concatenate([first, differ]), in_order[0]
 
 
 def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
     """Return of each of `values` the elements where `mask` holds; `size` of them, filled up with `fills`."""
     if size is None:
         chosen = np.asarray(mask)
-        found = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
-        return [converted(y, x.dtype, x.aval.weak_type) for x, y in zip(values, found, strict=True)]
+        kept = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
+        return [converted(y, x.dtype, x.aval.weak_type) for x, y in zip(values, kept, strict=True)]
     return _cut(mask, *values, *fills, size=size)
 
 
@@ -113,14 +113,14 @@ def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
     values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     places = flatnonzero(mask, size=size, fill_value=mask.size)
     missing = elementwise.eq(places, scalar_of(mask.size, places.dtype))
-    found = []
+    arrays = []
     for x, fill in zip(values, fills, strict=True):
         if not mask.size:
-            found.append(full((size,), fill, x.dtype))
+            arrays.append(full((size,), fill, x.dtype))
             continue
         filling = broadcast_in_dim(converted(fill, x.dtype, x.aval.weak_type), (size,), ())
-        found.append(elementwise.select_n(missing, take(x, places, 0, mode="clip"), filling))
-    return found
+        arrays.append(elementwise.select_n(missing, take(x, places, 0, mode="clip"), filling))
+    return arrays
 
 
 @inline_jit
@@ -158,9 +158,9 @@ def _pair(function: str, one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
     return first, second
 
 
-def _least(found: Array, mask: Array) -> Array:
+def _least(values: Array, mask: Array) -> Array:
     """Return the first of the sorted elements where `mask` holds, 0 where it holds nowhere."""
-    return take(found, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
+    return take(values, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
 
 
 # Unique elements
@@ -206,19 +206,19 @@ def unique(
     if empty and count and fill_value is None:
         raise ValueError("unique: for an input of size zero and a size other than 0, fill_value must be specified")
     if empty:
-        found = _unique_of_none(moved, count, fill_value, inverse_shape)
+        parts = _unique_of_none(moved, count, fill_value, inverse_shape)
     else:
         order, new, _ = _ordered(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
-        found = _gathered(moved, order, new, fill_value, count)
-        found.insert(2, reshape(_numbered(order, new), inverse_shape))
+        parts = _gathered(moved, order, new, fill_value, count)
+        parts.insert(2, reshape(_numbered(order, new), inverse_shape))
     if along is not None:
-        found[0] = moveaxis(found[0], 0, along)
+        parts[0] = moveaxis(parts[0], 0, along)
     if dtypes.is_complex(ar.dtype):
-        found[0] = converted(found[0], ar.dtype)
-    wanted = [found[0]]
+        parts[0] = converted(parts[0], ar.dtype)
+    wanted = [parts[0]]
     for i, asked in enumerate((return_index, return_inverse, return_counts)):
         if asked:
-            wanted.append(converted(found[1 + i], dtypes.default_int(config.enable_x64.value)))
+            wanted.append(converted(parts[1 + i], dtypes.default_int(config.enable_x64.value)))
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
@@ -414,8 +414,8 @@ def intersect1d(
     dtype, weak = _type_of_filled("intersect1d", one, count, fill_value)
     if not one.size or not other.size:
         nothing = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
-        found = [converted(nothing, dtype, weak)]
-        found += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
+        parts = [converted(nothing, dtype, weak)]
+        parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
         mask = elementwise.bitwise_and(new, _in(ordered, other))
@@ -424,11 +424,11 @@ def intersect1d(
         if return_indices:
             values += [order, _place_in(ordered, other)]
             fills += [one.size, other.size]
-        found = _kept(mask, values, fills, count)
+        parts = _kept(mask, values, fills, count)
     if not return_indices:
-        return found[0]
+        return parts[0]
     dtype = dtypes.default_int(config.enable_x64.value)
-    return (found[0], *[converted(places, dtype) for places in found[1:]])
+    return (parts[0], *[converted(places, dtype) for places in parts[1:]])
 
 
 def _type_of_filled(function: str, operand: Array, size: int | None, fill: Any) -> tuple[Any, bool]:
@@ -583,8 +583,8 @@ def isin(
         )
     shape_of_result = type_of("isin", element).shape
     one, other = _pair("isin", element, test_elements)
-    found = reshape(_in(one, other, method == "compare_all"), shape_of_result)
+    is_member = reshape(_in(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # Here jax's truth values are those of one comparison of two weakly typed operands.
-        found = converted(found, found.dtype, True)
-    return elementwise.bitwise_not(found) if invert else found
+        is_member = converted(is_member, is_member.dtype, True)
+    return elementwise.bitwise_not(is_member) if invert else is_member

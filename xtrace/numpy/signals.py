@@ -34,10 +34,12 @@ def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types
     pads = {"full": (count - 1, count - 1), "same": (count // 2, count - count // 2 - 1), "valid": (0, 0)}[mode]
     kernel = rev(y, (0,)) if flipped else y
     signal, window = [broadcast_in_dim(v, (1, 1, v.shape[0]), (2,)) for v in (x, kernel)]
-    found = conv_general_dilated(signal, window, (1,), (pads,), precision=precision, preferred_element_type=preferred)
+    products = conv_general_dilated(
+        signal, window, (1,), (pads,), precision=precision, preferred_element_type=preferred
+    )
     if exchanged and not flipped:
-        found = rev(found, (2,))
-    return squeeze(found, (0, 1))
+        products = rev(products, (2,))
+    return squeeze(products, (0, 1))
 
 
 def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flipped: bool) -> Any:

@@ -31,11 +31,11 @@ def _places(count: int) -> Array:
 @inline_jit
 def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
     """Return the sum of the `weights` times the cosines of multiples of the angle, which goes once around."""
-    found: Any = weights[0]
+    total: Any = weights[0]
     for i, weight in enumerate(weights[1:], 1):
         angle = true_divide(multiply(_places(count), 2 * math.pi * i), count - 1)
-        found = add(found, multiply(cos(angle), weight))
-    return found
+        total = add(total, multiply(cos(angle), weight))
+    return total
 
 
 def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Array:

@@ -107,10 +107,10 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
         if masked:
             a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
-        found = operation(a, axes)
+        reduced = operation(a, axes)
         if rest:
-            found = join(found, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
-        return _kept(found, a.shape, axes) if keepdims else found
+            reduced = join(reduced, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
+        return _kept(reduced, a.shape, axes) if keepdims else reduced
 
     def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
         a = to_array_operand(name, a)
@@ -160,11 +160,11 @@ def _log_of_sum(name: str, base: float) -> _Method:
         total = operations.add_elements(power(a, _spread(shift, a.shape, axes)), axes)
         if rest:
             total = elementwise.add(total, power(start, shift))
-        found = elementwise.log(total)
+        logarithm = elementwise.log(total)
         if base != math.e:
-            found = elementwise.div(found, scalar_of(scale, dtype))
-        found = elementwise.add(found, shift)
-        return _kept(found, a.shape, axes) if keepdims else found
+            logarithm = elementwise.div(logarithm, scalar_of(scale, dtype))
+        logarithm = elementwise.add(logarithm, shift)
+        return _kept(logarithm, a.shape, axes) if keepdims else logarithm
 
     def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
         a = to_array_operand(name, a)

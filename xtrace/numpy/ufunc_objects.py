@@ -203,10 +203,12 @@ class ufunc(functools.partial[Any]):
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
         if initial is not None:
             options.append(initial)
-        found = _reduced(a, *options, ufunc=self, axis=along, masked=where is not None, initialised=initial is not None)
+        reduced = _reduced(
+            a, *options, ufunc=self, axis=along, masked=where is not None, initialised=initial is not None
+        )
         if keepdims:
-            found = expand_dims(found, range(rank) if axis is None else (along,))
-        return found
+            reduced = expand_dims(reduced, range(rank) if axis is None else (along,))
+        return reduced
 
     @operation
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
@@ -231,9 +233,9 @@ class ufunc(functools.partial[Any]):
         """
         name = self._check("accumulate", out)
         if self._own["accumulate"] is not None:
-            found = self._own["accumulate"](a, axis=axis, dtype=dtype)
-            if found is not NotImplemented:
-                return found
+            result = self._own["accumulate"](a, axis=axis, dtype=dtype)
+            if result is not NotImplemented:
+                return result
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
         a = self._operand(name, a, dtype)
@@ -273,9 +275,9 @@ class ufunc(functools.partial[Any]):
         a = to_array_operand(name, a)
         operands = [] if b is None else [to_array_operand(name, b, 2)]
         if self._own["at"] is not None:
-            found = self._own["at"](a, indices, *operands)
-            if found is not NotImplemented:
-                return found
+            result = self._own["at"](a, indices, *operands)
+            if result is not NotImplemented:
+                return result
         dtype = self._result_dtype(a, *operands)
         # Where each element stands in the flattened array; outside of it there is none, and nothing happens.
         places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
@@ -313,11 +315,11 @@ class ufunc(functools.partial[Any]):
             return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
-        found = type_of(name, indices, 1)
-        if not dtypes.is_integer(found.dtype):
-            raise ValueError(f"{name}: indices must have an integer type, got {found.dtype.name}")
-        if found.ndim != 1:
-            raise ValueError(f"{name}: indices must be one-dimensional, got shape {found.shape}")
+        aval = type_of(name, indices, 1)
+        if not dtypes.is_integer(aval.dtype):
+            raise ValueError(f"{name}: indices must have an integer type, got {aval.dtype.name}")
+        if aval.ndim != 1:
+            raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
         given, a = to_array_operand(name, a), self._operand(name, a, dtype)
         reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
         return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
@@ -402,8 +404,8 @@ def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: boo
         start, elements = indexing.getitem(a, 0), (indexing.getitem(a, slice(1, None)),)
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
-        found = converted(ufunc._call(carry, element[0]), dtype, False)
-        return (elementwise.select_n(element[1], carry, found) if masked else found), None
+        result = converted(ufunc._call(carry, element[0]), dtype, False)
+        return (elementwise.select_n(element[1], carry, result) if masked else result), None
 
     return scan(step, start, elements)[0] if elements[0].shape[0] else start
 
@@ -416,8 +418,8 @@ def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     a = moveaxis(a, axis, 0)
 
     def step(carry: Any, element: ArrayLike) -> tuple[Any, Any]:
-        found = converted(ufunc._call(carry, element), dtype, False)
-        return found, found
+        result = converted(ufunc._call(carry, element), dtype, False)
+        return result, result
 
     later = scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
     return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
@@ -431,8 +433,8 @@ def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         place, *others = element
         # A truth value takes the type of its operand again, which is that of the other one or may promote with it.
-        found = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
-        return carry.at[place].set(converted(found, dtype, False), mode="drop"), None
+        result = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
+        return carry.at[place].set(converted(result, dtype, False), mode="drop"), None
 
     if a.size and places.size:
         flat = scan(step, flat, (places, *operands))[0]
@@ -455,8 +457,8 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
         position, value = element
         inside = elementwise.bitwise_and(elementwise.gt(position, first), elementwise.lt(position, last))
         inside = broadcast_in_dim(inside, carry.shape, (0,))
-        found = ufunc._call(carry, expand_dims(value, (0,)))
-        return elementwise.select_n(inside, carry, converted(found, carry.dtype, False)), None
+        result = ufunc._call(carry, expand_dims(value, (0,)))
+        return elementwise.select_n(inside, carry, converted(result, carry.dtype, False)), None
 
     return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 

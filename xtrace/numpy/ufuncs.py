@@ -259,13 +259,13 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
 
     @of_reals.defjvp
     def _(primals: Any, tangents: tuple[Array, ...]) -> tuple[Array, ...]:
-        found = of_reals(*primals)
-        end = _finite_above(found)
+        result = of_reals(*primals)
+        end = _finite_above(result)
         terms = [
             operators.multiply(t, exponential(operators.subtract(_finite_above(x), end)))
             for x, t in zip(primals, tangents, strict=True)
         ]
-        return found, operators.add(*terms)
+        return result, operators.add(*terms)
 
     return lambda x, y: of_reals(to_array(x), to_array(y))
 
@@ -281,11 +281,11 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
             correction = lax.mul(correction, scalar_like(correction, scale))
-        found = lax.add(larger, correction)
-        turn = operators.remainder(operators.add(lax.imag(found), math.pi * scale), 2 * math.pi * scale)
-        found = lax.complex(lax.real(found), operators.subtract(turn, math.pi * scale))
+        total = lax.add(larger, correction)
+        turn = operators.remainder(operators.add(lax.imag(total), math.pi * scale), 2 * math.pi * scale)
+        total = lax.complex(lax.real(total), operators.subtract(turn, math.pi * scale))
         # As in jax, only numbers stay weakly typed.
-        return converted(found, aval_of(found).dtype, False) if aval_of(found).shape else found
+        return converted(total, aval_of(total).dtype, False) if aval_of(total).shape else total
 
     return of_complex
 
@@ -351,8 +351,8 @@ arcsinh = unary_function(
 
 # XLA's branch of the complex acosh may have a negative real part; NumPy's has not.
 def _arccosh_of_complex(x: Any) -> Any:
-    found = lax.acosh(x)
-    return lax.select(operators.less(lax.real(found), 0), lax.neg(found), found)
+    root = lax.acosh(x)
+    return lax.select(operators.less(lax.real(root), 0), lax.neg(root), root)
 
 
 arccosh = unary_function(
@@ -401,8 +401,8 @@ _sinc_at_zero = custom_jvp(_sinc_at_zero_value, nondiff_argnums=(1,))
 
 @_sinc_at_zero.defjvp
 def _sinc_at_zero_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    found = [_sinc_at_zero(primals[0], n) for n in (order, order + 1)]
-    return found[0], lax.mul(tangents[0], found[1])
+    values = [_sinc_at_zero(primals[0], n) for n in (order, order + 1)]
+    return values[0], lax.mul(tangents[0], values[1])
 
 
 @inline_jit
@@ -511,12 +511,12 @@ def _clip(*operands: ArrayLike, bounds: str) -> Array:
             "clip: complex numbers have no order to clip by, and the array or a bound is complex; clip the real and "
             "imaginary parts"
         )
-    (found,) = promote("clip", operands[0])
+    (clipped,) = promote("clip", operands[0])
     # One bound after the other: the first is converted to the dtype that it and the array have in common.
     for bound, limit in zip(bounds, operands[1:], strict=True):
-        limit, found = promote("clip", limit, found)
-        found = (lax.max if bound == "l" else lax.min)(limit, found)
-    return to_array(found)
+        limit, clipped = promote("clip", limit, clipped)
+        clipped = (lax.max if bound == "l" else lax.min)(limit, clipped)
+    return to_array(clipped)
 
 
 @inline_jit(public=True)
@@ -699,16 +699,16 @@ def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
 def _angle(z: ArrayLike, *, deg: bool) -> Array:
     (x,) = promote("angle", z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
-        found = lax.atan2(lax.imag(x), lax.real(x))
+        angle = lax.atan2(lax.imag(x), lax.real(x))
     else:
         given = aval_of(z)
         if given.shape:
-            found = lax.atan2(_filled(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
+            angle = lax.atan2(_filled(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
         else:  # the 0 beside a single number is of the default dtype, as in JAX
             default = dtypes.default_float(config.enable_x64.value)
             wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
-            found = lax.atan2(_filled(x, 0.0, wider), converted(x, wider))
-    return lax.mul(found, scalar_like(found, 180 / math.pi)) if deg else found
+            angle = lax.atan2(_filled(x, 0.0, wider), converted(x, wider))
+    return lax.mul(angle, scalar_like(angle, 180 / math.pi)) if deg else angle
 
 
 @inline_jit(static=("deg",), public=True)
@@ -956,10 +956,10 @@ def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_na
     relative, absolute_part = [converted(value, example.dtype) for value in (rtol, atol)]
     allowed = operators.add(absolute_part, operators.multiply(relative, example))
     near = operators.bitwise_and(finite, operators.less_equal(lax.abs(lax.sub(x, y)), allowed))
-    found = operators.bitwise_or(lax.eq(x, y), near)
+    close = operators.bitwise_or(lax.eq(x, y), near)
     if equal_nan:
-        found = operators.bitwise_or(found, operators.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
-    return found
+        close = operators.bitwise_or(close, operators.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return close
 
 
 @inline_jit(static=("equal_nan",), public=True)
@@ -1107,8 +1107,8 @@ def _ldexp(x: Array, exponent: Array) -> Array:
     above = operators.greater(exponent, 0)
     mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
     exponent = choose(above, operators.subtract(exponent, 1), exponent)
-    found = lax.mul(mantissa, lax.pow(_strong(x, 2.0), exponent))
-    return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, found)
+    scaled = lax.mul(mantissa, lax.pow(_strong(x, 2.0), exponent))
+    return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit(public=True)

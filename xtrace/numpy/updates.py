@@ -61,21 +61,21 @@ def _index_vectors(
     wide = config.enable_x64.value and any(a.dtype.itemsize == 8 for a in avals)
     dtype = dtypes.int64 if wide else dtypes.int32
     whole = target.batch_shape
-    found: dict[int, Any] = {}
+    vectors: dict[int, Any] = {}
     for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
         position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
         position = broadcast_operand_to("indexing", position, aval.shape, block)
-        found[axis] = broadcast_in_dim(position, whole, target.along(None))
+        vectors[axis] = broadcast_in_dim(position, whole, target.along(None))
     for axis, start in enumerate(plan.starts):
         if axis in target.strided:
             count = target.shape[target.axes.index(axis)]
             steps = elementwise.mul(shapes.iota(dtype, count), scalar_of(plan.strides[axis], dtype))
             steps = elementwise.add(steps, scalar_of(start, dtype))
-            found[axis] = broadcast_in_dim(steps, whole, target.along(axis))
-        elif axis not in found and plan.sizes[axis] != shape[axis]:
-            found[axis] = broadcast_in_dim(scalar_of(start, dtype), whole, ())
-    axes = tuple(sorted(found))
-    columns = [reshape(found[axis], (*whole, 1)) for axis in axes]
+            vectors[axis] = broadcast_in_dim(steps, whole, target.along(axis))
+        elif axis not in vectors and plan.sizes[axis] != shape[axis]:
+            vectors[axis] = broadcast_in_dim(scalar_of(start, dtype), whole, ())
+    axes = tuple(sorted(vectors))
+    columns = [reshape(vectors[axis], (*whole, 1)) for axis in axes]
     if not columns:
         return broadcast_in_dim(scalar_of(0, dtype), (*whole, 0), ()), axes
     return (columns[0] if len(columns) == 1 else shapes.concatenate(columns, len(whole))), axes
@@ -263,10 +263,10 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
     ) -> Any:
         refuse(f"ndarray.at.{name}", out_sharding=out_sharding)
         target = self.array if combine is None else ones_like(self.array)
-        found = _update(
+        updated = _update(
             target, self.index, values, write, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
-        return found if combine is None else combine(self.array, found)
+        return updated if combine is None else combine(self.array, updated)
 
     method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
     method.__doc__ = docstring(

@@ -135,10 +135,10 @@ def _checked(
     """Return `function` with a check of what it gives against its signature."""
 
     def checked(*values: ArrayLike) -> Any:
-        found = function(*values)
-        results = found if isinstance(found, (list, tuple)) else (found,)
-        if len(outputs) > 1 and not isinstance(found, (list, tuple)):
-            raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviated(found)}")
+        output = function(*values)
+        results = output if isinstance(output, (list, tuple)) else (output,)
+        if len(outputs) > 1 and not isinstance(output, (list, tuple)):
+            raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviated(output)}")
         if len(results) != len(outputs):
             raise TypeError(
                 f"vectorize: wrong number of output arguments {about}: expected {len(outputs)}, got {len(results)}"
@@ -149,7 +149,7 @@ def _checked(
             if len(shape) != len(names):
                 raise ValueError(f"vectorize: output shape {shape} does not match core dimensions {names} {about}")
             _match(shape, names, known, about)
-        return found
+        return output
 
     return checked
 
@@ -167,11 +167,11 @@ def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -
         positions = tuple([0 if axis in own else None for own in kept])
         if 0 in positions:
             function = vmap(function, in_axes=positions)
-    found = function(*ready)
+    result = function(*ready)
     added = [axis for axis, size in enumerate(whole) if size == 1]
     if not added:
-        return pytree.tree_map(asarray, found) if not whole else found
-    return pytree.tree_map(lambda x: expand_dims(asarray(x), added), found)
+        return pytree.tree_map(asarray, result) if not whole else result
+    return pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Any:
@@ -229,14 +229,14 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]
     """
     a = to_array_operand("apply_over_axes", a)
     for axis in axes:
-        found = func(a, axis)
-        if found.ndim == a.ndim:
-            a = found
-        elif found.ndim == a.ndim - 1:
-            a = expand_dims(found, (canonical_axis("apply_over_axes", axis, a.ndim),))
+        applied = func(a, axis)
+        if applied.ndim == a.ndim:
+            a = applied
+        elif applied.ndim == a.ndim - 1:
+            a = expand_dims(applied, (canonical_axis("apply_over_axes", axis, a.ndim),))
         else:
             raise ValueError(
                 "apply_over_axes: the function must give an array of as many dimensions, or one less; it made "
-                f"{found.shape} of the shape {a.shape}"
+                f"{applied.shape} of the shape {a.shape}"
             )
     return a

@@ -91,7 +91,7 @@ def _by_rejection(key: Array, n: Array, p: Array) -> Array:
     mode = lax.floor((n + 1) * p)
 
     def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        found, done, key = state
+        sample, done, key = state
         key, first, second = new_keys(key, 3)
         u = unit_interval(first, shape=shape, dtype=dtype) - 0.5
         v = unit_interval(second, shape=shape, dtype=dtype)
@@ -104,7 +104,7 @@ def _by_rejection(key: Array, n: Array, p: Array) -> Array:
         bound = bound + _rest(mode) + _rest(n - mode) - _rest(k) - _rest(n - k)
         outside = (k < 0) | (k > n)
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (height <= bound))
-        return choose(accepted, k, found), done | accepted, key
+        return choose(accepted, k, sample), done | accepted, key
 
     start = broadcast_to_shape(constant(-1, dtype), shape), broadcast_to_shape(constant(False, bool), shape), key
     return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
@@ -124,10 +124,10 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
     # Each method gets numbers that are quick where the other one's sample is taken.
     waited = _by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
     rejected = _by_rejection(random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance))
-    found = choose(few, waited, rejected)
+    count = choose(few, waited, rejected)
     undefined = no_count | no_chance
-    found = choose(undefined, math.nan, choose(endless, math.inf, found))
-    return choose(rare | undefined | endless, found, whole - found)
+    count = choose(undefined, math.nan, choose(endless, math.inf, count))
+    return choose(rare | undefined | endless, count, whole - count)
 
 
 @inline_jit
@@ -177,8 +177,8 @@ def _multinomial(key: Any, n: Any, p: ArrayLike, *, shape: tuple[int, ...], dtyp
     def one(remaining: Any, category: tuple[Array, ...]) -> Any:
         chance, key = category
         chance = lax.min(constant(1, number), lax.max(constant(0, number), chance))
-        found = _sample(key, remaining, chance)
-        return remaining - found, found
+        count = _sample(key, remaining, chance)
+        return remaining - count, count
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))
     counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
@@ -215,9 +215,9 @@ def multinomial(
     """
     check_key("multinomial", key)
     if dtype is None:
-        found = float_dtype("multinomial", None)
+        requested = float_dtype("multinomial", None)
     else:
-        found = requested_dtype("multinomial", dtype)
+        requested = requested_dtype("multinomial", dtype)
     own = shape_of_parameter("multinomial", "p", p)
     if not own:
         raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")
@@ -225,4 +225,4 @@ def multinomial(
     counts = shape_of_parameter("multinomial", "n", n)
     if broadcast("multinomial", {"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
         raise ValueError(f"multinomial: n of shape {counts} does not broadcast to {wanted[:-1]}, the shape of samples")
-    return _multinomial(key, n, p, shape=wanted, dtype=found, unroll=unroll)
+    return _multinomial(key, n, p, shape=wanted, dtype=requested, unroll=unroll)

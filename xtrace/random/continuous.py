@@ -77,13 +77,13 @@ def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, 
     """
     check_unsharded("bits", out_sharding)
     if dtype is None:
-        found = dtypes.default_uint(config.enable_x64.value)
+        requested = dtypes.default_uint(config.enable_x64.value)
     else:
-        found = requested_dtype("bits", dtype)
-    if not dtypes.is_integer(found) or dtypes.is_signed(found):
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(found)}")
+        requested = requested_dtype("bits", dtype)
+    if not dtypes.is_integer(requested) or dtypes.is_signed(requested):
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(requested)}")
     check_key("bits", key)
-    return bits_program(key, shape=canonical_shape("bits", shape), width=max(8, dtypes.bit_width(found)))
+    return bits_program(key, shape=canonical_shape("bits", shape), width=max(8, dtypes.bit_width(requested)))
 
 
 bits_program = inline_jit(with_typed_key(_bits))

@@ -69,8 +69,8 @@ def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...]
     root = lax.rem(broadcast_to_shape(half, shape), span)
     shift = lax.rem(lax.mul(root, root), span)
     high_part, low_part = [lax.rem(x, span) for x in words]
-    found = lax.rem(lax.add(lax.mul(high_part, shift), low_part), span)
-    return lax.add(low, converted(found, dtype))
+    offset = lax.rem(lax.add(lax.mul(high_part, shift), low_part), span)
+    return lax.add(low, converted(offset, dtype))
 
 
 def _clipped(x: Any, lowest: int, highest: int) -> Any:
@@ -241,11 +241,11 @@ def rademacher(
     """
     check_unsharded("rademacher", out_sharding)
     if dtype is None:
-        found = dtypes.default_int(config.enable_x64.value)
+        requested = dtypes.default_int(config.enable_x64.value)
     else:
-        found = requested_dtype("rademacher", dtype)
+        requested = requested_dtype("rademacher", dtype)
     check_key("rademacher", key)
-    return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=found)
+    return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=requested)
 
 
 @inline_jit
@@ -253,10 +253,10 @@ def rademacher(
 def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
-    found = aval_of(p).dtype
+    own = aval_of(p).dtype
     p = broadcast_to_shape(p, shape)
-    drawn = unit_interval(key, shape=shape, dtype=found)
-    drawn = lax.select(lax.eq(drawn, constant(0, found)), broadcast_to_shape(constant(1, found), shape), drawn)
+    drawn = unit_interval(key, shape=shape, dtype=own)
+    drawn = lax.select(lax.eq(drawn, constant(0, own)), broadcast_to_shape(constant(1, own), shape), drawn)
     return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 

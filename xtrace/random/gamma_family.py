@@ -39,8 +39,8 @@ def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> Sha
 
 def _each(keys: Array, count: int) -> list[Any]:
     """Return `count` new keys for each of a vector of keys."""
-    found = random_split.bind_positional((keys,), ((count,),))
-    return [index_in_dim(found, i, 1, keepdims=False) for i in range(count)]
+    subkeys = random_split.bind_positional((keys,), ((count,),))
+    return [index_in_dim(subkeys, i, 1, keepdims=False) for i in range(count)]
 
 
 def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
@@ -237,8 +237,8 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
     logs = gamma_numbers(key, alpha, shape=whole, dtype=dtype, log_space=True)
     axis, kept = len(shape), (*shape, 1)
     largest = stop_gradient(reshape(reduce_max(logs, (axis,)), kept)) if whole[-1] else 0
-    found = lax.exp(logs - largest)
-    return found / reshape(add_elements(found, (axis,)), kept)
+    parts = lax.exp(logs - largest)
+    return parts / reshape(add_elements(parts, (axis,)), kept)
 
 
 def dirichlet(

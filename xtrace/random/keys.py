@@ -47,12 +47,12 @@ def _generator(spec: Any) -> Generator:
     if isinstance(spec, ExtendedDType) and spec.type is dtypes.prng_key:
         return generator_of(spec)
     if isinstance(spec, str):
-        found = generators.get(spec)
-        if found is None:
+        generator = generators.get(spec)
+        if generator is None:
             raise ValueError(
                 f"unrecognized PRNG implementation {abbreviated(spec)}; the generators are {', '.join(generators)}"
             )
-        return found
+        return generator
     raise TypeError(
         f"unrecognized type {type(spec)} for a PRNG implementation: give one of the names {', '.join(generators)}, or "
         "the dtype of a random key"
@@ -146,8 +146,8 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    found = _seeded("PRNGKey", seed, _generator(impl))
-    return found if config.enable_custom_prng.value else random_unwrap.bind_positional((found,))
+    key = _seeded("PRNGKey", seed, _generator(impl))
+    return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
 def key_dtype(impl_spec: Any = None) -> ExtendedDType:
@@ -223,10 +223,10 @@ def as_typed(key: ArrayLike) -> Any:
     return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (_generator(None),))
 
 
-def _in_form_of(key: Array, found: Array) -> Array:
+def _in_form_of(key: Array, new_key: Array) -> Array:
     """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
-    return found if typed else random_unwrap.bind_positional((found,))
+    return new_key if typed else random_unwrap.bind_positional((new_key,))
 
 
 @inline_jit

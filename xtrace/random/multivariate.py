@@ -89,12 +89,14 @@ def multivariate_normal(
         dtype = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
     dtype = float_dtype("multivariate_normal", dtype)
     own = {"mean without its last axis": means[:-1], "cov without its last two": covariances[:-2]}
-    found = broadcast("multivariate_normal", own)
+    batch_shape = broadcast("multivariate_normal", own)
     if shape is not None:
-        found = canonical_shape("multivariate_normal", shape)
-        if broadcast("multivariate_normal", {**own, "shape": found}) != found:
-            raise ValueError(f"multivariate_normal: mean {means} and cov {covariances} do not broadcast to {found}")
-    return _multivariate_normal(key, mean, cov, shape=found, dtype=dtype, method=method)
+        batch_shape = canonical_shape("multivariate_normal", shape)
+        if broadcast("multivariate_normal", {**own, "shape": batch_shape}) != batch_shape:
+            raise ValueError(
+                f"multivariate_normal: mean {means} and cov {covariances} do not broadcast to {batch_shape}"
+            )
+    return _multivariate_normal(key, mean, cov, shape=batch_shape, dtype=dtype, method=method)
 
 
 @inline_jit

@@ -62,7 +62,7 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
         return lax.bitwise_and(_any(~done), step < limit)
 
     def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        step, found, done, key = state
+        step, sample, done, key = state
         key, first, second = new_keys(key, 3)
         u = unit_interval(first, shape=shape, dtype=number) - 0.5
         v = unit_interval(second, shape=shape, dtype=number)
@@ -72,7 +72,7 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
         density = -rate + k * log_rate - lgamma(k + 1)
         outside = (k < 0) | ((distance < 0.013) & (v > distance))
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (bound <= density))
-        return step + 1, lax.select(accepted, k, found), done | accepted, key
+        return step + 1, lax.select(accepted, k, sample), done | accepted, key
 
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
         constant(False, bool), shape

@@ -35,23 +35,23 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     """Return the floating dtype asked for, the default one for None; ValueError for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_float(config.enable_x64.value)
-    found = requested_dtype(function, dtype)
-    if not (dtypes.is_floating(found) or (complex_too and dtypes.is_complex(found))):
+    requested = requested_dtype(function, dtype)
+    if not (dtypes.is_floating(requested) or (complex_too and dtypes.is_complex(requested))):
         raise ValueError(
             f"dtype argument to `{function}` must be a float{' or complex' if complex_too else ''} dtype, got "
-            f"{dtypes.full_name(found)}"
+            f"{dtypes.full_name(requested)}"
         )
-    return found
+    return requested
 
 
 def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Any:
     """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
-    found = requested_dtype(function, dtype)
-    if not dtypes.is_integer(found):
-        raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(found)}")
-    return found
+    requested = requested_dtype(function, dtype)
+    if not dtypes.is_integer(requested):
+        raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(requested)}")
+    return requested
 
 
 def check_unsharded(function: str, out_sharding: Any) -> None:

@@ -212,8 +212,8 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, .
     shape = _whole_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
     first, second = new_keys(key, 2)
     side = signs(second, shape=shape, dtype=dtype)
-    found = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
-    return lax.add(lax.mul(found, fitted(scale, shape, dtype)), fitted(loc, shape, dtype))
+    deviates = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
+    return lax.add(lax.mul(deviates, fitted(scale, shape, dtype)), fitted(loc, shape, dtype))
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -436,11 +436,11 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, *, shape: tuple[int, .
     root = constant(math.sqrt(2), dtype)
     lower, upper = converted(lower, dtype), converted(upper, dtype)
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
-    found = lax.mul(root, erf_inv(drawn))
+    deviates = lax.mul(root, erf_inv(drawn))
     # Rounding may put a number on or past a bound.
     low = lax.nextafter(stop_gradient(lower), broadcast_to_shape(constant(np.inf, dtype), lower.shape))
     high = lax.nextafter(stop_gradient(upper), broadcast_to_shape(constant(-np.inf, dtype), upper.shape))
-    return lax.min(broadcast_to_shape(high, shape), lax.max(broadcast_to_shape(low, shape), found))
+    return lax.min(broadcast_to_shape(high, shape), lax.max(broadcast_to_shape(low, shape), deviates))
 
 
 def truncated_normal(

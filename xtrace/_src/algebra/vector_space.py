@@ -449,9 +449,9 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         return operand
     constant = not isinstance(operand, Array) and not aval.shape
     if constant and dtypes.is_integer(dtype) and dtypes.is_floating(aval.dtype):
-        found = _integer_constant(operand, ShapedArray((), dtype, weak_type))
-        if found is not None:
-            return found
+        literal = _integer_constant(operand, ShapedArray((), dtype, weak_type))
+        if literal is not None:
+            return literal
     return convert.bind_positional((operand,), (dtype, weak_type, None))
 
 

@@ -52,12 +52,12 @@ _EFFORTS = (
 
 def _options_of_settings() -> dict[str, Any]:
     """Return the compiler options that the settings say."""
-    found = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
+    options = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
     if config.disable_most_optimizations.value:
-        found |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+        options |= {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
     if not config.compiler_enable_remat_pass.value:
-        found["xla_disable_hlo_passes"] = "rematerialization"
-    return found
+        options["xla_disable_hlo_passes"] = "rematerialization"
+    return options
 
 
 def check_execution(function: str) -> None:

@@ -225,9 +225,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         except (TypeError, ValueError) as error:
             raise type(error)(f"device_put: {move.name}: {error}") from None
     recorded = [m for m in moves if m.is_recorded()]
-    found = iter(_recorded(recorded) if recorded else [])
+    moved = iter(_recorded(recorded) if recorded else [])
     with guards.asked_for("put"):
-        return pytree.tree_unflatten(tree, [next(found) if m.is_recorded() else _put_leaf(m) for m in moves])
+        return pytree.tree_unflatten(tree, [next(moved) if m.is_recorded() else _put_leaf(m) for m in moves])
 
 
 class _Move(NamedTuple):

@@ -188,8 +188,8 @@ def jvp(
     avals = flat.avals()
     checked = for_each(lambda i: _as_tangent("jvp", flat, i, avals[i], moved[i]), len(avals))
     with scope(JVP):
-        results, found = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
-    out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
+        results, out_tangents = jvp_of_flat(flat, [as_value(x) for x in flat.leaves], checked, lambda: flat.info)
+    out = [zero_tangent(aval_of(x)) if t is None else t for x, t in zip(results, out_tangents, strict=True)]
     pair = flat.results(results), flat.results(out)
     return (*pair, flat.aux) if has_aux else pair
 
@@ -312,8 +312,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
                 f"{flat.in_tree}; got {tree}, which differs {pytree_differences.treedef_difference(flat.in_tree, tree)}"
             )
         given = for_each(lambda i: _as_tangent("linearize", flat, i, avals[i], moved[i]), len(avals))
-        found = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
-        out = [next(found) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
+        out_tangents = iter(evaluate(jaxpr, residuals, [t for t in given if t is not None]))
+        out = [next(out_tangents) if n else zero_tangent(a) for n, a in zip(nonzero, out_avals, strict=True)]
         return flat.results([concrete(x) for x in out])
 
     # A pytree of the residuals: it can go in and out of jitted functions.
@@ -325,10 +325,11 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
     """Return the cotangents of all arguments, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
-        found = iter(backward(linear.jaxpr, linear.consts, [UndefinedPrimal(a) for a in linear.jaxpr.in_avals], given))
+        undefined = [UndefinedPrimal(a) for a in linear.jaxpr.in_avals]
+        in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given))
     out = []
     for aval in in_avals:
-        cotangent = next(found) if is_differentiable(aval) else None
+        cotangent = next(in_cotangents) if is_differentiable(aval) else None
         out.append(zero_tangent(aval) if cotangent is None else concrete(cotangent))
     return out
 

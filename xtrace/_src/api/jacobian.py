@@ -159,8 +159,8 @@ def jacfwd(
             _check_forward(name, pytree.tree_leaves(columns), True, "output")
 
         def arranged(column: Any) -> Any:
-            found = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
-            return found if several else found[0]
+            jacobians = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
+            return jacobians if several else jacobians[0]
 
         jacobians = pytree.tree_map(arranged, columns)
         return (jacobians, aux) if has_aux else jacobians
@@ -224,8 +224,8 @@ def jacrev(
         columns, below = pytree.tree_flatten(rows if several else rows[0])
         parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)
         jacobians = [pytree.tree_unflatten(below, part) for part in parts]
-        found = pytree.tree_unflatten(tree, jacobians)
-        return (found, *aux) if has_aux else found
+        tree_of_jacobians = pytree.tree_unflatten(tree, jacobians)
+        return (tree_of_jacobians, *aux) if has_aux else tree_of_jacobians
 
     return jacobian
 
@@ -303,8 +303,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
-            found = backward(jaxpr, consts, [UndefinedPrimal(a) for a in avals], checked)
-        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, found, strict=True)]
+            in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in avals], checked)
+        out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, in_cotangents, strict=True)]
         return pytree.tree_unflatten(flat.in_tree, out)
 
     return transposed

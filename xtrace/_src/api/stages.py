@@ -292,12 +292,12 @@ class Compiled(Stage):
         if True in donated:
             self._jitted.check_donation(donated, self._static, leaves, self.in_tree)
         avals = abstract_leaves(self._jitted.fun, self._static, leaves, self.in_tree, aval_of_value)
-        for i, (found, expected) in enumerate(zip(avals, self._traced.jaxpr.in_avals, strict=True)):
-            if found.shape != expected.shape or found.dtype != expected.dtype:
+        for i, (aval, expected) in enumerate(zip(avals, self._traced.jaxpr.in_avals, strict=True)):
+            if aval.shape != expected.shape or aval.dtype != expected.dtype:
                 raise TypeError(
                     "Argument types differ from the types for which this computation was compiled: argument "
                     f"{self._paths()[i]} of {self.fun_name} was compiled with {expected.str_short(False)} and called "
-                    f"with {found.str_short(False)}. Convert it, or lower and compile for its type"
+                    f"with {aval.str_short(False)}. Convert it, or lower and compile for its type"
                 )
             if isinstance(leaves[i], Tracer):
                 raise TypeError(
@@ -359,12 +359,12 @@ class Compiled(Stage):
     @property
     def input_shardings(self) -> Any:
         """On which device each argument is, as ``(args, kwargs)``; None for those that the program does not read."""
-        return pytree.tree_map(lambda found: found.sharding, self.input_formats)
+        return pytree.tree_map(lambda layout: layout.sharding, self.input_formats)
 
     @property
     def output_shardings(self) -> Any:
         """On which device each result is."""
-        return pytree.tree_map(lambda found: found.sharding, self.output_formats)
+        return pytree.tree_map(lambda layout: layout.sharding, self.output_formats)
 
     @property
     def input_formats(self) -> Any:

@@ -161,15 +161,15 @@ def _summed(x: Array, axis: int) -> Array:
 def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:
     """Return the entry of the tree prefix `axes` for each leaf of `tree`."""
     try:
-        found = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
+        flat_axes = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
     except ValueError as error:
         raise ValueError(
             f"vmap {parameter} specification must be a tree prefix of the corresponding value of {name}: {error}"
         ) from None
-    for axis in found:
+    for axis in flat_axes:
         if axis is not None and not hasattr(axis, "__index__"):
             raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviated(axis)} for {name}")
-    return [axis if axis is None else operator.index(axis) for axis in found]
+    return [axis if axis is None else operator.index(axis) for axis in flat_axes]
 
 
 def _canonical(axis: int | None, value: Any, position: int, paths: Callable[[], list[str]], name: str) -> int | None:

@@ -76,6 +76,6 @@ class Site(NamedTuple):
             text = f"{self.message} [with the arguments ({shown}), which the format does not fit: {error}]"
         if self.category is FailedCheckError:
             text += " (`check` failed)"
-        found = self.category(f"{text}{' On' if text.endswith('.') else ', on'} line {describe(self.source)}")
-        found.source = self.source
-        return found
+        exception = self.category(f"{text}{' On' if text.endswith('.') else ', on'} line {describe(self.source)}")
+        exception.source = self.source
+        return exception

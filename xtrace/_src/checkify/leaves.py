@@ -73,8 +73,8 @@ def position_of_first(flags: Any) -> Any:
 
 def first_error(*errors: Sequence[Any]) -> list[Any]:
     """Return the leaves of the first error, of several of one type in the order in which they may have occurred."""
-    *before, found = [list(e) for e in errors]
+    *before, first = [list(e) for e in errors]
     for error in reversed(before):
         failed = ne(error[0], NO_ERROR)
-        found = [select_n(failed, later, own) for own, later in zip(error, found, strict=True)]
-    return found
+        first = [select_n(failed, later, own) for own, later in zip(error, first, strict=True)]
+    return first

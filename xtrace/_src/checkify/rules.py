@@ -183,9 +183,9 @@ def _remat(
 def _cond(
     checker: CheckTrace, operands: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], branches_platforms: Any
 ) -> list[Any]:
-    found = checker.of_each(branches)
-    outputs = bind_cond([c.jaxpr for c in found], operands[0], operands[1:], branches_platforms)
-    return checker.take(found[0], outputs)
+    checked = checker.of_each(branches)
+    outputs = bind_cond([c.jaxpr for c in checked], operands[0], operands[1:], branches_platforms)
+    return checker.take(checked[0], outputs)
 
 
 @memoize_by_owner
@@ -198,8 +198,8 @@ def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr
 
     def step(*values: Any) -> list[Any]:
         error = values[len(consts) : len(consts) + count]
-        found = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
-        return [*(first_error(error, found[:count]) if count else ()), *found[count:]]
+        results = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
+        return [*(first_error(error, results[:count]) if count else ()), *results[count:]]
 
     whole = stage_to_jaxpr(step, [*consts, *closed.out_avals[:count], *carry, *xs], closed.jaxpr.debug_info)
     jaxpr, extra = open_jaxpr(whole)
@@ -276,16 +276,16 @@ class _CheckedCall:
         self.skipped = len(self.consts) + num_consts
 
     def _run(self, checker: CheckTrace, call: Any, values: Sequence[Any]) -> list[Any]:
-        self.checked, found = checker.run(call.function, values)
-        return found
+        self.checked, results = checker.run(call.function, values)
+        return results
 
     def error(self, values: Sequence[Any]) -> list[Any]:
         """Return the leaves of the function's error."""
         if isinstance(self.call, ClosedJaxpr):
-            found = evaluate(self.call.jaxpr, (), values)
+            results = evaluate(self.call.jaxpr, (), values)
         else:
-            found = self.call.function(*values)
-        return found[: self.checked.width]
+            results = self.call.function(*values)
+        return results[: self.checked.width]
 
     def jvp(self, rule: Rule) -> Rule:
         """Return the jvp rule of the function, given that of the function without errors."""
@@ -317,20 +317,20 @@ def _custom_jvp(
     checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: ClosedJaxpr, jvp: Rule, num_consts: int,
     symbolic_zeros: bool,
 ) -> list[Any]:
-    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
-    parameters = (name, found.call, found.jvp(jvp), 0, symbolic_zeros)
-    outputs = custom_jvp_call.bind_positional([*found.consts, *operands], parameters)
-    return checker.take(found.checked, outputs)
+    checked_call = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, checked_call.call, checked_call.jvp(jvp), 0, symbolic_zeros)
+    outputs = custom_jvp_call.bind_positional([*checked_call.consts, *operands], parameters)
+    return checker.take(checked_call.checked, outputs)
 
 
 def _custom_vjp(
     checker: CheckTrace, operands: Sequence[Any], *, name: str, call_jaxpr: ClosedJaxpr, fwd: Rule, bwd: str,
     num_consts: int, symbolic_zeros: bool,
 ) -> list[Any]:
-    found = _CheckedCall(checker, name, call_jaxpr, num_consts)
-    parameters = (name, found.call, found.fwd(fwd), bwd, 0, symbolic_zeros)
-    outputs = custom_vjp_call.bind_positional([*found.consts, *operands], parameters)
-    return checker.take(found.checked, outputs)
+    checked_call = _CheckedCall(checker, name, call_jaxpr, num_consts)
+    parameters = (name, checked_call.call, checked_call.fwd(fwd), bwd, 0, symbolic_zeros)
+    outputs = custom_vjp_call.bind_positional([*checked_call.consts, *operands], parameters)
+    return checker.take(checked_call.checked, outputs)
 
 
 def _custom_vmap(

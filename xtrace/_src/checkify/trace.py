@@ -227,22 +227,22 @@ class CheckTrace(Trace):
 def _checked_jaxpr(
     closed: ClosedJaxpr, enabled: Categories, before: int, slots: tuple[Slot, ...] | None
 ) -> Checked | None:
-    found: list[Any] = []
+    parts: list[Any] = []
 
     def checked(*values: Any) -> list[Any]:
         trace = CheckTrace(current_trace.get(), enabled)
         with use_trace(trace):
             results = evaluate(closed.jaxpr, closed.consts, values)
         kept = trace.slots() if slots is None else slots
-        found[:] = [trace.sites(), kept]
-        if not found[0] and slots is None:
+        parts[:] = [trace.sites(), kept]
+        if not parts[0] and slots is None:
             return results
         return [*trace.leaves(kept, before), *results]
 
     jaxpr = stage_to_jaxpr(checked, closed.in_avals, closed.jaxpr.debug_info)
     # Remembered with itself as its value, a jaxpr would never be freed.
-    unchanged = not found[0] and slots is None and CHECK not in closed.effects
-    return None if unchanged else Checked(jaxpr, *found)
+    unchanged = not parts[0] and slots is None and CHECK not in closed.effects
+    return None if unchanged else Checked(jaxpr, *parts)
 
 
 def add_checks_to_jaxpr(

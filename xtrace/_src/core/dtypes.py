@@ -333,7 +333,7 @@ def resolve(dtype: Any) -> Any:
     if isinstance(dtype, ExtendedDType):
         return dtype
     if isinstance(dtype, np.dtype):
-        found = dtype
+        resolved = dtype
     elif isinstance(dtype, type) and dtype in _python_scalars:
         return _python_scalars[dtype]
     elif dtype is None:
@@ -344,12 +344,12 @@ def resolve(dtype: Any) -> Any:
         return resolve(wrapped)
     else:
         try:
-            found = np.dtype(dtype)
+            resolved = np.dtype(dtype)
         except Exception:
             # Also from NumPy's message, which holds the repr.
             raise _unsupported(dtype) from None
     # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
-    native = _own.get(found.newbyteorder("="))
+    native = _own.get(resolved.newbyteorder("="))
     if native is None:
         raise _unsupported(dtype)
     return native
@@ -367,15 +367,15 @@ def canonicalize(dtype: Any, x64: bool) -> Any:
     try:
         return _canonical[x64][dtype]
     except (KeyError, TypeError):
-        found = resolve(dtype)
-    if isinstance(found, ExtendedDType):
-        return found
+        canonical = resolve(dtype)
+    if isinstance(canonical, ExtendedDType):
+        return canonical
     if not x64:
-        found = _narrowed.get(found, found)
+        canonical = _narrowed.get(canonical, canonical)
     # NumPy's scalars of unlike types are equal.
     if not isinstance(dtype, np.generic):
-        _canonical[x64][dtype] = found
-    return found
+        _canonical[x64][dtype] = canonical
+    return canonical
 
 
 def default_int(x64: bool) -> DType:
@@ -415,17 +415,17 @@ def dtype_and_weak(value: Any, x64: bool, wide: bool | None = None) -> tuple[Any
     """
     wide = x64 if wide is None else wide
     kind = value if isinstance(value, type) else type(value)
-    found = _python_scalars.get(kind)
-    if found is not None:
-        return canonicalize(found, x64), kind is not bool
+    own = _python_scalars.get(kind)
+    if own is not None:
+        return canonicalize(own, x64), kind is not bool
     dtype = getattr(value, "dtype", None)
     if isinstance(dtype, (np.dtype, ExtendedDType)):
         kept = x64 if isinstance(value, (np.ndarray, np.generic)) else wide
         return canonicalize(dtype, kept), bool(getattr(value, "weak_type", False))
     if not isinstance(value, type):
-        for base, found in _python_scalars.items():
+        for base, own in _python_scalars.items():
             if isinstance(value, base):
-                return canonicalize(found, x64), False
+                return canonicalize(own, x64), False
     try:
         return canonicalize(value, wide), False
     except TypeError:

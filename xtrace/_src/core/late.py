@@ -85,7 +85,7 @@ def late_names(
 
     `names` maps modules to the names that come from each; `submodules` are modules below `module` itself.
     """
-    source = {name: origin for origin, found in names.items() for name in found}
+    source = {name: origin for origin, result in names.items() for name in result}
     below = frozenset(submodules)
 
     def getattribute(name: str) -> Any:
@@ -93,9 +93,9 @@ def late_names(
             return importlib.import_module(f"{module}.{name}")
         if name not in source:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        found = public(module, name, getattr(importlib.import_module(source[name]), name))
-        setattr(sys.modules[module], name, found)
-        return found
+        value = public(module, name, getattr(importlib.import_module(source[name]), name))
+        setattr(sys.modules[module], name, value)
+        return value
 
     return sorted(source), getattribute, _listing(module, below)
 

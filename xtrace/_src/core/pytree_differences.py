@@ -72,10 +72,10 @@ def structure_difference(
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         predicate = ignore_path(is_leaf)
-    found = list(_differences(first, other, (), predicate, prefix))
-    if len(found) > 1:
-        return f"at {len(found)} places:\n{list_faults(found)}\n"
-    return found[0] if found else None
+    differences = list(_differences(first, other, (), predicate, prefix))
+    if len(differences) > 1:
+        return f"at {len(differences)} places:\n{list_faults(differences)}\n"
+    return differences[0] if differences else None
 
 
 def list_faults(faults: Sequence[str]) -> str:

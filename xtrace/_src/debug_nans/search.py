@@ -240,8 +240,8 @@ class _Search:
                 self.note(x, cause)
             return results
         outside, self.where = self.where, (*self.where, where)
-        for result, found in zip(results, self.evaluate(closed, operands), strict=True):
-            if (inner := self.cause_of(found)) is not None:
+        for result, evaluated in zip(results, self.evaluate(closed, operands), strict=True):
+            if (inner := self.cause_of(evaluated)) is not None:
                 self.note(result, inner)
         self.where = outside
         return results

@@ -126,8 +126,8 @@ def _one_of(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
     together = [t.copy() for t in tables]
     outcomes = []
     for branch in branches:
-        found = follow(branch, accounts)
-        outcomes.append([None if x is None else (x, x.user()) for x in found])
+        results = follow(branch, accounts)
+        outcomes.append([None if x is None else (x, x.user()) for x in results])
         for table, start, union in zip(tables, before, together, strict=True):
             for place, user in enumerate(table):
                 union[place] = union[place] if user is None else user

@@ -107,10 +107,10 @@ def _transpose(
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
-    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero)
+    transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = bind_jit(transposed, [*known, *[c for c in cotangents if c is not None]], name, compiler_options)
-    return scatter_by_mask(scatter_by_mask(results, found), linear)
+    return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
 
 def _batch(

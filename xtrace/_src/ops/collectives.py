@@ -182,11 +182,11 @@ class AxisReduction(Primitive):
         return (self.bind_positional((x,), (rest, None)) if rest else x), place
 
     def _in_groups(self, x: Any, groups: Sequence[Sequence[int]]) -> Any:
-        found: dict[int, Any] = {}
+        by_index: dict[int, Any] = {}
         for group in groups:
             total = self.across(concatenate([slice_in_dim(x, i, i + 1) for i in group], 0), (0,))
-            found.update(dict.fromkeys(group, broadcast_in_dim(total, (1, *aval_of(total).shape), range(1, x.ndim))))
-        return concatenate([found[i] for i in range(aval_of(x).shape[0])], 0)
+            by_index.update(dict.fromkeys(group, broadcast_in_dim(total, (1, *aval_of(total).shape), range(1, x.ndim))))
+        return concatenate([by_index[i] for i in range(aval_of(x).shape[0])], 0)
 
 
 def _times(x: Array, size: int) -> Array:

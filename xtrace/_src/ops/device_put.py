@@ -88,8 +88,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
     parameters["srcs"] = tuple([_sharding_of(x) if source is None else source for x, source in sources])
     moved = [i for i, t in enumerate(tangents) if t is not None]
     chosen = tuple([tuple([values[i] for i in moved]) for values in parameters.values()])
-    found = dict(zip(moved, device_put_p.bind_positional([tangents[i] for i in moved], chosen), strict=True))
-    return results, [found.get(i) for i in range(len(tangents))]
+    by_position = dict(zip(moved, device_put_p.bind_positional([tangents[i] for i in moved], chosen), strict=True))
+    return results, [by_position.get(i) for i in range(len(tangents))]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, devices: Sequence[Any], srcs: Sequence[Any], **_: Any) -> Any:
@@ -98,8 +98,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, devices: Sequence[Any]
     if not given:
         return [None] * len(operands)
     back = [_way_back(devices[i], srcs[i], operands[i].aval) for i in given]
-    found = put([cotangents[i] for i in given], back, [devices[i] for i in given])
-    results = dict(zip(given, found, strict=True))
+    in_cotangents = put([cotangents[i] for i in given], back, [devices[i] for i in given])
+    results = dict(zip(given, in_cotangents, strict=True))
     return [results.get(i) for i in range(len(operands))]
 
 
@@ -140,5 +140,5 @@ def put(
     count = len(values)
     sources = (None,) * count if sources is None else tuple(sources)
     semantics = (CopySemantics.ALWAYS_COPY,) * count if semantics is None else tuple(semantics)
-    found: list[Any] = device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
-    return found
+    moved: list[Any] = device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
+    return moved

@@ -251,19 +251,19 @@ square = unary(
 def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
     aval = x.aval
     one = builder.literal(1, aval.update(shape=()))
-    power, found, exponent = x, None, -y if y < 0 else y
+    power, product, exponent = x, None, -y if y < 0 else y
     # By squaring: the exponent's bits from the lowest on say which of x, x², x⁴ … are factors.
     while exponent:
         if exponent & 1:
-            found = power if found is None else builder.elementwise("multiply", found, power)
+            product = power if product is None else builder.elementwise("multiply", product, power)
         exponent >>= 1
         if exponent:
             power = builder.elementwise("multiply", power, power)
-    if found is None:
+    if product is None:
         return builder.broadcast_operand(one, aval.shape)
     if y > 0:
-        return found
-    return builder.elementwise("divide", builder.broadcast_operand(one, aval.shape), found)
+        return product
+    return builder.elementwise("divide", builder.broadcast_operand(one, aval.shape), product)
 
 
 def _integer_pow_result(dtype: Any, *, y: int) -> Any:
@@ -492,8 +492,8 @@ def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value
             return builder.elementwise(op, x, y)
         is_zero = builder.compare("EQ", y, _constant(builder, 0, y))
         divisor = builder.select(is_zero, _constant(builder, 1, y), y)
-        found = builder.elementwise(op, x, divisor)
-        return builder.select(is_zero, of_zero(builder, x), found)
+        quotient = builder.elementwise(op, x, divisor)
+        return builder.select(is_zero, of_zero(builder, x), quotient)
 
     return emit
 
@@ -1057,8 +1057,8 @@ def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
 
 def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
     """Return what is not None behind a barrier."""
-    found = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
-    return [x if x is None else next(found) for x in values]
+    results = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
+    return [x if x is None else next(results) for x in values]
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

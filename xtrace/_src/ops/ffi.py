@@ -237,7 +237,7 @@ def ffi_call(
                     f"{other.str_short()}, share memory and must have one type"
                 )
         given = output_layouts if several or output_layouts is None else [output_layouts]
-        found = ffi_call_p.bind_positional(
+        outputs = ffi_call_p.bind_positional(
             leaves,
             (
                 tuple([(k, CallAttribute("ffi_call", k, v)) for k, v in sorted(attributes.items())]),
@@ -246,7 +246,7 @@ def ffi_call(
                 legacy_backend_config, _layouts("output_layouts", given, results), results, target_name, vmap_method,
             ),
         )
-        return tuple(found) if several else found[0]
+        return tuple(outputs) if several else outputs[0]
 
     return call
 
@@ -286,7 +286,7 @@ def ffi_lowering(
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
         attributes = sorted((fixed | parameters).items())
-        found = _emit(
+        results = _emit(
             builder, *values, attributes=[(k, CallAttribute("ffi_call", k, v)) for k, v in attributes],
             custom_call_api_version=version, has_side_effect=side_effect,
             input_layouts=_fastest_first(operand_layouts, [x.aval for x in values]), input_output_aliases=aliases,
@@ -294,7 +294,7 @@ def ffi_lowering(
             output_layouts=_fastest_first(result_layouts, builder.results), result_avals=None,
             target_name=call_target_name, vmap_method=None,
         )
-        return found[0] if len(found) == 1 else found
+        return results[0] if len(results) == 1 else results
 
     return emit
 
@@ -320,10 +320,10 @@ def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray
         return tuple([tuple(reversed(range(a.ndim))) for a in avals])
     if len(given) != len(avals):
         raise ValueError(f"ffi_call: {name} has {len(given)} entries for {len(avals)} arrays")
-    found = []
+    layouts = []
     for aval, order in zip(avals, given, strict=True):
         axes = tuple(range(aval.ndim)) if order is None else tuple(order)
         if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
             raise ValueError(f"ffi_call: {name} must be permutations of the axes; {axes} is none of {aval.str_short()}")
-        found.append(axes[::-1])
-    return tuple(found)
+        layouts.append(axes[::-1])
+    return tuple(layouts)

@@ -120,14 +120,15 @@ def _fft_transpose(cotangent: Array, x: Any, *, fft_type: FftType, fft_lengths: 
             return None
         # The inverse transform counts the terms whose conjugates were dropped twice, and divides by the size.
         once = div(conj(cotangent), _multiplicity(fft_lengths[-1], cotangent))
-        found = fft.bind_positional((once,), (FftType.IRFFT, fft_lengths))
-        return mul(found, broadcast_in_dim(_scalar(size, aval_of(found).dtype), aval_of(found).shape, ()))
+        transformed = fft.bind_positional((once,), (FftType.IRFFT, fft_lengths))
+        aval = aval_of(transformed)
+        return mul(transformed, broadcast_in_dim(_scalar(size, aval.dtype), aval.shape, ()))
     if not aval_of(cotangent).size:
         return None
-    found = fft.bind_positional((cotangent,), (FftType.RFFT, fft_lengths))
-    aval = aval_of(found)
+    transformed = fft.bind_positional((cotangent,), (FftType.RFFT, fft_lengths))
+    aval = aval_of(transformed)
     scale = broadcast_in_dim(_scalar(1 / size, aval.dtype), aval.shape, ())
-    return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], found)), found))
+    return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], transformed)), transformed))
 
 
 def _fft_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:

@@ -88,8 +88,8 @@ def _loop_jvp(
         return [zeros(aval_of(values[i])) if tangents[i] is None else tangents[i] for i in smooth]
 
     def spread(values: Sequence[Any]) -> list[Any]:
-        found = dict(zip(smooth, values, strict=True))
-        return [found.get(i) for i in range(count)]
+        by_position = dict(zip(smooth, values, strict=True))
+        return [by_position.get(i) for i in range(count)]
 
     def both(*values: Any) -> list[Any]:
         results, moved = jvp(step, values[:count], spread(values[count:]))

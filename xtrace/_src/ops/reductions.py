@@ -326,8 +326,8 @@ class Cumulative(Primitive):
         assert combine is not None
 
         def scan(x: Any) -> list[Any]:
-            found = _scanned(combine, rev(x, (axis,)) if reverse else x, axis)
-            return [rev(found, (axis,)) if reverse else found]
+            scanned = _scanned(combine, rev(x, (axis,)) if reverse else x, axis)
+            return [rev(scanned, (axis,)) if reverse else scanned]
 
         results, moved = jvp(scan, primals, tangents)
         return results[0], moved[0]
@@ -355,9 +355,9 @@ class LogSumExp(Monoid):
             return self._wrapped(builder, op("add", largest, op("log_plus_one", power)))
         difference = op("subtract", x, y)
         power = op("exponential", op("negate", op("abs", difference)))
-        found = op("add", largest, op("log_plus_one", power))
+        logarithm = op("add", largest, op("log_plus_one", power))
         # The difference of equal infinities is NaN; their sum is the answer.
-        return builder.select(builder.compare("NE", difference, difference), total, found)
+        return builder.select(builder.compare("NE", difference, difference), total, logarithm)
 
     @staticmethod
     def _wrapped(builder: FunctionBuilder, z: Value) -> Value:
@@ -427,8 +427,8 @@ def add_elements(x: Any, axes: Sequence[int]) -> Array:
     aval = aval_of(x)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
         return vector_space.reduce_sum(x, axes)
-    found = vector_space.reduce_sum(converted(x, dtypes.float32, aval.weak_type), axes)
-    return converted(found, aval.dtype, aval.weak_type)
+    total = vector_space.reduce_sum(converted(x, dtypes.float32, aval.weak_type), axes)
+    return converted(total, aval.dtype, aval.weak_type)
 
 
 def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any) -> list[ShapedArray]:
@@ -555,9 +555,9 @@ def reduce(
         raise ValueError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
     avals = [operand_aval("reduce", x, "operands") for x in arrays]
     axes = canonical_axes("reduce", dimensions, avals[0], "dimensions")
-    found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
-    if found is not None and is_value(initial[0], found[1](avals[0].dtype), avals[0].dtype):
-        return found[0](arrays[0], axes)
+    monoid = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
+    if monoid is not None and is_value(initial[0], monoid[1](avals[0].dtype), avals[0].dtype):
+        return monoid[0](arrays[0], axes)
     jaxpr = reducer_jaxpr("reduce", computation, tree, [ShapedArray((), a.dtype) for a in avals])
     return pytree.tree_unflatten(tree, reduce.bind_positional([*arrays, *initial], (computation, axes, jaxpr)))
 

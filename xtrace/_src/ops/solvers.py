@@ -129,8 +129,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearS
         zeros(tangent_aval(aval_of(x))) if c is None else c
         for x, c in zip(right, cotangents[: len(right)], strict=True)
     ]
-    found = _bind(consts.transposed(), jaxprs.transposed(), filled)[: len(right)]
-    return [*[None] * sum(const_lengths), *found]
+    in_cotangents = _bind(consts.transposed(), jaxprs.transposed(), filled)[: len(right)]
+    return [*[None] * sum(const_lengths), *in_cotangents]
 
 
 def _batch(
@@ -170,11 +170,11 @@ def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence
         out_tree, aux = parts
     if out_tree != tree:
         raise TypeError(f"{function}: {what} must return the structure {tree} of its argument, it returned {out_tree}")
-    found = body.out_avals[: len(avals)]
-    if not all(map(same_type, found, avals)):
+    out_avals = body.out_avals[: len(avals)]
+    if not all(map(same_type, out_avals, avals)):
         raise ValueError(
             f"{function}: {what} output shapes and dtypes must match its argument, got "
-            f"{[a.str_short() for a in found]} and {[a.str_short() for a in avals]}"
+            f"{[a.str_short() for a in out_avals]} and {[a.str_short() for a in avals]}"
         )
     return aux
 
@@ -186,8 +186,8 @@ def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Seque
     """
 
     def call(x: Any) -> Any:
-        leaves, found = pytree.tree_flatten(x)
-        if found != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
+        leaves, own_tree = pytree.tree_flatten(x)
+        if own_tree != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
             return function(x)
         results = evaluate(body.jaxpr.jaxpr, body.jaxpr.consts, [*body.consts, *leaves])
         return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
@@ -244,8 +244,8 @@ def custom_linear_solve(
     elif transpose_solve is not None:
         check_function(name, "transpose_solve", transpose_solve)
         linear = (*(False,) * len(product.consts), *(True,) * count)
-        found, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
-        vecmat, vecmat_consts = move_constants_to_inputs(found), [*found.consts, *product.consts]
+        transposed, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
+        vecmat, vecmat_consts = move_constants_to_inputs(transposed), [*transposed.consts, *product.consts]
         closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
 
         def times_transposed(x: Any) -> Any:
@@ -350,10 +350,10 @@ def custom_root(
         if all(t is None for t in change):
             return results, [None] * len(results)
         operands = [*primals[first:last], *solution, *_filled(change, avals)]
-        found = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
+        tangents_of_root = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
         with program_scopes(below=True):
-            found = [neg(t) for t in found]
-        return results, [*found, *[None] * (len(results) - count)]
+            tangents_of_root = [neg(t) for t in tangents_of_root]
+        return results, [*tangents_of_root, *[None] * (len(results) - count)]
 
     def bound(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)

@@ -210,8 +210,8 @@ def _until_small(
         return reduce_or(active, axes) & (n < most)
 
     def advance(n: ArrayLike, active: Any, *rest: Any) -> list[Any]:
-        more, found = step(n + 1, *rest)
-        kept = [select(active, new, old) for new, old in zip(found, rest[:count], strict=True)]
+        more, advanced = step(n + 1, *rest)
+        kept = [select(active, new, old) for new, old in zip(advanced, rest[:count], strict=True)]
         return [n + 1, active & more, *kept, *rest[count:]]
 
     first = broadcast_in_dim(constant_like(values[0], 0), (), ())
@@ -244,7 +244,7 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
     smallest = float(dtypes.finfo(x.dtype).eps)
 
     def step(
-        n: Any, found: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any, dq1: Any,
+        n: Any, fraction: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any, dq1: Any,
         a: Any, x: Any,
     ) -> Any:
         # The numerators and denominators of three successive convergents, and their derivatives.
@@ -256,12 +256,12 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
         dq = dq1 * z - q1 - dq2 * numerator + q2 * n
         divides = q != 0
         divisor = select(divides, q, constants_like(q, 1))
-        now = select(divides, p / divisor, found)
+        now = select(divides, p / divisor, fraction)
         now_slope = select(divides, (dp - now * dq) / divisor, slope)
         if differentiated:
             change = abs(now_slope - slope)
         else:
-            change = abs((found - now) / now)
+            change = abs((fraction - now) / now)
         change = select(divides, change, constants_like(change, 1))
         scale = select(abs(p) > 1 / smallest, constants_like(p, smallest), constants_like(p, 1))
         kept = [value * scale for value in (p1, q1, p, q, dp1, dq1, dp, dq)]
@@ -269,11 +269,11 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
 
     zero, one = constants_like(x, 0), constants_like(x, 1)
     p1, q1 = x + 1, (x + 2 - a) * x
-    found = p1 / q1
+    fraction = p1 / q1
     # The derivative of q1 by a is -x.
-    start = [found, found * x / q1, one, x, p1, q1, zero, zero, zero, -x]
-    found, slope, *_ = _until_small(step, active, start, [a, x])
-    return found, slope
+    start = [fraction, fraction * x / q1, one, x, p1, q1, zero, zero, zero, -x]
+    fraction, slope, *_ = _until_small(step, active, start, [a, x])
+    return fraction, slope
 
 
 def _is_far(x: Any) -> Any:
@@ -513,7 +513,7 @@ def _beta_fraction(a: Any, b: Any, x: Any, y: Any, active: Any) -> Any:
     def nonzero(y: Any) -> Any:
         return select(abs(y) < tiny, constants_like(y, tiny), y)
 
-    def step(n: Any, found: Any, c: Any, d: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    def step(n: Any, fraction: Any, c: Any, d: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
         below, above = a + n + n - 1, a + n + n + 1
         # a is taken out of the first numerator, which it may be too small for.
         first = select(n < 1.5, 1 / below, (a + n - 1) / below)
@@ -523,11 +523,11 @@ def _beta_fraction(a: Any, b: Any, x: Any, y: Any, active: Any) -> Any:
         c = nonzero(denominator + numerator / c)
         d = 1 / nonzero(denominator + numerator * d)
         factor = c * d
-        return abs(factor - 1) > smallest, (found / factor, c, d)
+        return abs(factor - 1) > smallest, (fraction / factor, c, d)
 
     start = nonzero((1 + (a * y - b * x)) / (a + 1))
-    found, _, _ = _until_small(step, active, [1 / start, start, constants_like(x, 0)], [a, b, x, y])
-    return found
+    fraction, _, _ = _until_small(step, active, [1 / start, start, constants_like(x, 0)], [a, b, x, y])
+    return fraction
 
 
 def _log_gamma_ratio(p: Any, q: Any) -> Any:
@@ -536,8 +536,9 @@ def _log_gamma_ratio(p: Any, q: Any) -> Any:
     q_, ratio = select(large, q, constants_like(q, _LARGE)), select(large, p / q, constants_like(q, 0))
     below = ratio < 0.5
     rest = select(below, _log1p_rest(select(below, ratio, constants_like(q, 0))), log1p(ratio) - ratio)
-    found = p * log(q_) + (p + q_ - 0.5) * rest + (p - 0.5) * ratio + _stirling_rest(p + q_) - _stirling_rest(q_)
-    return select(large, found, lgamma(p + q) - lgamma(q))
+    corrections = _stirling_rest(p + q_) - _stirling_rest(q_)
+    ratio_of_large = p * log(q_) + (p + q_ - 0.5) * rest + (p - 0.5) * ratio + corrections
+    return select(large, ratio_of_large, lgamma(p + q) - lgamma(q))
 
 
 def _log_beta_density(p: Any, q: Any, y: Any, z: Any, log_y: Any, log_z: Any) -> Any:

@@ -52,11 +52,11 @@ class Window(NamedTuple):
 
     def result_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return how many windows there are on an operand of that shape."""
-        found = []
+        sizes = []
         for n, size, stride, (low, high), base, dilation in zip(shape, *self, strict=True):
             free = _dilated(n, base) + low + high - _dilated(size, dilation)
-            found.append(free // stride + 1 if free >= 0 else 0)
-        return tuple(found)
+            sizes.append(free // stride + 1 if free >= 0 else 0)
+        return tuple(sizes)
 
     def with_axis(self, axis: int) -> Window:
         """Return the windows on an operand with one more axis at that place, each on one element of it."""
@@ -93,7 +93,7 @@ def _canonical_window(
         "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
         "window_dilation": window_dilation,
     }
-    found = {}
+    entries = {}
     for argument, values in given.items():
         numbers = (1,) * rank if values is None else integer_tuple(name, argument, values)
         if len(numbers) != rank:
@@ -103,11 +103,12 @@ def _canonical_window(
             )
         if any(n < 1 for n in numbers):
             raise TypeError(f"{name}: {argument} must be positive on every axis, got {numbers}")
-        found[argument] = numbers
+        entries[argument] = numbers
     if isinstance(padding, str):
         # As in JAX, the operand's size counts without its dilation here.
-        windows = [_dilated(n, d) for n, d in zip(found["window_dimensions"], found["window_dilation"], strict=True)]
-        padding = padtype_to_pads(shape, windows, found["window_strides"], padding)
+        dilations = entries["window_dilation"]
+        windows = [_dilated(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
+        padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
         pads = [integer_tuple(name, "padding", pair) for pair in padding]
     except TypeError:
@@ -118,8 +119,8 @@ def _canonical_window(
             f"the operand's {rank} axes, got {abbreviated(padding)}"
         )
     return Window(
-        found["window_dimensions"], found["window_strides"], tuple([(low, high) for low, high in pads]),
-        found["base_dilation"], found["window_dilation"],
+        entries["window_dimensions"], entries["window_strides"], tuple([(low, high) for low, high in pads]),
+        entries["base_dilation"], entries["window_dilation"],
     )
 
 
@@ -286,9 +287,9 @@ def _with_tangents(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
             moved = iter(half[count:])
             primals += half[:count]
             tangents += [next(moved) if s else None for s in smooth]
-        results, found = jvp(lambda *elements: evaluate(jaxpr, (), elements), primals, tangents)
-        found = [zeros(aval_of(x)) if t is None else t for x, t in zip(results, found, strict=True)]
-        return [*results, *[t for t, s in zip(found, smooth, strict=True) if s]]
+        results, out_tangents = jvp(lambda *elements: evaluate(jaxpr, (), elements), primals, tangents)
+        out_tangents = [zeros(aval_of(x)) if t is None else t for x, t in zip(results, out_tangents, strict=True)]
+        return [*results, *[t for t, s in zip(out_tangents, smooth, strict=True) if s]]
 
     scalars = jaxpr.in_avals[:count]
     scalars = [*scalars, *[a for a, s in zip(scalars, smooth, strict=True) if s]]
@@ -382,9 +383,9 @@ def reduce_window(
     window = _canonical_window(
         "reduce_window", avals[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
-    found = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
-    if found is not None and is_value(initial[0], found.monoid.neutral(avals[0].dtype), avals[0].dtype):
-        return pytree.tree_unflatten(tree, [found.bind_positional(arrays, window)])
+    monoid = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
+    if monoid is not None and is_value(initial[0], monoid.monoid.neutral(avals[0].dtype), avals[0].dtype):
+        return pytree.tree_unflatten(tree, [monoid.bind_positional(arrays, window)])
     jaxpr = reducer_jaxpr("reduce_window", computation, tree, [ShapedArray((), a.dtype) for a in avals])
     return pytree.tree_unflatten(tree, reduce_window.bind_positional([*arrays, *initial], (jaxpr, (), *window)))
 
@@ -507,10 +508,10 @@ def _scatter_emit(
     inner = builder.region([scalar] * 2)
     x, y = inner.arguments
     chosen = inner, [inner.compare(direction, x, y)]
-    found = _write_scatter(builder, operand, source, start, chosen, SUM.region(builder, result), values)
-    if found.aval is result:
-        return found
-    return write_pad(builder, found, start, [(-low, -high, 0) for low, high in pads])
+    scattered = _write_scatter(builder, operand, source, start, chosen, SUM.region(builder, result), values)
+    if scattered.aval is result:
+        return scattered
+    return write_pad(builder, scattered, start, [(-low, -high, 0) for low, high in pads])
 
 
 def _write_scatter(

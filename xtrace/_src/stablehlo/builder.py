@@ -270,7 +270,7 @@ class FunctionBuilder:
         """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
         if type(value) is Constant:
             return value.text
-        return next((text for (text, _), found in self._constants.items() if found.name == value.name), None)
+        return next((text for (text, _), result in self._constants.items() if result.name == value.name), None)
 
     # Operations that the rules of many primitives write.
 

@@ -311,9 +311,9 @@ def _without_code(builder: FunctionBuilder) -> str | None:
     """Return the first operation of a function or region that XLA cannot do inside a function of elements."""
     depths: list[int] = []
     for line in builder.lines:
-        found = _WHOLE_ARRAYS.search(line)
-        if found is not None:
-            return f"stablehlo.{found[1] or found[2]}"
+        match = _WHOLE_ARRAYS.search(line)
+        if match is not None:
+            return f"stablehlo.{match[1] or match[2]}"
         if '"stablehlo.case"' in line:
             depths.append(0)
         elif depths and line.lstrip().startswith("}, {"):

@@ -169,11 +169,11 @@ def _check_survivable(text: str, module: Any, devices: int) -> None:
     printed = modules.text_of(module)
     if _DYNAMIC_TYPE.search(printed):
         raise modules.InvalidModuleError("the module has a dynamic shape (tensor<?x...>); give every type its sizes")
-    for found in _DEVICE_NUMBERS.finditer(printed):
-        numbers = [int(number) for number in re.findall(r"-?\d+", found["numbers"])]
+    for match in _DEVICE_NUMBERS.finditer(printed):
+        numbers = [int(number) for number in re.findall(r"-?\d+", match["numbers"])]
         if numbers and not max(numbers) < devices:
             raise modules.InvalidModuleError(
-                f"{found['name']} = {numbers} names device {max(numbers)}, and the program is compiled for {devices}"
+                f"{match['name']} = {numbers} names device {max(numbers)}, and the program is compiled for {devices}"
             )
 
 

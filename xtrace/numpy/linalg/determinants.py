@@ -132,8 +132,8 @@ def _slogdet_by_lu(a: Array) -> SlogdetResult:
 def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     # d log det A = tr A⁻¹ dA.
     (a,), (da,) = primals, tangents
-    found, factors, permutation = _by_lu(a)
-    return found, _slogdet_tangents(found.sign, _added_diagonal(solved_by(a, factors, permutation, da)))
+    result, factors, permutation = _by_lu(a)
+    return result, _slogdet_tangents(result.sign, _added_diagonal(solved_by(a, factors, permutation, da)))
 
 
 @custom_jvp
@@ -145,8 +145,8 @@ def _slogdet_by_qr(a: Array) -> SlogdetResult:
 
 @_slogdet_by_qr.defjvp
 def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
-    found = _slogdet_by_qr(*primals)
-    return found, _slogdet_tangents(found.sign, _added_diagonal(solved(*primals, *tangents)))
+    result = _slogdet_by_qr(*primals)
+    return result, _slogdet_tangents(result.sign, _added_diagonal(solved(*primals, *tangents)))
 
 
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
@@ -227,10 +227,10 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     scale = lax.mul(sign, reduce_prod(filled, (last - 1,)))
     adjugate = lax.mul(lax.select(regular, inverse, corner), broadcast_in_dim(scale, aval.shape, range(last - 1)))
     # adj A = ± adj U · L⁻¹ P, transposed.
-    found = triangular_solve(
+    cofactors = triangular_solve(
         factors, transpose_matrices(adjugate), left_side=True, lower=True, transpose_a=True, unit_diagonal=True
     )
-    return unpermute_rows(found, permutation)
+    return unpermute_rows(cofactors, permutation)
 
 
 def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
@@ -239,8 +239,8 @@ def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
     return [(x, (*batch, rank - 2)), (x, (*batch, rank - 1))]
 
 
-def _from_logarithm(found: SlogdetResult) -> Array:
-    return lax.mul(found.sign, converted(lax.exp(found.logabsdet), aval_of(found.sign).dtype))
+def _from_logarithm(result: SlogdetResult) -> Array:
+    return lax.mul(result.sign, converted(lax.exp(result.logabsdet), aval_of(result.sign).dtype))
 
 
 @custom_jvp
@@ -253,11 +253,11 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
     # d det A is the sum of the cofactors times dA, whether A is singular or not.
     factors, pivots, permutation = lu(primals[0])
     exchanged = _exchanged(pivots)
-    found = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
-    dtype, last = aval_of(found).dtype, aval_of(exchanged).ndim - 1
+    determinant = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
+    dtype, last = aval_of(determinant).dtype, aval_of(exchanged).ndim - 1
     flips = lax.select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
     cofactors = _cofactors(factors, permutation, reduce_prod(flips, (last,)))
-    return found, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
+    return determinant, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
 
 
 @inline_jit

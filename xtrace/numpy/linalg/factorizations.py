@@ -55,8 +55,8 @@ class EighResult(NamedTuple):
 
 @inline_jit
 def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
-    found = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
-    return adjoint(found) if upper else found
+    factor = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
+    return adjoint(factor) if upper else factor
 
 
 @inline_jit(static=("upper", "symmetrize_input"), public=True)
@@ -158,8 +158,8 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
     (a,) = inexact("svd", a)
     if hermitian:
         return _hermitian_svd(a, vectors, subset)
-    found = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
-    return SVDResult(*found) if vectors else found
+    factors = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
+    return SVDResult(*factors) if vectors else factors
 
 
 @inline_jit(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"), public=True)
@@ -223,8 +223,8 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 @inline_jit
 def _eig(a: Any, *, vectors: bool) -> Any:
-    found = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
-    return EigResult(*found) if vectors else found[0]
+    factors = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
+    return EigResult(*factors) if vectors else factors[0]
 
 
 @inline_jit(public=True)
@@ -280,8 +280,8 @@ def eigvals(a: ArrayLike) -> Array:
 
 @inline_jit
 def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
-    found, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
-    return EighResult(values, found) if vectors else values
+    eigenvectors, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
+    return EighResult(values, eigenvectors) if vectors else values
 
 
 def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:

@@ -102,8 +102,8 @@ def _matrix_norm(function: str, x: Array, ord: Any, axes: tuple[int, int], keepd
         totals = summed(lax.abs(x), first, keepdims=keepdims)
         return choice(totals, second - (first < second and not keepdims), keepdims)
     if ord in _OF_SINGULAR_VALUES:
-        found = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
-        return expand_dims(found, axes) if keepdims else found
+        norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
+        return expand_dims(norm, axes) if keepdims else norm
     raise ValueError(
         f"{function}: Invalid order {abbreviated(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, "
         "inf and -inf"
@@ -225,16 +225,16 @@ def _cond(x: Any, *, p: Any) -> Any:
     if p in (None, 2, -2):
         values = svdvals(x)
         ends = [values[..., 0], values[..., -1]]
-        found = lax.div(*(reversed(ends) if p == -2 else ends))
+        condition = lax.div(*(reversed(ends) if p == -2 else ends))
     else:
         axes = (aval.ndim - 2, aval.ndim - 1)
-        found = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
+        condition = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
     if p in (None, 2):
-        return found
+        return condition
     # Singular matrices have no inverse, but a condition number: infinity.
     missing = reduce_or(lax.ne(x, x), (aval.ndim - 2, aval.ndim - 1))
-    undefined = lax.bitwise_and(lax.ne(found, found), lax.bitwise_not(missing))
-    return lax.select(undefined, full_like(found, math.inf), found)
+    undefined = lax.bitwise_and(lax.ne(condition, condition), lax.bitwise_not(missing))
+    return lax.select(undefined, full_like(condition, math.inf), condition)
 
 
 @inline_jit(static=("p",), public=True)
@@ -273,8 +273,8 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
 
 @inline_jit
 def _rank_of_vector(x: Any, *, axes: _Axes, dtype: Any) -> Any:
-    found = lax.ne(x, scalar_of(0, aval_of(x).dtype))
-    return converted(reduce_or(found, axes), dtype)
+    nonzero = lax.ne(x, scalar_of(0, aval_of(x).dtype))
+    return converted(reduce_or(nonzero, axes), dtype)
 
 
 @inline_jit

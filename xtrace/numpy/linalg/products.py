@@ -235,13 +235,13 @@ def _matrix_power(a: Any, *, n: int) -> Any:
         return identity(aval.dtype, aval.shape)
     if n == 3:
         return contraction.matmul(contraction.matmul(a, a), a)
-    found = None
+    power = None
     while True:
         if n % 2:
-            found = a if found is None else contraction.matmul(found, a)
+            power = a if power is None else contraction.matmul(power, a)
         n //= 2
         if not n:
-            return found
+            return power
         a = contraction.matmul(a, a)
 
 

@@ -65,8 +65,8 @@ def _solve(a: Any, b: Any) -> Any:
     if left.ndim == 2 and right.ndim > 2:
         # One matrix for all: the right-hand sides stand side by side, in one system.
         moved = moveaxis(b, -2, 0)
-        found = solved(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
-        return moveaxis(reshape(found, aval_of(moved).shape), 0, -2)
+        solution = solved(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
+        return moveaxis(reshape(solution, aval_of(moved).shape), 0, -2)
     batch = check_broadcast("solve", (left.shape[:-2], right.shape[:-2]))
     return solved(_spread_batch(a, batch), _spread_batch(b, batch))
 
@@ -150,8 +150,8 @@ def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
     """The solution of systems without rows or columns: zero, or nothing."""
     size = lax.abs(b)
     real = aval_of(size).dtype
-    found = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
-    return found, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
+    solution = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
+    return solution, add_elements(lax.mul(size, size), (0,)), None, broadcast_in_dim(scalar_of(0, real), (0,), ())
 
 
 def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
@@ -171,18 +171,18 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
     positive = lax.gt(values, scalar_of(0, own.dtype))
     kept = lax.bitwise_and(positive, lax.ge(values, broadcast_in_dim(limit, own.shape, (0,))))
     scale = converted(as_column(_reciprocals(values, kept)), aval.dtype)
-    found = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
-    size = lax.abs(lax.sub(b, product(a, found)))
-    return found, add_elements(lax.mul(size, size), (0,)), kept, values
+    solution = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
+    size = lax.abs(lax.sub(b, product(a, solution)))
+    return solution, add_elements(lax.mul(size, size), (0,)), kept, values
 
 
 @inline_jit
 def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, Any]:
     a, b = inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
-    found, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
+    solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
     rank = scalar_of(0, dtype) if kept is None else add_elements(converted(kept, dtype), (0,))
-    return squeeze(found, (1,)) if vector else found, residuals, converted(rank, dtype), values
+    return squeeze(solution, (1,)) if vector else solution, residuals, converted(rank, dtype), values
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
@@ -216,12 +216,12 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
         raise error(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
     if left.shape[0] != right.shape[0]:
         raise ValueError(f"lstsq: leading dimensions must match; got shapes {left.shape} and {right.shape}")
-    found, residuals, rank, values = _lstsq(a, b, rcond, dtype=dtypes.default_int(config.enable_x64.value))
+    solution, residuals, rank, values = _lstsq(a, b, rcond, dtype=dtypes.default_int(config.enable_x64.value))
     if numpy_resid:
         rows, columns = left.shape
         if rows <= columns or rank != columns:
             residuals = residuals[:0]
-    return found, residuals, rank, values
+    return solution, residuals, rank, values
 
 
 def _pinv_value(a: Array, rtol: Any, hermitian: bool) -> Array:
@@ -262,14 +262,14 @@ def _pinv_tangent(a: Array, da: Array, p: Array) -> Array:
 
 @_pinv_general.defjvp
 def _pinv_general_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    found = _pinv_general(*primals)
-    return found, _pinv_tangent(primals[0], tangents[0], found)
+    inverse = _pinv_general(*primals)
+    return inverse, _pinv_tangent(primals[0], tangents[0], inverse)
 
 
 @_pinv_hermitian.defjvp
 def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    found = _pinv_hermitian(*primals)
-    return found, _pinv_tangent(primals[0], tangents[0], found)
+    inverse = _pinv_hermitian(*primals)
+    return inverse, _pinv_tangent(primals[0], tangents[0], inverse)
 
 
 @inline_jit

@@ -41,14 +41,14 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     def converted_fun(*args: Any) -> Any:
         count = sum(hoisted)
         given_args, values = args[: len(args) - count], iter(args[len(args) - count :])
-        found, tree = pytree.tree_flatten(given_args)
+        leaves, tree = pytree.tree_flatten(given_args)
         if tree != in_tree:
             raise TypeError(
                 f"The inputs to the closure produced by closure_convert must have the same structure as the example "
                 f"arguments of {function_name(fun)}, {in_tree}, followed by {count} values; got {tree}"
             )
         consts = [next(values) if h else c for h, c in zip(hoisted, body.consts, strict=True)]
-        results = evaluate(body.jaxpr.jaxpr, [], [*consts, *found])
+        results = evaluate(body.jaxpr.jaxpr, [], [*consts, *leaves])
         return pytree.tree_unflatten(body.out_tree, map(to_user_operand, results))
 
     return converted_fun, [c for c, h in zip(body.consts, hoisted, strict=True) if h]

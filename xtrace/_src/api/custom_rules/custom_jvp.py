@@ -107,10 +107,10 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 zero(aval_of(x)) if t is None else to_user_operand(t) for x, t in zip(values, tangents, strict=True)
             ]
             args, directions = (pytree.tree_unflatten(call.in_tree, x) for x in (values, moved))
-            found = rule(*nondiff, args, directions)
-            result, tangent = check_pair(found, lambda: (
+            outputs = rule(*nondiff, args, directions)
+            result, tangent = check_pair(outputs, lambda: (
                 f"Custom JVP rule {name} for function {self.name} must produce a pair (list or tuple of length two) "
-                f"representing primal and tangent outputs, but got {found}."
+                f"representing primal and tangent outputs, but got {outputs}."
             ))
             leaves = self._flattened("rule", name, result, trees)
             self._check_primal_out(name, "Custom JVP rule", result, leaves, trees, expected)
@@ -138,13 +138,13 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 out.append(None)
                 continue
             expected = tangent_aval(aval)
-            found = aval_of(t) if is_array_like(t) else None
-            if found is None or found.shape != expected.shape or found.dtype != expected.dtype:
+            own = aval_of(t) if is_array_like(t) else None
+            if own is None or own.shape != expected.shape or own.dtype != expected.dtype:
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
                     f"Custom JVP rule {rule} for function {self.name} must produce primal and tangent outputs with "
                     f"corresponding shapes and dtypes, but at output{path} got: primal {aval.str_short()} with tangent "
-                    f"{type(t).__name__ if found is None else found.str_short()}, expecting tangent "
+                    f"{type(t).__name__ if own is None else own.str_short()}, expecting tangent "
                     f"{expected.str_short()}"
                 )
             out.append(cast_weak_type(t, aval) if is_differentiable(aval) else None)

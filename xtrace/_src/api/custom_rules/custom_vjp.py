@@ -146,13 +146,13 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             in_avals = [aval_of(x) for x in values]
             if symbolic_zeros:
                 values = [CustomVJPPrimal(x, bool(n)) for x, n in zip(values, nonzero, strict=True)]
-            found = forward(*pytree.tree_unflatten(call.in_tree, values))
-            result, residuals = check_pair(found, lambda: (
+            outputs = forward(*pytree.tree_unflatten(call.in_tree, values))
+            result, residuals = check_pair(outputs, lambda: (
                 f"Custom VJP fwd rule {name} for function {self.name} must produce a pair (list or tuple of length two)"
                 " where the first element represents the primal output (equal to those of the custom_vjp-decorated "
                 f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
                 "forward pass for use on the backward pass), but instead of a pair the fwd rule "
-                f"{name} produced {found}."
+                f"{name} produced {outputs}."
             ))
             leaves = self._flattened("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
@@ -169,14 +169,14 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                     zero(a) if c is None else to_user_operand(c) for c, a in zip(cotangents, out_avals, strict=True)
                 ]
                 rest = map(to_user_operand, saved)
-                found = bwd(
+                in_cotangents = bwd(
                     *nondiff,
                     pytree.tree_unflatten(
                         residual_trees[0], [known[i] if i in known else next(rest) for i in range(count)]
                     ),
                     pytree.tree_unflatten(out_tree, full),
                 )
-                return self._cotangents_in(backward_name, call, in_avals, found)
+                return self._cotangents_in(backward_name, call, in_avals, in_cotangents)
 
             return leaves, kept, Rule(back, backward_name)
 
@@ -218,25 +218,25 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             return None
         if isinstance(cotangent, SymbolicZero) and cotangent.shape == aval.shape:
             return None
-        found = aval_of(cotangent) if is_array_like(cotangent) else getattr(cotangent, "aval", None)
-        if found is not None and found.dtype == dtypes.float0:
+        own = aval_of(cotangent) if is_array_like(cotangent) else getattr(cotangent, "aval", None)
+        if own is not None and own.dtype == dtypes.float0:
             return None
-        fits = found is not None and found.shape == aval.shape
-        if found is not None and fits and (not dtypes.is_complex(found.dtype) or dtypes.is_complex(aval.dtype)):
-            return converted(cotangent, aval.dtype, found.weak_type and aval.weak_type)
+        fits = own is not None and own.shape == aval.shape
+        if own is not None and fits and (not dtypes.is_complex(own.dtype) or dtypes.is_complex(aval.dtype)):
+            return converted(cotangent, aval.dtype, own.weak_type and aval.weak_type)
         start = (
             f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same type as the args tuple of "
             f"the primal function, but for argument {self._paths(call.fixed, call.in_tree)[position]} the bwd rule "
             "produced "
         )
-        if found is None:
+        if own is None:
             raise TypeError(f"{start}{abbreviated(cotangent)} of type {type(cotangent)}, which is no array")
         if not fits:
             raise ValueError(
-                f"{start}an output of type {found.str_short()} corresponding to an input of type {aval.str_short()}, "
+                f"{start}an output of type {own.str_short()} corresponding to an input of type {aval.str_short()}, "
                 "so the shapes do not match"
             )
-        raise TypeError(f"{start}{found.str_short()} for an input of type {aval.str_short()}; take its real part")
+        raise TypeError(f"{start}{own.str_short()} for an input of type {aval.str_short()}; take its real part")
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
@@ -273,8 +273,8 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
 
     def bwd(saved: _Backward, cotangent: Any) -> Any:
         closed, out_tree = saved.program
-        found = evaluate(closed.jaxpr, [], [*saved.consts, *pytree.tree_leaves(cotangent)])
-        result = pytree.tree_unflatten(out_tree, map(to_user_operand, found))
+        cotangents = evaluate(closed.jaxpr, [], [*saved.consts, *pytree.tree_leaves(cotangent)])
+        result = pytree.tree_unflatten(out_tree, map(to_user_operand, cotangents))
         return (result,) if pytree.treedef_is_leaf(out_tree) else result
 
     wrapped.defvjp(fwd, bwd)

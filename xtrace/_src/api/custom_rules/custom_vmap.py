@@ -82,8 +82,8 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
                     "arguments only. Pass the value as an argument"
                 )
             in_batched = list(pytree.tree_unflatten(call.in_tree, batched[count:]))
-            found = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(to_user_operand, values[count:])))
-            return self._checked(name, found, out_tree)
+            result = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(to_user_operand, values[count:])))
+            return self._checked(name, result, out_tree)
 
         key = self, rule, call.in_tree, out_tree, count
         results = custom_vmap_call.bind_positional(

@@ -55,7 +55,7 @@ def hide_frames(error: BaseException) -> None:
     mode = config.traceback_filtering.value
     if mode == "off":
         return
-    found, whole = False, ""
+    is_user_frame, whole = False, ""
     if mode == "remove_frames" and not isinstance(error.__cause__, UnfilteredStackTrace):
         whole = "".join(traceback.format_exception(error))
     pending: list[BaseException | None] = [error]
@@ -76,11 +76,11 @@ def hide_frames(error: BaseException) -> None:
         elif _is_unforeseen(one, frames[-1]):
             _note(one, _KEPT)
         else:
-            found = True
+            is_user_frame = True
             _relink(one, [e for e, out in zip(frames, hidden, strict=True) if not out])
-    if found and mode != "remove_frames":
+    if is_user_frame and mode != "remove_frames":
         _note(error, _HIDDEN)
-    elif found and whole:
+    elif is_user_frame and whole:
         error.__cause__ = UnfilteredStackTrace(f"The traceback with {_MARK}:\n\n{whole}")
 
 

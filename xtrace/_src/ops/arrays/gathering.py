@@ -84,13 +84,13 @@ class GatherScatterMode(enum.Enum):
         """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
         if isinstance(value, GatherScatterMode):
             return value
-        found = _mode_names.get(value) if value is None or isinstance(value, str) else None
-        if found is None:
+        mode = _mode_names.get(value) if value is None or isinstance(value, str) else None
+        if mode is None:
             raise ValueError(
                 f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
                 "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
             )
-        return found
+        return mode
 
 
 _mode_names: dict[Any, GatherScatterMode] = {
@@ -144,10 +144,10 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def _canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherScatterMode:
-    found = default if mode is None else GatherScatterMode.from_any(mode)
-    if found is GatherScatterMode.ONE_HOT:
+    canonical = default if mode is None else GatherScatterMode.from_any(mode)
+    if canonical is GatherScatterMode.ONE_HOT:
         raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
-    return found
+    return canonical
 
 
 def _canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
@@ -272,12 +272,12 @@ def _gather_emit(
         start_indices_batching_dims=numbers.start_indices_batching_dims, start_index_map=numbers.start_index_map,
         index_vector_dim=indices.aval.ndim - 1,
     )
-    found = builder.op(
+    windows = builder.op(
         "stablehlo.gather", operand, indices, dimension_numbers=attribute, slice_sizes=attributes.integers(slice_sizes),
         indices_are_sorted="true" if indices_are_sorted else "false",
     )
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
-        return found
+        return windows
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
     last = _last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
     inside = builder.compare("LE", indices, last)
@@ -287,7 +287,7 @@ def _gather_emit(
     inside = write_reduction(builder, AND, inside, [kind.ndim - 1], truth.update(shape=kind.shape[:-1]))
     spread = [i for i in range(result.ndim) if i not in numbers.offset_dims]
     inside = builder.broadcast(inside, result.shape, spread)
-    return builder.select(inside, found, builder.constant(fill_value, result))
+    return builder.select(inside, windows, builder.constant(fill_value, result))
 
 
 def _attribute(name: str, **fields: Any) -> str:
@@ -581,12 +581,12 @@ class Scatter(Primitive):
             (returned,) = emit_computation(inner, update_jaxpr, "scatter_apply")
         else:
             returned = inner.arguments[1]
-        found = builder.op_with_regions(
+        scattered = builder.op_with_regions(
             "stablehlo.scatter", [operand, indices, updates], [(inner, [returned])], [operand.aval],
             scatter_dimension_numbers=attribute, indices_are_sorted="true" if indices_are_sorted else "false",
             unique_indices="true" if unique_indices else "false",
         )[0]
-        return found if operand.aval == result else builder.cast("reshape", found, result)
+        return scattered if operand.aval == result else builder.cast("reshape", scattered, result)
 
     def _batch(
         self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
@@ -643,8 +643,8 @@ def _sum_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any,
 
 
 def _difference_transpose(cotangent: Any, *operands: Any, **parameters: Any) -> list[Any]:
-    own, _, found = _sum_transpose(cotangent, *operands, **parameters)
-    return [own, None, None if found is None else elementwise.neg(found)]
+    own, _, of_updates = _sum_transpose(cotangent, *operands, **parameters)
+    return [own, None, None if of_updates is None else elementwise.neg(of_updates)]
 
 
 def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
@@ -692,14 +692,14 @@ def _numbered(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
 
 
 def _set_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any, **parameters: Any) -> list[Any]:
-    own = found = None
+    own = of_updates = None
     if type(operand) is UndefinedPrimal:
         own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
-        found = _read(cotangent, indices, updates.aval, parameters)
-    return [own, None, found]
+        of_updates = _read(cotangent, indices, updates.aval, parameters)
+    return [own, None, of_updates]
 
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:

@@ -357,8 +357,8 @@ def full_like(
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    found = broadcast_scalar(value, shape)
-    return _put(found, committed_device(x)) if sharding is None else _placed("full_like", found, sharding)
+    filled = broadcast_scalar(value, shape)
+    return _put(filled, committed_device(x)) if sharding is None else _placed("full_like", filled, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:
@@ -702,12 +702,12 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
 
 def write_pieces(builder: FunctionBuilder, x: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
     """Write the consecutive pieces of `x` along an axis."""
-    found, start = [], 0
+    pieces, start = [], 0
     for size in sizes:
         shape = (*x.aval.shape[:axis], size, *x.aval.shape[axis + 1 :])
-        found.append(builder.slice(x, [(start, start + n) if i == axis else (0, n) for i, n in enumerate(shape)]))
+        pieces.append(builder.slice(x, [(start, start + n) if i == axis else (0, n) for i, n in enumerate(shape)]))
         start += size
-    return found
+    return pieces
 
 
 def _split_abstract(operand: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> list[ShapedArray]:

@@ -357,8 +357,8 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     if not -shape[axis] <= number < shape[axis]:
         raise IndexError(f"index_in_dim: index {number} is out of bounds for axis {axis} with size {shape[axis]}")
     number %= shape[axis]
-    found = slice_in_dim(operand, number, number + 1, 1, axis)
-    return found if keepdims else squeeze(found, (axis,))
+    part = slice_in_dim(operand, number, number + 1, 1, axis)
+    return part if keepdims else squeeze(part, (axis,))
 
 
 def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
@@ -369,8 +369,8 @@ def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArra
         )
     if any(i.shape for i in indices):
         raise TypeError(f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}")
-    found = {i.dtype for i in indices}
-    if len(found) > 1 or not all(map(dtypes.is_integer, found)):
+    kinds = {i.dtype for i in indices}
+    if len(kinds) > 1 or not all(map(dtypes.is_integer, kinds)):
         raise TypeError(
             f"{name}: start_indices must be integers of the same type, got "
             f"{', '.join(i.dtype.name for i in indices)}; convert them with astype"
@@ -574,8 +574,8 @@ def dynamic_index_in_dim(
         Array([6], dtype=int32)
     """
     axis = canonical_axis("dynamic_index_in_dim", axis, operand_aval("dynamic_index_in_dim", operand).ndim)
-    found = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return found if keepdims else squeeze(found, (axis,))
+    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return part if keepdims else squeeze(part, (axis,))
 
 
 def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *indices: ShapedArray) -> ShapedArray:

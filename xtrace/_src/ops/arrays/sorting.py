@@ -49,11 +49,11 @@ def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stab
         smaller, equal = order("LT", pair), order("EQ", pair)
         before = inner.elementwise("or", smaller, inner.elementwise("and", equal, before))
     wide = [a.update(dtype=x.aval.dtype) for a, x in zip(builder.results, values, strict=True)]
-    found = builder.op_with_regions(
+    ordered = builder.op_with_regions(
         "stablehlo.sort", values, [(inner, [before])], wide,
         dimension=f"{dimension} : i64", is_stable="true" if is_stable else "false",
     )
-    return [builder.convert(x, a.dtype) for x, a in zip(found, builder.results, strict=True)]
+    return [builder.convert(x, a.dtype) for x, a in zip(ordered, builder.results, strict=True)]
 
 
 def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
@@ -152,8 +152,8 @@ def sort_key_val(keys: ArrayLike, values: Any, dimension: int = -1, is_stable: b
         >>> lax.sort_key_val(jnp.array([2, 1]), jnp.array([5, 6]))
         (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
     """
-    found: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
-    return found
+    ordered: tuple[Any, Any] = sort((keys, values), dimension, is_stable)
+    return ordered
 
 
 def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
@@ -177,9 +177,9 @@ def _top_k_emit(builder: FunctionBuilder, x: Value, *, k: int, axis: int) -> lis
         x = builder.transpose(x, order)
         results = [a.update(shape=(*x.aval.shape[:-1], k)) for a in results]
     outputs = ", ".join(a.mlir_type for a in results)
-    found = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
+    largest = builder.line_of_many(f"chlo.top_k({x.name}, k = {k}) : {x.aval.mlir_type} -> ({outputs})", results)
     back = [order.index(i) for i in range(last + 1)]
-    return found if axis == last else [builder.transpose(v, back) for v in found]
+    return largest if axis == last else [builder.transpose(v, back) for v in largest]
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:

@@ -195,15 +195,15 @@ def canonical_precision(name: str, precision: Any) -> Any:
     if isinstance(precision, str) and precision not in _precision_names and precision in DotAlgorithmPreset.__members__:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, (tuple, list)) and len(precision) == 2 else (precision, precision)
-    found = tuple([_one_precision(p) for p in pair])
-    if None in found:
+    precisions = tuple([_one_precision(p) for p in pair])
+    if None in precisions:
         raise ValueError(
             f"{name}: precision {abbreviated(precision)} is not one of None, "
             f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
             "lax.DotAlgorithm, a lax.DotAlgorithmPreset or "
             "the name of one"
         )
-    return found
+    return precisions
 
 
 def _one_precision(precision: Any) -> Precision | None:
@@ -352,15 +352,15 @@ def _algorithm(
         return None
     if any(map(dtypes.is_complex, (lhs, rhs, result))):
         raise ValueError(f"dot_general: the algorithm {precision} is for real numbers; the operands are complex")
-    found = precision.on(lhs, rhs) if isinstance(precision, DotAlgorithmPreset) else precision
+    algorithm = precision.on(lhs, rhs) if isinstance(precision, DotAlgorithmPreset) else precision
     on_cpu = [p.on(lhs, rhs) for p in DotAlgorithmPreset if p.name in _CPU_PRESETS]
-    if platform == "cpu" and (found not in on_cpu or "_F8_" in str(precision)):
+    if platform == "cpu" and (algorithm not in on_cpu or "_F8_" in str(precision)):
         raise ValueError(f"dot_general: the precision {precision} is not supported on the platform cpu")
     if "_F8_" in str(precision) and not _is_float8_pair(lhs, rhs):
         raise ValueError(
             f"dot_general: the algorithm {precision} is for float8 operands, got {lhs.name} and {rhs.name}"
         )
-    return found
+    return algorithm
 
 
 def _is_float8_pair(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> bool:
@@ -389,13 +389,13 @@ def _dot_transpose(
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
-    found = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
+    of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # It has batch axes, the free axes of the linear operand, then the axes of `known` that were contracted, in order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
-    found = transpose(found, sorted(range(len(order)), key=order.__getitem__))
-    found = converted(found, wanted.dtype, aval_of(found).weak_type)
-    return [found, None] if left else [None, found]
+    of_operand = transpose(of_operand, sorted(range(len(order)), key=order.__getitem__))
+    of_operand = converted(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
+    return [of_operand, None] if left else [None, of_operand]
 
 
 def _dot_batch(

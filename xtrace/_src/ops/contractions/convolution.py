@@ -205,12 +205,12 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
         )
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
-    found = []
+    pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         total = max((-(-size // stride) - 1) * stride + window - size, 0)
         less = total // 2
-        found.append((less, total - less) if kind == "SAME" else (total - less, less))
-    return found
+        pads.append((less, total - less) if kind == "SAME" else (total - less, less))
+    return pads
 
 
 def _explicit_pads(name: str, padding: Any) -> _Pads:
@@ -251,8 +251,8 @@ def conv_shape_tuple(
     if len(pads) != len(space):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}.")
     padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
-    found = [_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *found)
+    counts = [_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *counts)
 
 
 def conv_general_shape_tuple(
@@ -464,8 +464,8 @@ def _conv_emit(
     second = convolution(a, op("subtract", d, c), part)
     third = convolution(b, op("add", c, d), part)
     real, imaginary = op("subtract", first, third), op("add", first, second)
-    found = result.update(dtype=dtypes.complex128 if part.dtype == dtypes.float64 else dtypes.complex64)
-    return builder.convert(builder.complex(real, imaginary, found), result.dtype)
+    complex_result = result.update(dtype=dtypes.complex128 if part.dtype == dtypes.float64 else dtypes.complex64)
+    return builder.convert(builder.complex(real, imaginary, complex_result), result.dtype)
 
 
 # Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.
@@ -526,23 +526,23 @@ def _conv_transpose(
         groups = max(feature_group_count, batch_group_count)
         flipped = rev(_regrouped(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
         numbers = ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec)
-        found = conv_general_dilated.bind_positional(
+        of_operand = conv_general_dilated.bind_positional(
             (cotangent, flipped),
             (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
              preferred_element_type, None),
         )
-        found = _regrouped(found, lhs_spec[1], lhs_spec[0], batch_group_count)
-        return [converted(found, wanted.dtype, wanted.weak_type), None]
+        of_operand = _regrouped(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
+        return [converted(of_operand, wanted.dtype, wanted.weak_type), None]
     # The lhs is convolved with the cotangent: features of the one are summed no more, the batch is.
     for own, kernel, reach, (low, _) in extents:
         pads.append((low, reach + kernel - 1 - own - low))
     numbers = ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec))
-    found = conv_general_dilated.bind_positional(
+    of_operand = conv_general_dilated.bind_positional(
         (known, cotangent),
         (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
          precision, preferred_element_type, None),
     )
-    return [None, converted(found, wanted.dtype, wanted.weak_type)]
+    return [None, converted(of_operand, wanted.dtype, wanted.weak_type)]
 
 
 def _conv_batch(
@@ -575,25 +575,25 @@ def _conv_batch(
         batched = batch_group_count > 1
         counts = (1, size * groups) if batched else (size * groups, 1)
         place = lhs_spec[0] if batched else lhs_spec[1]
-        found = convolved(_merge(lhs, left, place), _merge(rhs, right, rhs_spec[0]), *counts)
-        return _split(found, out_spec[1], size), out_spec[1]
+        product = convolved(_merge(lhs, left, place), _merge(rhs, right, rhs_spec[0]), *counts)
+        return _split(product, out_spec[1], size), out_spec[1]
     if left is not None:
         batch = lhs_spec[0]
         if batch_group_count == 1:
-            found = convolved(_merge(lhs, left, batch), rhs)
+            product = convolved(_merge(lhs, left, batch), rhs)
         else:
             # Groups of batches are outermost in their axis and stay so: the mapped axis goes inside them.
             lhs = _split(move_axis(lhs, left, 0), batch + 1, batch_group_count)
             lhs = _merge(lhs, 0, batch + 1)
-            found = convolved(_merge(lhs, batch, batch), rhs)
-        return _split(found, out_spec[0], size), out_spec[0]
+            product = convolved(_merge(lhs, batch, batch), rhs)
+        return _split(product, out_spec[0], size), out_spec[0]
     assert right is not None
     out, features = rhs_spec[0], out_spec[1]
     if groups == 1:
         return _split(convolved(lhs, _merge(rhs, right, out)), features, size), features
     rhs = _merge(_split(move_axis(rhs, right, 0), out + 1, groups), 0, out + 1)
-    found = _split(_split(convolved(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
-    return _merge(found, features, features + 1), features
+    product = _split(_split(convolved(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
+    return _merge(product, features, features + 1), features
 
 
 @primitive(
@@ -831,8 +831,8 @@ def conv_transpose(
 
 def _lhs_precision(name: str, precision: Any) -> Any:
     """Return the precision of a product with ones and zeros: that of the lhs, which is what counts."""
-    found = canonical_precision(name, precision)
-    return (found[0], Precision.DEFAULT) if isinstance(found, tuple) else found
+    canonical = canonical_precision(name, precision)
+    return (canonical[0], Precision.DEFAULT) if isinstance(canonical, tuple) else canonical
 
 
 def conv_general_dilated_patches(
@@ -919,7 +919,7 @@ def conv_general_dilated_local(
     )
     (_, _, *space), (out_batch, out_feature, *positions) = numbers.rhs_spec, numbers.out_spec
     contracting = (out_feature,), (numbers.rhs_spec[1],)
-    found = dot_general(patches, rhs, (contracting, (tuple(positions), tuple(space))), precision)
+    product = dot_general(patches, rhs, (contracting, (tuple(positions), tuple(space))), precision)
     # It has the positions, the batch, and the features.
     placed = (*positions, out_batch, out_feature)
-    return transpose(found, sorted(range(len(placed)), key=placed.__getitem__))
+    return transpose(product, sorted(range(len(placed)), key=placed.__getitem__))

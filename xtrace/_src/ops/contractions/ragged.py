@@ -149,7 +149,7 @@ def _ragged_abstract(
     # Without its axis of groups, rhs is an operand of a dot_general.
     plain = rhs.update(shape=tuple([n for i, n in enumerate(rhs.shape) if i not in group]))
     shifted = [tuple([i - sum(g < i for g in group) for i in axes]) for axes in (rhs_summed, rhs_batch)]
-    found = dot_general.abstract_eval(
+    product = dot_general.abstract_eval(
         (lhs, plain), (((summed, shifted[0]), (batch, shifted[1])), None, preferred_element_type, None)
     )
     if not group_sizes.ndim:
@@ -164,7 +164,7 @@ def _ragged_abstract(
         raise TypeError(f"{name}: expected rhs group dimension size to be {count}, got {rhs.shape[group[0]]}.")
     grouped = ragged[0] in summed
     weak = lhs.weak_type and rhs.weak_type and group_sizes.weak_type
-    return ShapedArray((count, *found.shape) if grouped else found.shape, found.dtype, weak)
+    return ShapedArray((count, *product.shape) if grouped else product.shape, product.dtype, weak)
 
 
 def _in_groups(x: Array, sizes: Array, place: int) -> Array:
@@ -243,11 +243,11 @@ def _ragged_transpose(
     numbers, left = ragged_dot_dimension_numbers, type(lhs) is UndefinedPrimal
     a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
     if a.batched:
-        found = dot_general.rule("transpose")(
+        of_operand = dot_general.rule("transpose")(
             cotangent, lhs, rhs, dimension_numbers=numbers.dot_dimension_numbers, precision=precision,
             preferred_element_type=preferred_element_type, out_sharding=None,
         )
-        return [*found, None]
+        return [*of_operand, None]
     wanted = lhs.aval if left else rhs.aval
     batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
     # Below, b, m, n, k and g stand for the batch axes, the free ones of lhs and of rhs, the summed ones, the groups.
@@ -278,12 +278,12 @@ def _ragged_transpose(
         operands, order = (known, cotangent), precision
         pairs = (_span(batch + summed, free), _span(1 + batch, free)), (_span(0, batch), _span(1, batch))
         ragged, group, placed = batch + a.place, (0,), (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)
-    found = ragged_dot_general.bind_positional(
+    of_operand = ragged_dot_general.bind_positional(
         (*operands, sizes),
         (RaggedDotDimensionNumbers(pairs, (ragged,), group), order, preferred_element_type, None, None),
     )
-    found = converted(_undone(found, placed), wanted.dtype, wanted.weak_type)
-    return [found, None, None] if left else [None, found, None]
+    of_operand = converted(_undone(of_operand, placed), wanted.dtype, wanted.weak_type)
+    return [of_operand, None, None] if left else [None, of_operand, None]
 
 
 def _mapped_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Axes, place: int) -> Array:
@@ -315,8 +315,8 @@ def _ragged_batch(
     batch, free = len(a.lhs_batch), not (a.summed or a.batched)
 
     def product(x: ArrayLike, y: ArrayLike, sizes: ArrayLike, pairs: _Pairs, ragged: int, group: _Axes) -> Any:
-        found = RaggedDotDimensionNumbers(pairs, (ragged,), group)
-        return ragged_dot_general.bind_positional((x, y, sizes), (found, *others.values()))
+        numbers = RaggedDotDimensionNumbers(pairs, (ragged,), group)
+        return ragged_dot_general.bind_positional((x, y, sizes), (numbers, *others.values()))
 
     if free and right is not None and left is None and sized is None:
         # One more free axis of rhs.
@@ -436,7 +436,7 @@ def _scaled_abstract(
         raise TypeError(
             f"scaled_dot: lhs, rhs, lhs_scale and rhs_scale must have the same rank, got {', '.join(map(str, ranks))}"
         )
-    found = dot_general.abstract_eval((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
+    product = dot_general.abstract_eval((lhs, rhs), (dimension_numbers, None, preferred_element_type, None))
     contracting, _ = dimension_numbers
     for side, x, scale, summed in zip(("lhs", "rhs"), (lhs, rhs), (lhs_scale, rhs_scale), contracting, strict=True):
         for axis, (size, part) in enumerate(zip(x.shape, scale.shape, strict=True)):
@@ -450,7 +450,7 @@ def _scaled_abstract(
                     f"scaled_dot: axis {axis} of {side}_scale, which is summed over, must divide the size {size} of "
                     f"{side} into at least two elements for each scale, got {part}"
                 )
-    return ShapedArray(found.shape, found.dtype)
+    return ShapedArray(product.shape, product.dtype)
 
 
 def _scaled(x: Any, scale: Any, dtype: Any) -> Any:

@@ -119,9 +119,9 @@ def _key(jaxpr: Jaxpr) -> Any:
         parameters, kinds = _key_of_parameter(equation.parameters), tuple(map(type, equation.parameters))
         parts.append((equation.primitive, parameters, kinds, operands, len(equation.outvars)))
     parts.append(tuple([atom(x) for x in jaxpr.outvars]))
-    found = tuple(parts)
-    hash(found)
-    return found
+    key = tuple(parts)
+    hash(key)
+    return key
 
 
 def _key_of_parameter(value: Any) -> Any:
@@ -201,14 +201,14 @@ def promote_carry(
 
     None if there is nothing to change.
     """
-    found, changed = list(values), False
+    carry, changed = list(values), False
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
         if aval.weak_type and not same_type(aval, out):
             pairs = ((aval.dtype, True), (out.dtype, out.weak_type))
             dtype, _ = dtypes.promote(pairs, *config.promotion())
             if dtype != aval.dtype:
-                found[i], changed = convert_element_type(values[i], dtype), True
-    return found if changed else None
+                carry[i], changed = convert_element_type(values[i], dtype), True
+    return carry if changed else None
 
 
 def check_carry(

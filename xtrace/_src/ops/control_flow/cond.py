@@ -61,9 +61,9 @@ def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_:
     first = branches[0]
     for number, branch in enumerate(branches):
         sides = ("takes", branch.in_avals, avals), ("returns", branch.out_avals, first.out_avals)
-        for what, found, expected in sides:
-            if len(found) != len(expected) or not all(map(same_type, found, expected)):
-                raise TypeError(f"cond: branch {number} {what} {found}; expected {list(expected)}")
+        for what, given, expected in sides:
+            if len(given) != len(expected) or not all(map(same_type, given, expected)):
+                raise TypeError(f"cond: branch {number} {what} {given}; expected {list(expected)}")
     return first.out_avals
 
 
@@ -80,8 +80,8 @@ def _emit(
     regions = []
     for number, branch in enumerate(branches):
         region, jaxpr = builder.region([], f"branch_{number}_fun"), branch.jaxpr
-        found = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
-        regions.append((region, [*tokens_of(region, effects), *found]))
+        outputs = emit_equations(region, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+        regions.append((region, [*tokens_of(region, effects), *outputs]))
     types = [*[TOKEN] * len(effects), *results]
     return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
 
@@ -101,14 +101,14 @@ def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[An
 
 def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
     """Return branches that all take the constants of all as leading inputs, and these; each takes its own so far."""
-    found = list({id(x): x for of_branch in consts for x in of_branch}.values())
-    places = {id(x): i for i, x in enumerate(found)}
-    avals = tuple([aval_of(x) for x in found])
+    distinct = list({id(x): x for of_branch in consts for x in of_branch}.values())
+    places = {id(x): i for i, x in enumerate(distinct)}
+    avals = tuple([aval_of(x) for x in distinct])
     joined = []
     for branch, own in zip(branches, consts, strict=True):
         taken = tuple([places[id(x)] for x in own])
-        joined.append(branch if taken == tuple(range(len(found))) else _with_inputs(branch, avals, taken))
-    return joined, found
+        joined.append(branch if taken == tuple(range(len(distinct))) else _with_inputs(branch, avals, taken))
+    return joined, distinct
 
 
 @memoize_by_owner
@@ -153,7 +153,7 @@ def _numbered(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
     sources = [list(dict.fromkeys(part.residuals)) for part in parts]
     fresh = [[s for s in own if s[0] == "output" and s[1] >= count] for own in sources]
     counts = [Counter([p.known.out_avals[i] for _, i in own]) for p, own in zip(parts, fresh, strict=True)]
-    found: list[list[Any]] = []
+    places: list[list[Any]] = []
     for part, own, new in zip(parts, sources, fresh, strict=True):
         taken: Counter[ShapedArray] = Counter()
         names: dict[tuple[str, int], Any] = {}
@@ -166,8 +166,8 @@ def _numbered(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
                 if any(c[aval] > taken[aval] for c in counts):
                     names[source] = ("new", aval, taken[aval])
                     taken[aval] += 1
-        found.append([names[source] for source in part.residuals])
-    return found
+        places.append([names[source] for source in part.residuals])
+    return places
 
 
 class _Split:
@@ -194,12 +194,12 @@ class _Split:
             sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
 
             def known(*values: Any, part: PartitionedJaxpr = part, sources: Any = sources) -> list[Any]:
-                found = evaluate(part.known.jaxpr, part.known.consts, values)
-                return [*found[:count], *[found[sources[n]] if n in sources else zeros(n[1]) for n in new]]
+                outputs = evaluate(part.known.jaxpr, part.known.consts, values)
+                return [*outputs[:count], *[outputs[sources[n]] if n in sources else zeros(n[1]) for n in new]]
 
             def linear(*values: Any, part: PartitionedJaxpr = part, names: Any = names_of_part) -> list[Any]:
-                found = dict(zip(slots, values, strict=False))
-                given_residuals = [found[n] for n in names]
+                by_slot = dict(zip(slots, values, strict=False))
+                given_residuals = [by_slot[n] for n in names]
                 return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
 
             self.known.append(stage_to_jaxpr(known, in_avals, part.known.jaxpr.debug_info))
@@ -233,8 +233,8 @@ def _linearize(
 @_per_branches
 def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
     """Return branches of what is known and branches of the rest; None if all depends on what is unknown."""
-    found = [analyze_unknowns(b, unknown) for b in branches]
-    if not any(works for works, _ in found) and all(_agreed([pending for _, pending in found])):
+    analyses = [analyze_unknowns(b, unknown) for b in branches]
+    if not any(works for works, _ in analyses) and all(_agreed([pending for _, pending in analyses])):
         return None
     pending = _agreed([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
     return _Split([partial_evaluate_jaxpr(b, unknown, pending) for b in branches])
@@ -272,9 +272,9 @@ def _transposed(
     branches: _Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
     """Return branches from known operands and nonzero cotangents to one pattern of cotangents, and that."""
-    found = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
-    transposed = [_with_results(transpose_jaxpr(b, linear, nonzero, True)[0], found) for b in branches]
-    return [_without_dead_code(b) for b in transposed], found
+    has_cotangent = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+    transposed = [_with_results(transpose_jaxpr(b, linear, nonzero, True)[0], has_cotangent) for b in branches]
+    return [_without_dead_code(b) for b in transposed], has_cotangent
 
 
 def _transpose(
@@ -282,10 +282,10 @@ def _transpose(
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
-    transposed, found = _transposed(branches, linear, nonzero)
+    transposed, has_cotangent = _transposed(branches, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = bind_cond(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
-    return [None, *scatter_by_mask(scatter_by_mask(results, found), linear)]
+    return [None, *scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)]
 
 
 @_per_branches
@@ -328,14 +328,14 @@ def _batch_of_index(
     ]
     places = tuple([0 if i is not None or smooth else None for i, smooth in zip(axes, differentiable, strict=True)])
     batched, _ = _batched(branches, mapped, places, True)
-    found = []
+    results_of_branches = []
     for number, branch in enumerate(batched):
         given = [
             _constant_unless_chosen(x, index, number) if smooth else x
             for x, smooth in zip(operands, differentiable, strict=True)
         ]
-        found.append(call_in_scopes(evaluate, branch.jaxpr, branch.consts, given))
-    chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*found, strict=True)]
+        results_of_branches.append(call_in_scopes(evaluate, branch.jaxpr, branch.consts, given))
+    chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*results_of_branches, strict=True)]
     return chosen_results, (0,) * len(chosen_results)
 
 

@@ -138,11 +138,11 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         )
 
     def combine(one: list[Any], other: list[Any]) -> list[Any]:
-        result, found = pytree.tree_flatten(fn(pytree.tree_unflatten(tree, one), pytree.tree_unflatten(tree, other)))
-        if found != tree:
+        result, own_tree = pytree.tree_flatten(fn(pytree.tree_unflatten(tree, one), pytree.tree_unflatten(tree, other)))
+        if own_tree != tree:
             raise TypeError(
                 "associative_scan: fn must return the structure of elems; "
-                f"{pytree_differences.treedef_difference(tree, found)}"
+                f"{pytree_differences.treedef_difference(tree, own_tree)}"
             )
         return result
 

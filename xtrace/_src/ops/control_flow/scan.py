@@ -76,14 +76,15 @@ def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a scan that a user wrote: what its body hands on is no part of the loop."""
-    found = forwarding(closed, loop)
-    if found is None:
+    forwarded = forwarding(closed, loop)
+    if forwarded is None:
         return bind_scan(closed, loop, operands)
     consts, carry, xs = loop.split(operands)
-    varying = filter_by_mask(carry, [not f for f in found.fixed])
-    results = iter(bind_scan(found.body, found.loop, [*filter_by_mask(carry, found.fixed), *consts, *varying, *xs]))
-    last = [to_array(x) if f else next(results) for x, f in zip(carry, found.fixed, strict=True)]
-    return [*last, *[next(results) if i is None else to_array(xs[i]) for i in found.elements]]
+    varying = filter_by_mask(carry, [not f for f in forwarded.fixed])
+    fixed = filter_by_mask(carry, forwarded.fixed)
+    results = iter(bind_scan(forwarded.body, forwarded.loop, [*fixed, *consts, *varying, *xs]))
+    last = [to_array(x) if f else next(results) for x, f in zip(carry, forwarded.fixed, strict=True)]
+    return [*last, *[next(results) if i is None else to_array(xs[i]) for i in forwarded.elements]]
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
@@ -122,11 +123,11 @@ class _Steps:
         builder.scope = builder.path("closed_call")
         if self.called:
             builder.named("")
-            found = emit_call(builder, jaxpr, "scan_body", values, "func.call")
+            outputs = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
-            found = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
+            outputs = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
         builder.scope = scope
-        return found[: self.loop.num_carry], found[self.loop.num_carry :]
+        return outputs[: self.loop.num_carry], outputs[self.loop.num_carry :]
 
     def write_some(
         self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
@@ -137,8 +138,8 @@ class _Steps:
         groups = [_read(builder, x, start, count) for x in xs]
         results: list[list[Value]] = []
         for i in reversed(range(count)) if self.loop.reverse else range(count):
-            carry, found = self.write(builder, carry, [_element(builder, g, i) for g in groups])
-            results.append(found)
+            carry, outputs = self.write(builder, carry, [_element(builder, g, i) for g in groups])
+            results.append(outputs)
         if self.loop.reverse:
             results.reverse()
         columns = zip(*results, strict=True) if results else [[] for _ in ys]
@@ -285,12 +286,12 @@ def _jvp(
     both = _jvp_body(jaxpr, tuple([t is not None for t in tangents]), loop)
     moved = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, both.moving))
     groups = [[*v, *[t for t in m if t is not None]] for v, m in zip(loop.split(primals), moved, strict=True)]
-    found = iter(bind_scan(both.body, both.loop, [*both.consts, *groups[0], *groups[1], *groups[2]]))
+    outputs = iter(bind_scan(both.body, both.loop, [*both.consts, *groups[0], *groups[1], *groups[2]]))
     carry_nonzero, ys_nonzero = _halves(both.nonzero, loop.num_carry)
-    carry = [next(found) for _ in carry_nonzero]
-    carry_moved = [next(found) if n else None for n in carry_nonzero]
-    ys = [next(found) for _ in ys_nonzero]
-    return [*carry, *ys], [*carry_moved, *[next(found) if n else None for n in ys_nonzero]]
+    carry = [next(outputs) for _ in carry_nonzero]
+    carry_moved = [next(outputs) if n else None for n in carry_nonzero]
+    ys = [next(outputs) for _ in ys_nonzero]
+    return [*carry, *ys], [*carry_moved, *[next(outputs) if n else None for n in ys_nonzero]]
 
 
 def _in_two(
@@ -302,16 +303,16 @@ def _in_two(
     """
     values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
 
-    def found(sources: Sequence[Source]) -> list[Any]:
+    def values_of(sources: Sequence[Source]) -> list[Any]:
         return [values[kind][i] for kind, i in sources]
 
     if parts.hoisted.jaxpr.outvars:
         fixed = [*parts.extra[: parts.known_extra], *[operands[i] for i in parts.fixed]]
         values["hoisted"] = evaluate_as_program(parts.hoisted, fixed, "scan_invariants")
     _, carry, xs = loop.split(operands)
-    results = bind_scan(parts.known, parts.known_loop, [*found(parts.known_consts), *carry, *xs])
+    results = bind_scan(parts.known, parts.known_loop, [*values_of(parts.known_consts), *carry, *xs])
     values["result"] = results
-    linear = [*found(parts.linear_consts), *moved[0], *moved[1], *found(parts.stacked), *moved[2]]
+    linear = [*values_of(parts.linear_consts), *moved[0], *moved[1], *values_of(parts.stacked), *moved[2]]
     return results[: parts.results], bind_scan(parts.linear, parts.linear_loop, linear)
 
 
@@ -367,10 +368,10 @@ def _partial_evaluate(
     unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, **details: Any
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     loop = Loop(**details)
-    found = _split_body(jaxpr, unknown, loop)
-    if found is None:
+    split = _split_body(jaxpr, unknown, loop)
+    if split is None:
         return None
-    parts, known_loop, flags, pending = found
+    parts, known_loop, flags, pending = split
     known = [not u for u in flags]
 
     def both(operands: Sequence[Any]) -> list[Any]:
@@ -398,11 +399,11 @@ class _Transposed(NamedTuple):
 
 def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
     """Return which outputs depend on the inputs with a flag."""
-    found: set[Atom] = set(filter_by_mask(jaxpr.invars, flags))
+    dependent: set[Atom] = set(filter_by_mask(jaxpr.invars, flags))
     for equation in jaxpr.eqns:
-        if any(x in found for x in equation.invars):
-            found.update(equation.outvars)
-    return tuple([x in found for x in jaxpr.outvars])
+        if any(x in dependent for x in equation.invars):
+            dependent.update(equation.outvars)
+    return tuple([x in dependent for x in jaxpr.outvars])
 
 
 @memoize_by_owner
@@ -415,13 +416,13 @@ def _transposed_body(
     carry_given, ys_given = _halves(given, loop.num_carry)
     carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
     while True:
-        transposed, found = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
-        after = either(carry_given, loop.split(scatter_by_mask(found, linear))[1])
+        transposed, has_cotangent = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
+        after = either(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
         after = tuple([bool(x) for x in after])
         if list(after) == carry_given:
             break
         carry_given = list(after)
-    nonzero = tuple([bool(x) for x in scatter_by_mask(found, linear)])
+    nonzero = tuple([bool(x) for x in scatter_by_mask(has_cotangent, linear)])
     found_consts = loop.split(nonzero)[0]
     jaxpr, extra = open_jaxpr(transposed)
     in_avals = closed.in_avals
@@ -480,8 +481,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **
     carry_given, ys_given = _halves(parts.given, loop.num_carry)
     moved = [zeros(a) if c is None else c for a, c, g in zip(avals[1], cotangents, carry_given, strict=False) if g]
     ys = filter_by_mask(cotangents[loop.num_carry :], ys_given)
-    found = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
-    groups = [[next(found) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
+    outputs = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
+    groups = [[next(outputs) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
     # The cotangent of a zero that became linear in the loop only has nowhere to go.
     return [c if x else None for c, x in zip([c for g in groups for c in g], operands_linear, strict=True)]
 
@@ -641,11 +642,11 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
 
 def _pair(body: Body) -> list[Any]:
     """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
-    found, data = body.out_tree.children(), body.out_tree.node_data()
-    if data is None or not issubclass(data[0], tuple) or len(found) != 2:
+    children, data = body.out_tree.children(), body.out_tree.node_data()
+    if data is None or not issubclass(data[0], tuple) or len(children) != 2:
         shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])
         raise TypeError(
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"
         )
-    return found
+    return children

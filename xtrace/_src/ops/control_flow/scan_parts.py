@@ -51,10 +51,10 @@ def until_stable(
     """Return the flags of the inputs, with those of the carry that steps give a flag, and those of the results."""
     while True:
         consts, carry, xs = loop.split(flags)
-        found = results_of(flags)
-        after = either(carry, found[: loop.num_carry])
+        results = results_of(flags)
+        after = either(carry, results[: loop.num_carry])
         if list(after) == carry:
-            return flags, (*carry, *found[loop.num_carry :])
+            return flags, (*carry, *results[loop.num_carry :])
         flags = (*consts, *after, *xs)
 
 

@@ -195,10 +195,10 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
     """
     constant, carry = given[:consts], given[consts:]
     while True:
-        both, found = jvp_jaxpr(body, (*constant, *carry), carry)
-        if found == carry:
+        both, nonzero = jvp_jaxpr(body, (*constant, *carry), carry)
+        if nonzero == carry:
             break
-        carry = tuple([a or b for a, b in zip(carry, found, strict=True)])
+        carry = tuple([a or b for a, b in zip(carry, nonzero, strict=True)])
     jaxpr, extra = open_jaxpr(both)
     n, count = len(extra), len(given)
     values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
@@ -268,8 +268,8 @@ def _find_known_loop(
         return None
     step = parts.known.jaxpr
     predicate = cond.jaxpr.replace(invars=filter_by_mask(cond.jaxpr.invars, [not u for u in of_cond]))
-    found, _ = eliminate_dead_code(step.replace(outvars=step.outvars[: parts.results]))
-    return _KnownLoop(ClosedJaxpr(predicate, []), ClosedJaxpr(found, parts.known.consts), carry)
+    reduced, _ = eliminate_dead_code(step.replace(outvars=step.outvars[: parts.results]))
+    return _KnownLoop(ClosedJaxpr(predicate, []), ClosedJaxpr(reduced, parts.known.consts), carry)
 
 
 def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> KnownResults | None:
@@ -328,8 +328,8 @@ def _batched(
         if where is not None and not all(carried):
             carried = [True] * len(carried)
             continue
-        new_body, found = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), tuple(carried))
-        after = [i is not None for i in found]
+        new_body, out_axes = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), tuple(carried))
+        after = [i is not None for i in out_axes]
         if after == carried:
             return new_cond, new_body, carried
         carried = after

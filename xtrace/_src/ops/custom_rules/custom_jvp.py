@@ -76,12 +76,12 @@ def _custom_jvp_batch(
             out_nonzero[:] = [t is not None for t in moved]
             return [*results, *filter_by_mask(moved, out_nonzero)]
 
-        found, where = mapping(
+        results, where = mapping(
             both, [*primals, *filter_by_mask(tangents, nonzero)], explicit + filter_by_mask(explicit, nonzero)
         )
         count = len(out_nonzero)
-        moved, moved_where = scatter_by_mask(found[count:], out_nonzero), scatter_by_mask(where[count:], out_nonzero)
-        return found[:count], where[:count], moved, moved_where
+        moved, moved_where = scatter_by_mask(results[count:], out_nonzero), scatter_by_mask(where[count:], out_nonzero)
+        return results[:count], where[:count], moved, moved_where
 
     also = None
     if isinstance(call_jaxpr, ClosedJaxpr) and not all(find_mapped_results(call_jaxpr, mapped, axes)):
@@ -89,12 +89,12 @@ def _custom_jvp_batch(
     call, values, in_order, places = batch_call(mapped, call_jaxpr, operands, axes, also)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        found, where, moved, moved_where = mapped_rule(primals, tangents)
+        primals_out, where, moved, moved_where = mapped_rule(primals, tangents)
         together = [i if i is not None else j for i, j in zip(where, moved_where, strict=True)]
         size = mapped.size
         results = in_order(
             [x if i is None and j is None else with_axis(x, i, size)
-             for x, i, j in zip(found, where, together, strict=True)],
+             for x, i, j in zip(primals_out, where, together, strict=True)],
             [None if j is None else 0 for j in together],
         )
         wanted = places()
@@ -103,10 +103,10 @@ def _custom_jvp_batch(
             for t, i, j in zip(moved, moved_where, wanted, strict=True)
         ]
 
-    found = custom_jvp_call.bind_positional(
+    results = custom_jvp_call.bind_positional(
         values, (name, call, jvp.batched(rule), num_consts + len(values) - len(operands), symbolic_zeros)
     )
-    return found, places()
+    return results, places()
 
 
 _looking_at_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
@@ -119,11 +119,11 @@ def _with_mapped_tangents(
     if _looking_at_tangents.get():
         # Inside of another rule: a rule may call one of the next order, and so on without end.
         return [True] * len(call_jaxpr.out_avals)
-    found: list[bool] = []
+    is_mapped: list[bool] = []
 
     def both(*values: Any) -> list[Any]:
         *_, moved_where = mapped_rule(values, [v if is_differentiable(aval_of(v)) else None for v in values])
-        found[:] = [i is not None for i in moved_where]
+        is_mapped[:] = [i is not None for i in moved_where]
         return []
 
     token = _looking_at_tangents.set(True)
@@ -134,7 +134,7 @@ def _with_mapped_tangents(
         return [True] * len(call_jaxpr.out_avals)
     finally:
         _looking_at_tangents.reset(token)
-    return found
+    return is_mapped
 
 
 custom_jvp_call = Primitive(

@@ -72,15 +72,15 @@ def _custom_vjp_batch(
             rules[:] = [len(results), backward]
             return [*results, *residuals]
 
-        found, where = mapping(both, primals, explicit)
+        outputs, where = mapping(both, primals, explicit)
         count, backward = rules
-        results = in_order(found[:count], where[:count])
-        return results, found[count:], _batched_backward(mapped, backward, where[count:], places(), explicit)
+        results = in_order(outputs[:count], where[:count])
+        return results, outputs[count:], _batched_backward(mapped, backward, where[count:], places(), explicit)
 
-    found = custom_vjp_call.bind_positional(
+    outputs = custom_vjp_call.bind_positional(
         values, (name, call, fwd.batched(forward), bwd, num_consts + len(values) - len(operands), symbolic_zeros)
     )
-    return found, places()
+    return outputs, places()
 
 
 def _batched_backward(
@@ -96,14 +96,14 @@ def _batched_backward(
         found_nonzero: list[bool] = []
 
         def each(*inner: Any) -> list[Any]:
-            found = backward.function(inner[:split], scatter_by_mask(inner[split:], nonzero))
-            found_nonzero[:] = [c is not None for c in found]
-            return filter_by_mask(found, found_nonzero)
+            in_cotangents = backward.function(inner[:split], scatter_by_mask(inner[split:], nonzero))
+            found_nonzero[:] = [c is not None for c in in_cotangents]
+            return filter_by_mask(in_cotangents, found_nonzero)
 
         values = [*residuals, *filter_by_mask(cotangents, nonzero)]
-        found, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
-        found, where = scatter_by_mask(found, found_nonzero), scatter_by_mask(where, found_nonzero)
-        each_input = zip(found, where, in_axes, strict=True)
+        in_cotangents, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
+        in_cotangents, where = scatter_by_mask(in_cotangents, found_nonzero), scatter_by_mask(where, found_nonzero)
+        each_input = zip(in_cotangents, where, in_axes, strict=True)
         return [None if c is None else _as_input(c, i, j, mapped.size) for c, i, j in each_input]
 
     return backward.batched(batched)
@@ -139,8 +139,8 @@ def _lin_transpose(
 ) -> list[Any]:
     residuals = operands[:num_res]
     assert not any(type(x) is UndefinedPrimal for x in residuals)
-    found = call_rule(bwd, residuals, scatter_by_mask(cotangents, [is_differentiable(a) for a in out_avals]))
-    return [None] * num_res + filter_by_mask(found, in_nonzero)
+    in_cotangents = call_rule(bwd, residuals, scatter_by_mask(cotangents, [is_differentiable(a) for a in out_avals]))
+    return [None] * num_res + filter_by_mask(in_cotangents, in_nonzero)
 
 
 def _lin_batch(
@@ -152,8 +152,8 @@ def _lin_batch(
     in_axes = [0] * len(in_nonzero)
     rule = _batched_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
     avals = tuple([a.update(shape=(size, *a.shape)) for a in out_avals])
-    found = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
-    return found, [0] * len(found)
+    outputs = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
+    return outputs, [0] * len(outputs)
 
 
 custom_lin = Primitive(

@@ -78,8 +78,9 @@ def _custom_vmap_jvp(
             results, out_batched[:] = rule.function(size, told, inner)
             return results
 
-        results, found = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
-        dense = [zero_of(aval_of(x)) if t is None else t for x, t, s in zip(results, found, smooth, strict=True) if s]
+        results, out_tangents = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
+        pairs = [(x, t) for x, t, s in zip(results, out_tangents, smooth, strict=True) if s]
+        dense = [zero_of(aval_of(x)) if t is None else t for x, t in pairs]
         return [*results, *dense], [*out_batched, *filter_by_mask(out_batched, smooth)]
 
     operands = [*primals, *filter_by_mask(tangents, nonzero)]
@@ -114,10 +115,10 @@ def _custom_vmap_batch(
     results, where = rule.function(mapped.size, batched, values)
     for x, b, aval in zip(results, where, call.out_avals, strict=True):
         shape = (mapped.size, *aval.shape) if b else aval.shape
-        found = aval_of(x)
-        if found.shape != shape or found.dtype != aval.dtype:
+        own = aval_of(x)
+        if own.shape != shape or own.dtype != aval.dtype:
             raise ValueError(
-                f"the custom vmap rule {rule} of {name} returned {found.str_short()} "
+                f"the custom vmap rule {rule} of {name} returned {own.str_short()} "
                 f"{'as batched' if b else 'as not batched'}; the result of {name} is {aval.str_short()}, so "
                 f"{aval.update(shape=shape).str_short()} was expected"
             )

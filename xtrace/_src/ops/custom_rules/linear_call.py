@@ -61,9 +61,9 @@ def _linear_transpose(
     if consts:
         skipped = len(consts)
         back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
-    found = linear_call.bind_positional([*residuals, *given_cotangents], (transposed, back, len(residuals)))
+    in_cotangents = linear_call.bind_positional([*residuals, *given_cotangents], (transposed, back, len(residuals)))
     return [None] * num_res + [
-        c if type(x) is UndefinedPrimal else None for c, x in zip(found, operands[num_res:], strict=True)
+        c if type(x) is UndefinedPrimal else None for c, x in zip(in_cotangents, operands[num_res:], strict=True)
     ]
 
 

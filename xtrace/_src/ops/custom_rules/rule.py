@@ -58,15 +58,15 @@ class Rule:
         is entered again, above whatever is the current one then.
         """
         current, inner = current_trace.get(), self._origin()
-        found: weakref.ref[BatchTrace] | None = None
+        traced_in: weakref.ref[BatchTrace] | None = None
         for trace in inner.enclosing() if inner is not None else ():
             if type(trace) is BatchTrace and trace.parent is current and trace.mapped is mapped:
-                found = weakref.ref(trace)
+                traced_in = weakref.ref(trace)
 
         def mapping(
             function: Callable[..., Any], values: Sequence[Any], axes: Sequence[int | None]
         ) -> tuple[list[Any], list[int | None]]:
-            trace = found() if found is not None else None
+            trace = traced_in() if traced_in is not None else None
             if trace is None or trace.ended:
                 return batch(function, mapped, values, axes)
             return _entered_again(trace, function, values, axes)

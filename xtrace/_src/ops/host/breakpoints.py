@@ -47,15 +47,15 @@ def _frames(filtered: bool, most: int | None) -> list[_Frame]:
     frame = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
-    found: list[_Frame] = []
-    while frame is not None and (most is None or len(found) < most):
+    frames: list[_Frame] = []
+    while frame is not None and (most is None or len(frames) < most):
         code = frame.f_code
         if not filtered or not is_internal(code.co_filename):
             # Those of a module are its globals, in which no value is traced.
             variables = dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
-            found.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
+            frames.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
         frame = frame.f_back  # type: ignore[assignment]
-    return found
+    return frames
 
 
 class _Unavailable:
@@ -101,13 +101,13 @@ def _filled(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
 
 def _mapped(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
     """Return the variables with `function` applied to those of their leaves that are of that kind."""
-    found = dict(variables)
+    mapped = dict(variables)
     for name, value in variables.items():
         with contextlib.suppress(Exception):  # a tree that cannot be taken apart, such as a dict of unordered keys
             leaves, tree = pytree.tree_flatten(value)
             if any(isinstance(x, kind) for x in leaves):
-                found[name] = pytree.tree_unflatten(tree, [function(x) if isinstance(x, kind) else x for x in leaves])
-    return found
+                mapped[name] = pytree.tree_unflatten(tree, [function(x) if isinstance(x, kind) else x for x in leaves])
+    return mapped
 
 
 class _Debugger(cmd.Cmd):

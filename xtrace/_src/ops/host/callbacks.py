@@ -73,20 +73,20 @@ class Function:
     def _leaf(self, path: str, aval: ShapedArray, value: Any) -> np.ndarray[Any, Any]:
         where = f"result{path} of {self.name}"
         try:
-            found = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
-            dtype = dtypes.canonicalize(found.dtype, self.x64)
+            data = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
+            dtype = dtypes.canonicalize(data.dtype, self.x64)
         except TypeError:
             raise TypeError(
                 f"{where} is no array: expected {aval.str_short(False)}, got {abbreviated(value)}"
             ) from None
-        if found.shape != aval.shape or dtype != aval.dtype:
-            got = ShapedArray(found.shape, dtype).str_short(False)
-            advice = " Convert it to the dtype" if found.shape == aval.shape else " Return an array of the shape"
+        if data.shape != aval.shape or dtype != aval.dtype:
+            got = ShapedArray(data.shape, dtype).str_short(False)
+            advice = " Convert it to the dtype" if data.shape == aval.shape else " Return an array of the shape"
             raise ValueError(
                 f"{where} has the wrong type: expected {aval.str_short(False)}, got {got}.{advice} that "
                 "result_shape_dtypes says, or say there what the function returns."
             )
-        return found if found.dtype == aval.dtype else dtypes.cast(found, aval.dtype)
+        return data if data.dtype == aval.dtype else dtypes.cast(data, aval.dtype)
 
     @property
     def name(self) -> str:
@@ -114,10 +114,10 @@ class Function:
 
 def with_static(tree: Any, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
     """Return the tree of `leaves` and, at their places, the `static` ones."""
-    found = list(leaves)
+    merged = list(leaves)
     for place, value in static:
-        found.insert(place, value)
-    return pytree.tree_unflatten(tree, found)
+        merged.insert(place, value)
+    return pytree.tree_unflatten(tree, merged)
 
 
 def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
@@ -163,13 +163,13 @@ def _batch_of_nothing(
 
 def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
     """Return an operation without results that may be done to values, and is done once for each of them."""
-    found = Primitive(
+    operation = Primitive(
         name, parameters, abstract=_abstract_nothing, jvp=Derived(_jvp_of_nothing), linearize=Derived(_jvp_of_nothing),
         transpose=_transpose_of_nothing, batch=Derived(_batch_of_nothing), multiple_results=True, memoised=False,
         **rules,
     )
-    CALLING_PYTHON.add(found)
-    return found
+    CALLING_PYTHON.add(operation)
+    return operation
 
 
 def _debug_callback_emit(
@@ -419,8 +419,8 @@ def pure_callback(
     """
     check_method("pure_callback", vmap_method)
     leaves, function, avals = _described("pure_callback", callback, result_shape_dtypes, args, kwargs)
-    found = pure_callback_p.bind_positional(leaves, (function, avals, sharding, vmap_method))
-    return pytree.tree_unflatten(function.out_tree, found)
+    results = pure_callback_p.bind_positional(leaves, (function, avals, sharding, vmap_method))
+    return pytree.tree_unflatten(function.out_tree, results)
 
 
 def io_callback(
@@ -450,5 +450,5 @@ def io_callback(
         Array(2., dtype=float32)
     """
     leaves, function, avals = _described("io_callback", callback, result_shape_dtypes, args, kwargs)
-    found = io_callback_p.bind_positional(leaves, (function, bool(ordered), avals, sharding))
-    return pytree.tree_unflatten(function.out_tree, found)
+    results = io_callback_p.bind_positional(leaves, (function, bool(ordered), avals, sharding))
+    return pytree.tree_unflatten(function.out_tree, results)

@@ -97,8 +97,8 @@ def _by_transfers(
     sends, receives = [module.channel() for _ in operands], [module.channel() for _ in received]
 
     def call(*arrays: Any) -> Sequence[np.ndarray[Any, Any]]:
-        found = function(*arrays[: len(values)])
-        return found if avals else [np.zeros((), np.float32)]
+        results = function(*arrays[: len(values)])
+        return results if avals else [np.zeros((), np.float32)]
 
     types, channels = _types(values) or [_NUMBER], (sends, receives)
     called = HostCallback(call, types, received, ordered=False, name=name, place=place, channels=channels)

@@ -42,12 +42,12 @@ def with_leading_axis(method: str, operands: Sequence[Any], axes: Sequence[int |
     Where an operand is not mapped, "expand_dims" gives it an axis of size 1, "broadcast_all" repeats it and
     "legacy_vectorized" leaves it as it is.
     """
-    found = []
+    arrays = []
     for x, axis in zip(operands, axes, strict=True):
         if axis is not None or method == "broadcast_all":
             x = with_axis(x, axis, size)
         elif method == "expand_dims":
             shape = aval_of(x).shape
             x = broadcast_in_dim(x, (1, *shape), range(1, len(shape) + 1))
-        found.append(x)
-    return found
+        arrays.append(x)
+    return arrays

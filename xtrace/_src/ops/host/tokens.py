@@ -51,9 +51,9 @@ def _after_abstract(*tokens: ShapedArray) -> ShapedArray:
     return AbstractToken()
 
 
-def _no_token(position: int, found: str) -> TypeError:
+def _no_token(position: int, described: str) -> TypeError:
     return TypeError(
-        f"Arguments to after_all must be tokens; argument {position} is {found}. Tokens come from lax.create_token()"
+        f"Arguments to after_all must be tokens; argument {position} is {described}. lax.create_token() makes one"
     )
 
 

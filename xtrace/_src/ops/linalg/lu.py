@@ -59,8 +59,8 @@ def _exchanged(step: Array, pivots: Array, permutation: Array) -> list[Any]:
 
     def at_step(x: ArrayLike) -> Array:
         start = [*[zero] * last, step]
-        found = dynamic_slice(x, start, (*aval_of(x).shape[:-1], 1), allow_negative_indices=False)
-        return broadcast_in_dim(found, shape, range(last + 1))
+        element = dynamic_slice(x, start, (*aval_of(x).shape[:-1], 1), allow_negative_indices=False)
+        return broadcast_in_dim(element, shape, range(last + 1))
 
     positions = broadcasted_iota(np.int32, shape, last)
     at_pivot = eq(positions, at_step(pivots))
@@ -136,12 +136,12 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     results = list(builder.results)
     if builder.platform == "tpu":
         return xla_call(builder, "LuDecomposition", [x], results, version=2)
-    found = [*results[:2], ShapedArray(x.aval.shape[:-2], dtypes.int32)]
+    types = [*results[:2], ShapedArray(x.aval.shape[:-2], dtypes.int32)]
     details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0}}
     if builder.platform == "cpu":
-        factors, pivots, status = lapack_call(builder, "getrf", [x], found, **details)
+        factors, pivots, status = lapack_call(builder, "getrf", [x], types, **details)
     else:
-        factors, pivots, status = foreign_call(builder, "cusolver_getrf_ffi", [x], found, **details)
+        factors, pivots, status = foreign_call(builder, "cusolver_getrf_ffi", [x], types, **details)
     # LAPACK counts rows from 1.
     one = builder.constant(1, pivots.aval)
     pivots = builder.elementwise("subtract", pivots, one)

@@ -49,12 +49,12 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(abstract)
     def with_weak_results(*avals: ShapedArray, **parameters: Any) -> Any:
-        found = abstract(*avals, **parameters)
+        avals_out = abstract(*avals, **parameters)
         if not all(a.weak_type for a in avals):
-            return found
-        if isinstance(found, list):
-            return [a.update(weak_type=True) for a in found]
-        return found.update(weak_type=True)
+            return avals_out
+        if isinstance(avals_out, list):
+            return [a.update(weak_type=True) for a in avals_out]
+        return avals_out.update(weak_type=True)
 
     return with_weak_results
 

@@ -31,16 +31,16 @@ _LARGEST_WEIGHT = 100.0
 def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, float, float]]:
     """Return (a, b, c) of each step x (a + b x²) / (1 + c x²) that brings singular values from [eps, 1] to 1."""
     least = eps
-    found: list[tuple[float, float, float]] = []
-    while least + tolerance < 1 and len(found) < limit:
+    weights: list[tuple[float, float, float]] = []
+    while least + tolerance < 1 and len(weights) < limit:
         square = least * least
         root = np.sqrt(1 + np.cbrt(4 * (1 / square - 1) / square))
         a = float(root + np.sqrt(8 - 4 * (root * root - 1) + 8 * (2 - square) / (square * root)) / 2)
         b = (a - 1) ** 2 / 4
         c = a + b - 1
-        found.append((a, b, c))
+        weights.append((a, b, c))
         least *= (a + b * square) / (1 + c * square)
-    return found
+    return weights
 
 
 def _step(x: Array, a: float, b: float, c: float) -> Array:

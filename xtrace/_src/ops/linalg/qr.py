@@ -78,17 +78,17 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
     packed, order, taus = builder.results
     details: dict[str, Any] = {"batch": x.aval.ndim - 2, "aliases": {0: 0, 1: 1}}
     if builder.platform == "cpu":
-        found = lapack_call(builder, "geqp3", [x, pivots], [packed, order, taus], **details)
+        results = lapack_call(builder, "geqp3", [x, pivots], [packed, order, taus], **details)
     elif builder.platform == "cuda":
         magma = '"auto"' if use_magma is None else '"on"' if use_magma else '"off"'
         details["options"] = {"magma": magma}
-        found = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
+        results = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
         return lower_fun(pivoted_qr)(builder, x, pivots)
     # LAPACK counts columns from 1.
-    one, positions = builder.constant(1, order), found[1]
-    found[1] = builder.elementwise("subtract", positions, one)
-    return found
+    one, positions = builder.constant(1, order), results[1]
+    results[1] = builder.elementwise("subtract", positions, one)
+    return results
 
 
 @primitive(
@@ -233,8 +233,8 @@ def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_mag
     batch = check_matrices("qr", (x,))
     rows, columns = x.shape[-2:]
     inner = rows if full_matrices else min(rows, columns)
-    found = [ShapedArray((*batch, rows, inner), x.dtype), ShapedArray((*batch, inner, columns), x.dtype)]
-    return [*found, ShapedArray((*batch, columns), dtypes.int32)] if pivoting else found
+    avals = [ShapedArray((*batch, rows, inner), x.dtype), ShapedArray((*batch, inner, columns), x.dtype)]
+    return [*avals, ShapedArray((*batch, columns), dtypes.int32)] if pivoting else avals
 
 
 @lower_fun
@@ -244,8 +244,8 @@ def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | N
     inner = rows if full_matrices else min(rows, columns)
     order = zeros(ShapedArray((*batch, columns), dtypes.int32)) if pivoting else None
     if not rows or not columns:
-        found = [identity(aval.dtype, (*batch, rows, inner)), zeros(aval.update(shape=(*batch, inner, columns)))]
-        return [*found, order] if pivoting else found
+        factors = [identity(aval.dtype, (*batch, rows, inner)), zeros(aval.update(shape=(*batch, inner, columns)))]
+        return [*factors, order] if pivoting else factors
     if pivoting:
         packed, order, taus = geqp3(x, order, use_magma)
     else:
@@ -259,8 +259,8 @@ def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | N
     else:
         vectors = packed
     upper = upper_triangle(slice_in_dim(packed, 0, inner, 1, last - 1))
-    found = [householder_product(vectors, taus), upper]
-    return [*found, order] if pivoting else found
+    factors = [householder_product(vectors, taus), upper]
+    return [*factors, order] if pivoting else factors
 
 
 def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:

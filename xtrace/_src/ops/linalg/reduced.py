@@ -54,9 +54,9 @@ def _schur_emit(
     status = ShapedArray(batch, dtypes.int32)
     options = {"mode": character("V" if compute_schur_vectors else "N"), "sort": character("N")}
     results = [form, form, *eigenvalues, status, status]
-    found = lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
-    good = emit_status_check(builder, found[-1])
-    return [nan_unless(builder, good, y) for y in found[: 2 if compute_schur_vectors else 1]]
+    outputs = lapack_call(builder, "gees", [x], results, batch=len(batch), options=options, aliases={0: 0})
+    good = emit_status_check(builder, outputs[-1])
+    return [nan_unless(builder, good, y) for y in outputs[: 2 if compute_schur_vectors else 1]]
 
 
 @primitive(
@@ -121,9 +121,9 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     status = ShapedArray(a.aval.shape[:-2], dtypes.int32)
     options = {"low": "1 : i32", "high": f"{size} : i32"}
     details: dict[str, Any] = {"batch": a.aval.ndim - 2, "options": options, "aliases": {0: 0}}
-    *found, outcome = lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
+    *outputs, outcome = lapack_call(builder, "gehrd", [a], [packed, taus, status], **details)
     good = emit_status_check(builder, outcome)
-    return [nan_unless(builder, good, y) for y in found]
+    return [nan_unless(builder, good, y) for y in outputs]
 
 
 @primitive(
@@ -175,14 +175,14 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
     if builder.platform == "cpu":
         routine = "hetrd" if dtypes.is_complex(a.aval.dtype) else "sytrd"
         details["options"] = {"uplo": character("L" if lower else "U")}
-        *found, status = lapack_call(builder, routine, [a], results, **details)
+        *outputs, status = lapack_call(builder, routine, [a], results, **details)
     elif builder.platform == "cuda":
         details["options"] = {"lower": flag(lower)}
-        *found, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
+        *outputs, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
         return lower_fun(tridiagonal_form)(builder, a, lower=lower)
     good = emit_status_check(builder, status)
-    return [nan_unless(builder, good, y) for y in found]
+    return [nan_unless(builder, good, y) for y in outputs]
 
 
 @primitive(

@@ -233,8 +233,8 @@ def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Any]:
     if not lower:
         # From the last column on: the same as from the first, of the matrix with rows and columns in reverse.
         last = aval_of(a).ndim - 1
-        packed, *found = tridiagonal_form(rev(a, (last - 1, last)), lower=True)
-        return [rev(packed, (last - 1, last)), *[rev(x, (last - 1,)) for x in found]]
+        packed, *vectors = tridiagonal_form(rev(a, (last - 1, last)), lower=True)
+        return [rev(packed, (last - 1, last)), *[rev(x, (last - 1,)) for x in vectors]]
     size = aval_of(a).shape[-1]
     kept, below = lower_triangle(a), lower_triangle(a, -1)
     # Of the diagonal the real part counts.

@@ -192,8 +192,8 @@ def _eigh_emit(
     if builder.platform == "tpu":
         if algorithm is EighImplementation.QR:
             raise NotImplementedError("eigh: the QR algorithm is not implemented on TPU; leave `implementation` None")
-        found = xla_call(builder, "Eigh", [x], results, config=f"{int(lower)},{int(sort_eigenvalues)},100,1e-6")
-        return [_part(builder, y, -1, subset_by_index) for y in found]
+        outputs = xla_call(builder, "Eigh", [x], results, config=f"{int(lower)},{int(sort_eigenvalues)},100,1e-6")
+        return [_part(builder, y, -1, subset_by_index) for y in outputs]
     details: dict[str, Any] = {"batch": len(batch), "aliases": {0: 0}}
     results.append(ShapedArray(batch, dtypes.int32))
     if builder.platform == "cpu":
@@ -350,18 +350,18 @@ def _svd_emit(
     if not rows or not columns:
         return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
     if builder.platform == "cpu":
-        found = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
+        outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":
-        found = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+        outputs = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
     elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
-        found = lower_fun(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
-        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(found, (-1, -1, -2), strict=False)]
+        outputs = lower_fun(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
+        return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
     else:
         raise NotImplementedError(
             f"svd: {algorithm} is not implemented on the platform {builder.platform}; leave `algorithm` None, or use "
             "SvdAlgorithm.POLAR, which is the same there"
         )
-    values, left, right, status = found
+    values, left, right, status = outputs
     good = emit_status_check(builder, status)
     values = _part(builder, nan_unless(builder, good, values), -1, subset_by_index)
     if not compute_uv:
@@ -570,17 +570,17 @@ def _eig_emit(
             raise ValueError("eig: only the LAPACK implementation is supported on CPU; leave `implementation` None")
         wanted = {"compute_left": compute_left_eigenvectors, "compute_right": compute_right_eigenvectors}
         options = {name: character("V" if value else "N") for name, value in wanted.items()}
-        found = lapack_call(builder, "geev", [x], results, batch=len(batch), options=options)
+        outputs = lapack_call(builder, "geev", [x], results, batch=len(batch), options=options)
     elif builder.platform == "cuda" and implementation is not EigImplementation.CUSOLVER:
         magma = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}[implementation]
         options = {
             "left": flag(compute_left_eigenvectors), "right": flag(compute_right_eigenvectors), "magma": f'"{magma}"'
         }
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
-        found = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
+        outputs = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
         raise no_platform(builder, "eig")
-    *eigenvalues, left, right, status = found
+    *eigenvalues, left, right, status = outputs
     spectrum = eigenvalues[0]
     if not is_complex:
         spectrum = builder.complex(eigenvalues[0], eigenvalues[1], values)
@@ -627,14 +627,14 @@ def _eig_jvp(
             "(compute_left_eigenvectors=False, compute_right_eigenvectors=False)."
         )
     # The eigenvalues' derivative does not depend on how the vectors are scaled, so theirs is sound where it needs them.
-    found = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
-    values, right = found[0], found[-1]
+    factors = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
+    values, right = factors[0], factors[-1]
     dx = converted(tangents[0], aval_of(values).dtype)
     dvalues = reduce_sum(mul(_solved(right, dx), transpose_matrices(right)), (aval_of(right).ndim - 1,))
     results, moved = [values], [dvalues]
     if compute_left_eigenvectors:
-        results.append(found[1])
-        moved.append(_turned(conj(values), found[1], adjoint(dx)))
+        results.append(factors[1])
+        moved.append(_turned(conj(values), factors[1], adjoint(dx)))
     if compute_right_eigenvectors:
         results.append(right)
         moved.append(_turned(values, right, dx))

@@ -82,8 +82,8 @@ def _eliminated(threshold: Array | None, dl: Any, d: Any, du: Any, b: Any) -> li
     smallest = zeros(aval_of(abs(_row(d, np.int32(0))))) if threshold is None else threshold
     first = [_row(x, np.int32(0)) for x in (d, du, b)]
     state = [np.int32(0), smallest, dl, d, du, b, d, du, zeros(aval_of(du)), b, *first]
-    found = repeat_while(lambda count, *_: lt(count, np.int32(size - 1)), step, state)
-    pivots, upper, second, right, p, _, r = found[6:]
+    final = repeat_while(lambda count, *_: lt(count, np.int32(size - 1)), step, state)
+    pivots, upper, second, right, p, _, r = final[6:]
     last = np.int32(size - 1)
     if threshold is not None:
         p = _away_from_zero(p, smallest)

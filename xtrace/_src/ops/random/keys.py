@@ -128,8 +128,8 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
     words = np.stack(pair * (impl.words // 2), -1).astype(np.uint32)
-    found: ConcreteArray = array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
-    return found
+    keys: ConcreteArray = array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
+    return keys
 
 
 def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:

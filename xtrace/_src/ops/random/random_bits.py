@@ -63,14 +63,14 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
     if narrow:
         key = builder.cast("bitcast_convert", builder.cast("reshape", key, pairs), wide)
     name = algorithm.name.removeprefix("RNG_")
-    moved, found = builder.line_of_many(
+    moved, drawn = builder.line_of_many(
         f"stablehlo.rng_bit_generator {key.name}, algorithm = {name} : ({wide.mlir_type}) -> "
         f"({wide.mlir_type}, {bits.mlir_type})",
         [wide, bits],
     )
     if narrow:
         moved = builder.cast("reshape", builder.cast("bitcast_convert", moved, pairs), state)
-    return [moved, found]
+    return [moved, drawn]
 
 
 def _bits_batch(
@@ -117,7 +117,7 @@ def rng_bit_generator(
         (2,)
     """
     try:
-        found = RandomAlgorithm[algorithm] if isinstance(algorithm, str) else RandomAlgorithm(algorithm)
+        chosen = RandomAlgorithm[algorithm] if isinstance(algorithm, str) else RandomAlgorithm(algorithm)
     except (KeyError, ValueError):
         raise ValueError(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
@@ -125,8 +125,9 @@ def rng_bit_generator(
         ) from None
     dtype = requested_dtype("rng_bit_generator", dtype)
     sizes = canonical_shape("rng_bit_generator", shape)
+    sharding = no_sharding("rng_bit_generator", out_sharding)
     return tuple(
-        rng_bit_generator.bind_positional((key,), (sizes, dtype, found, no_sharding("rng_bit_generator", out_sharding)))
+        rng_bit_generator.bind_positional((key,), (sizes, dtype, chosen, sharding))
     )
 
 

@@ -47,9 +47,9 @@ def _halves(keys: Array) -> Array:
 def rbg_split(keys: Any, shape: tuple[int, ...]) -> Array:
     """Return new keys, of `shape` for each of the keys."""
     leading = aval_of(keys).ndim - 1
-    found = threefry_split(_halves(keys), shape)
+    subkeys = threefry_split(_halves(keys), shape)
     axes = (*range(leading), *range(leading + 1, leading + 1 + len(shape)), leading, leading + 1 + len(shape))
-    return reshape(transpose(found, axes), (*aval_of(keys).shape[:-1], *shape, 4))
+    return reshape(transpose(subkeys, axes), (*aval_of(keys).shape[:-1], *shape, 4))
 
 
 def rbg_fold_in(keys: Any, data: Any) -> Array:

@@ -65,10 +65,10 @@ def _verdict(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
         return True
     if policy is None:
         return False
-    found = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
-    if isinstance(found, Offloadable):
-        return found
-    return isinstance(found, SaveableType) or (not isinstance(found, RecomputeType) and bool(found))
+    answer = policy(equation.primitive, *[x.aval for x in equation.invars], **equation.params)
+    if isinstance(answer, Offloadable):
+        return answer
+    return isinstance(answer, SaveableType) or (not isinstance(answer, RecomputeType) and bool(answer))
 
 
 def _moved(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
@@ -167,18 +167,18 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     ys = jaxpr.outvars[loop.num_carry :]
     carried, ys_wanted = list(wanted[: loop.num_carry]), wanted[loop.num_carry :]
     while True:
-        found = saving(
+        of_body = saving(
             jaxpr, [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_wanted)], policy
         )
-        after = [c or v in found.read for c, v in zip(carried, inputs[1], strict=True)]
+        after = [c or v in of_body.read for c, v in zip(carried, inputs[1], strict=True)]
         if after == carried:
             break
         carried = after
     stacked = {y: v for y, v in zip(ys, equation.outvars[loop.num_carry :], strict=True) if isinstance(y, Var)}
-    saved = found.saved
+    saved = of_body.saved
     new = [v for v in saved if v not in stacked]
     stacked |= {v: Var(v.aval.update(shape=(loop.length, *v.aval.shape))) for v in new}
-    body = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars, *new])
+    body = jaxpr.replace(eqns=of_body.first, outvars=[*jaxpr.outvars, *new])
     first = _with_parameters(
         equation, equation.invars, [*equation.outvars, *[stacked[v] for v in new]], jaxpr=ClosedJaxpr(body, [])
     )
@@ -187,12 +187,12 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     outputs = [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_again)]
     if not outputs:
         return first, None, [stacked[v] for v in saved]
-    read: set[Atom] = {x for e in found.again for x in e.invars} | set(outputs)
+    read: set[Atom] = {x for e in of_body.again for x in e.invars} | set(outputs)
     takes = [[v in read for v in inputs[0]], carried, [v in read for v in inputs[2]]]
     groups = [filter_by_mask(v, w) for v, w in zip(inputs, takes, strict=True)]
     operands = [filter_by_mask(v, w) for v, w in zip(loop.split(equation.invars), takes, strict=True)]
     over = [v for v in saved if v in read]
-    again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, found.again, jaxpr.effects)
+    again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, of_body.again, jaxpr.effects)
     results = [v if w else Var(v.aval) for v, w in zip(equation.outvars, wanted, strict=True)]
     again = _with_parameters(
         equation, [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
@@ -205,9 +205,9 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
 
 def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return the body or branch, which has no constants, with calls inlined."""
-    found = inline_call_equations(closed)
-    assert not found.consts
-    return found
+    inlined = inline_call_equations(closed)
+    assert not inlined.consts
+    return inlined
 
 
 def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _Twice:
@@ -219,29 +219,29 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     wanted = list(wanted)
     again = wanted
     while True:
-        found = [saving(b, filter_by_mask(b.outvars, again), policy) for b in branches]
+        savings = [saving(b, filter_by_mask(b.outvars, again), policy) for b in branches]
         # A result that every branch saves, or makes of nothing, is not computed again.
-        kept = [_is_kept(branches, found, i) for i in range(len(wanted))]
+        kept = [_is_kept(branches, savings, i) for i in range(len(wanted))]
         after = [a and not k for a, k in zip(again, kept, strict=True)]
         if after == again:
             break
         again = after
     results = [v for v, w, a in zip(equation.outvars, wanted, again, strict=True) if w and not a]
-    read = [f.read for f in found]
-    places = [_numbered(b, f) for b, f in zip(branches, found, strict=True)]
+    read = [f.read for f in savings]
+    places = [_numbered(b, f) for b, f in zip(branches, savings, strict=True)]
     taken = list(dict.fromkeys(slot for numbered in places for slot in numbered.values()))
     slots = [(aval, number) for aval, number in taken if aval is not None]
     new = {(a, i): Var(a) if a is not None else equation.outvars[i] for a, i in taken}
     first = _with_parameters(
         equation, equation.invars, [*equation.outvars, *[new[slot] for slot in slots]],
-        branches=tuple([_giving(b, f, p, slots) for b, f, p in zip(branches, found, places, strict=True)]),
+        branches=tuple([_giving(b, f, p, slots) for b, f, p in zip(branches, savings, places, strict=True)]),
     )
     if not any(again):
         return first, None, results
     takes = [any(b.invars[i] in needed for b, needed in zip(branches, read, strict=True))
              for i in range(len(equation.invars) - 1)]
     taking = []
-    for b, f, p in zip(branches, found, places, strict=True):
+    for b, f, p in zip(branches, savings, places, strict=True):
         own = {slot: v for v, slot in p.items()}
         inputs = [*filter_by_mask(b.invars, takes), *[own.get(slot) or Var(new[slot].aval) for slot in taken]]
         taking.append(ClosedJaxpr(b.replace(invars=inputs, outvars=filter_by_mask(b.outvars, again), eqns=f.again), []))
@@ -259,20 +259,20 @@ _Slot = tuple[ShapedArray | None, int]
 def _numbered(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
     """Return where the branch puts each of the values that it saves."""
     counts: dict[ShapedArray, int] = {}
-    found: dict[Var, _Slot] = {}
+    slots: dict[Var, _Slot] = {}
     for v in parts.saved:
         if v in branch.outvars:
-            found[v] = (None, branch.outvars.index(v))
+            slots[v] = (None, branch.outvars.index(v))
         else:
-            found[v] = (v.aval, counts.get(v.aval, 0))
-            counts[v.aval] = found[v][1] + 1
-    return found
+            slots[v] = (v.aval, counts.get(v.aval, 0))
+            counts[v.aval] = slots[v][1] + 1
+    return slots
 
 
-def _is_kept(branches: Sequence[Jaxpr], found: Sequence[Saving], i: int) -> bool:
+def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[Saving], i: int) -> bool:
     """Whether the result `i` is saved in some branch, and in the others too or computed from nothing."""
     saves, others = False, True
-    for branch, parts in zip(branches, found, strict=True):
+    for branch, parts in zip(branches, savings, strict=True):
         atom = branch.outvars[i]
         if atom in parts.saved:
             saves = True
@@ -301,8 +301,8 @@ def _giving(
 
 def _zeros(aval: ShapedArray) -> Array:
     """Return zeros, in the memory that `aval` says."""
-    found = zeros(aval.update(memory_space=MemorySpace.Device))
-    return found if aval.memory_space is MemorySpace.Device else put([found], [aval.memory_space])[0]
+    array = zeros(aval.update(memory_space=MemorySpace.Device))
+    return array if aval.memory_space is MemorySpace.Device else put([array], [aval.memory_space])[0]
 
 
 _INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {scan_p: _inside_scan, cond_p: _inside_cond}

@@ -62,9 +62,9 @@ def _emit(
             operands[i] = value
     scope = builder.scope
     builder.scope = builder.path("checkpoint")
-    found = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
+    outputs = emit_equations(builder, jaxpr.jaxpr, dict(zip(jaxpr.jaxpr.invars, operands, strict=True)))
     builder.scope = scope
-    return found
+    return outputs
 
 
 def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
@@ -135,8 +135,8 @@ class _Split(NamedTuple):
 
 @memoize_by_owner
 def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
-    found, saves = _recomputing(linearize_jaxpr(closed, given), policy)
-    return found if saves else found._replace(known=closed)
+    parts, saves = _recomputing(linearize_jaxpr(closed, given), policy)
+    return parts if saves else parts._replace(known=closed)
 
 
 @memoize_by_owner
@@ -149,19 +149,20 @@ def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
     known = parts.known if policy is None else inline_call_equations(parts.known)
     jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
-    found = saving(jaxpr, residuals, policy)
-    saved = found.saved
-    inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in found.read])
-    constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in found.read]
-    recomputed = Jaxpr([v for v, _ in constants], [*[jaxpr.invars[i] for i in inputs], *saved], residuals, found.again)
+    of_jaxpr = saving(jaxpr, residuals, policy)
+    saved = of_jaxpr.saved
+    inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in of_jaxpr.read])
+    constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in of_jaxpr.read]
+    invars = [*[jaxpr.invars[i] for i in inputs], *saved]
+    recomputed = Jaxpr([v for v, _ in constants], invars, residuals, of_jaxpr.again)
     split = len(recomputed.invars)
 
     def linear(*values: Any) -> list[Any]:
-        found = evaluate(recomputed, [x for _, x in constants], values[:split])
-        return evaluate(parts.linear.jaxpr, parts.linear.consts, [*found, *values[split:]])
+        residuals_again = evaluate(recomputed, [x for _, x in constants], values[:split])
+        return evaluate(parts.linear.jaxpr, parts.linear.consts, [*residuals_again, *values[split:]])
 
     moved = parts.linear.in_avals[len(parts.residuals) :]
-    whole = jaxpr.replace(eqns=found.first, outvars=[*jaxpr.outvars[:count], *saved])
+    whole = jaxpr.replace(eqns=of_jaxpr.first, outvars=[*jaxpr.outvars[:count], *saved])
     linear_jaxpr = stage_to_jaxpr(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
     whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts)
     return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
@@ -169,15 +170,15 @@ def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
 
 def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
     """Return what the equations of `jaxpr` compute, in their order, with the words for where each value comes from."""
-    found: dict[Atom, str] = {}
+    origin_of: dict[Atom, str] = {}
     for equation in jaxpr.eqns:
         origin = f"output of {equation.primitive.name}"
         if equation.primitive is checkpoint_name:
             origin = f"named {equation.params['name']!r}"
         elif equation.primitive is jit_call:
             origin = f"output of jitted function {equation.params['name']!r}"
-        found |= dict.fromkeys(equation.outvars, f"{origin} from {_place(equation.source)}")
-    return found
+        origin_of |= dict.fromkeys(equation.outvars, f"{origin} from {_place(equation.source)}")
+    return origin_of
 
 
 def _place(position: Position | None) -> str:
@@ -241,12 +242,12 @@ def _transpose(
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
-    transposed, found = transpose_jaxpr(jaxpr, linear, nonzero, False, ("rematted_computation",))
+    transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero, False, ("rematted_computation",))
     known = [i for i, x in enumerate(operands) if type(x) is not UndefinedPrimal]
     given = [c for c in cotangents if c is not None]
     flags = _moved(prevent_cse, len(operands), known, len(given))
     results = bind_remat(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
-    return scatter_by_mask(scatter_by_mask(results, found), linear)
+    return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
 
 def _batch(
