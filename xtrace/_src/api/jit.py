@@ -250,7 +250,8 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
 
 def _device(device: Any, backend: Any, shardings: dict[str, Any]) -> Any:
     """Return the device that `jit` was told to run on, if it was; `shardings` are trees of them, by argument."""
-    wanted = [device for name, tree in shardings.items() if (device := one_device("jit", name, tree)) is not None]
+    placements = [one_device("jit", name, tree) for name, tree in shardings.items()]
+    wanted = [placement for placement in placements if placement is not None]
     if wanted:
         if device is not None or backend is not None or any(d is not wanted[0] for d in wanted):
             raise ValueError(
