@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.api.vmap import vmap
@@ -11,6 +11,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace.numpy.operands import type_of
+
+Result = TypeVar("Result")
 
 
 def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
@@ -25,13 +27,13 @@ def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool 
     return aval
 
 
-def inexact(function: str, *operands: ArrayLike) -> list[Any]:
+def inexact(function: str, *operands: ArrayLike) -> list[Array]:
     """Return the operands in their common dtype, integers and booleans as the default floating one."""
     avals, dtype, weak = common_dtype(function, operands, as_inexact)
     return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]
 
 
-def for_each_matrix(function: Callable[..., Any], *operands: ArrayLike) -> tuple[Array, ...]:
+def for_each_matrix(function: Callable[..., Result], *operands: ArrayLike) -> Result:
     """Return what `function` of matrices gives for each element of batches of one shape."""
     for _ in range(aval_of(operands[0]).ndim - 2):
         function = vmap(function)

@@ -7,6 +7,7 @@ ones backwards, have the transform's values in their spectrum, each turned by a 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
@@ -25,7 +26,7 @@ from xtrace.numpy.padding import pad
 from xtrace.numpy.ufuncs import real
 
 
-def _turned(x: Array, weights: Any, sign: int) -> Array:
+def _turned(x: Array, weights: np.ndarray, sign: int) -> Array:
     """Return the values along the last axis of `x`, as complex numbers, times `weights` turned by quarter steps."""
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
@@ -33,7 +34,7 @@ def _turned(x: Array, weights: Any, sign: int) -> Array:
     return x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
 
 
-def _orthogonal(n: int) -> Any:
+def _orthogonal(n: int) -> np.ndarray:
     """Return the factors that make the transform of `n` numbers orthogonal."""
     return np.where(np.arange(n) == 0, 1 / math.sqrt(4 * n), 1 / math.sqrt(2 * n))
 
@@ -48,16 +49,16 @@ def _forward(x: Array, ortho: bool) -> Array:
 def _backward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
-    found = real(fourier.ifft(_turned(x, weights, 1))).astype(x.dtype)
+    signal = real(fourier.ifft(_turned(x, weights, 1))).astype(x.dtype)
     half = (n + 1) // 2
-    even, odd = found[..., :half], flip(found[..., half:], -1)
+    even, odd = signal[..., :half], flip(signal[..., half:], -1)
     if n % 2:
         odd = concatenate([odd, even[..., :1]], -1)
     return stack([even, odd], -1).reshape((*x.shape[:-1], 2 * half))[..., :n]
 
 
 @inline_jit
-def _transformed(x: Array, *, axes: tuple[int, ...], lengths: tuple[int, ...], ortho: bool, inverse: bool) -> Array:
+def _transformed(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inverse: bool) -> Array:
     if dtypes.is_complex(x.dtype):
         details: dict[str, Any] = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
         return of_parts(_transformed(x.real, **details), _transformed(x.imag, **details))
@@ -70,7 +71,9 @@ def _transformed(x: Array, *, axes: tuple[int, ...], lengths: tuple[int, ...], o
     return x
 
 
-def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None) -> Any:
+def _checked(
+    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None
+) -> tuple[Array, Shape, Shape]:
     if type != 2:
         raise NotImplementedError(
             f"{function}: only transforms of type 2 are implemented, got type={abbreviated(type)}"
@@ -78,24 +81,26 @@ def _checked(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | No
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {abbreviated(norm)}")
     (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
-    wanted = () if s is None else (s,) if isinstance(s, int) else tuple(s)
+    wanted: Shape = () if s is None else (s,) if isinstance(s, int) else tuple(s)
     if len(wanted) > aval.ndim:
         raise ValueError(f"{function}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:
         axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
-    found = axes_of(function, axes, aval.ndim)
+    transformed = axes_of(function, axes, aval.ndim)
     # Lengths are those of the first axes; SciPy wants as many as axes.
-    lengths = (*wanted[: len(found)], *[aval.shape[i] for i in found[len(wanted) :]])
+    lengths = (*wanted[: len(transformed)], *[aval.shape[i] for i in transformed[len(wanted) :]])
     if min(lengths, default=1) < 1:
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
     # There are no Fourier transforms of narrower floats.
     wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
-    return cast_to(x, aval, wide), found, lengths
+    return cast_to(x, aval, wide), transformed, lengths
 
 
-def _cosines(function: str, x: Any, type: int, s: Any, axes: Any, norm: str | None, inverse: bool) -> Array:
-    x, found, lengths = _checked(function, x, type, s, axes, norm)
-    return _transformed(x, axes=found, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
+def _cosines(
+    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
+) -> Array:
+    x, transformed, lengths = _checked(function, x, type, s, axes, norm)
+    return _transformed(x, axes=transformed, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
 
 
 def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -154,7 +159,9 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
 
 
-def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str | None = None) -> Array:
+def dctn(
+    x: ArrayLike, type: int = 2, s: int | Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
+) -> Array:
     """Compute the discrete cosine transform of type 2 along several axes.
 
     Args:
@@ -183,7 +190,9 @@ def dctn(x: ArrayLike, type: int = 2, s: Any = None, axes: Any = None, norm: str
     return _cosines("dctn", x, type, s, axes, norm, False)
 
 
-def idctn(x: ArrayLike, type: int = 2, s: ShapeLike | None = None, axes: Any = None, norm: str | None = None) -> Array:
+def idctn(
+    x: ArrayLike, type: int = 2, s: int | Sequence[int] | None = None, axes: Axes = None, norm: str | None = None
+) -> Array:
     """Compute the inverse of `dctn`.
 
     Args:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
@@ -49,7 +47,7 @@ __all__ = [
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Return the determinants of square matrices.
 
     Args:
@@ -104,7 +102,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
     check_finite: bool = True, lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Compute the singular value decomposition.
 
     Args:
@@ -135,7 +133,7 @@ def svd(
 
 
 @inline_jit
-def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
+def _svd(a: ArrayLike, *, full: bool, vectors: bool, by_qr: bool) -> Array | tuple[Array, ...]:
     algorithm = spectral.SvdAlgorithm.QR if by_qr else None
     return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
@@ -147,7 +145,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, by_qr: bool) -> Any:
 def eigh(
     a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
     overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Compute the eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
@@ -212,7 +210,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
 
 @inline_jit
-def _cholesky(a: Any, *, lower: bool) -> Any:
+def _cholesky(a: ArrayLike, *, lower: bool) -> Array:
     (a,) = inexact("cholesky", a)
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
@@ -221,7 +219,7 @@ def _cholesky(a: Any, *, lower: bool) -> Any:
 
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Any, bool]:
+) -> tuple[Array, bool]:
     """Factor positive definite matrices for `cho_solve`.
 
     Args:
@@ -246,7 +244,7 @@ def cho_factor(
     return cholesky(a, lower), lower
 
 
-def _columns(function: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
+def _columns(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
     """Return matrices and right-hand sides as columns, of equal batch axes, and whether these were vectors."""
     left, right = type_of(function, a, 0), type_of(function, b, 1)
     a, b = inexact(function, a, b)
@@ -283,15 +281,15 @@ def _as_given(x: Array, vector: bool) -> Array:
 
 
 @inline_jit
-def _cho_solve(c: Any, b: Any, *, lower: bool) -> Any:
+def _cho_solve(c: Array, b: ArrayLike, *, lower: bool) -> Array:
     c, b, vector = _columns("cho_solve", c, b)
-    b = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
-    b = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
-    return _as_given(b, vector)
+    x = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
+    x = triangular_solve(c, x, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
+    return _as_given(x, vector)
 
 
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
+    c_and_lower: tuple[Array, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """Solve ``a @ x = b`` with the factor of `cho_factor`.
 
@@ -356,14 +354,14 @@ def solve(
 
 
 @inline_jit
-def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
+def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
     a, b, vector = _columns("solve", a, b)
     factor = cholesky(stop_gradient(a), lower)
 
-    def forwards(_: Any, right: Any) -> Array:
+    def forwards(_: object, right: Array) -> Array:
         return _cho_solve(factor, right, lower=lower)
 
-    def backwards(_: Any, right: ArrayLike) -> Array:
+    def backwards(_: object, right: ArrayLike) -> Array:
         # The transposed system is the conjugate of this one.
         return conj_if_complex(forwards(None, conj_if_complex(right)))
 
@@ -372,18 +370,18 @@ def _solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
 
 
 @inline_jit
-def _solve_triangular(a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool) -> Any:
+def _solve_triangular(a: ArrayLike, b: ArrayLike, *, trans: int, lower: bool, unit_diagonal: bool) -> Array:
     a, b, vector = _columns("solve_triangular", a, b)
-    found = triangular_solve(
+    x = triangular_solve(
         a, b, left_side=True, lower=lower, transpose_a=trans > 0, conjugate_a=trans == 2, unit_diagonal=unit_diagonal
     )
-    return _as_given(found, vector)
+    return _as_given(x, vector)
 
 
 @inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
 def solve_triangular(
-    a: ArrayLike, b: ArrayLike, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
-    overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
+    a: ArrayLike, b: ArrayLike, trans: ArrayLike = 0, lower: bool = False, unit_diagonal: bool = False,
+    overwrite_b: bool = False, debug: ArrayLike | None = None, check_finite: bool = True,
 ) -> Array:
     """Solve ``op(a) @ x = b`` for triangular matrices.
 
@@ -422,7 +420,7 @@ def solve_triangular(
 
 
 @inline_jit
-def _lu(a: Any, *, permute_l: bool) -> Any:
+def _lu(a: ArrayLike, *, permute_l: bool) -> tuple[Array, ...]:
     factors, _, permutation = lu_forms.lu(*inexact("lu", a))
     *batch, rows, columns = aval_of(factors).shape
     inner, last = min(rows, columns), len(batch) + 1
@@ -467,13 +465,13 @@ def lu(
 
 
 @inline_jit
-def _lu_factor(a: Any) -> Any:
+def _lu_factor(a: ArrayLike) -> tuple[Array, Array]:
     factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
     return factors, pivots
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
-def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """Factor matrices for `lu_solve`.
 
     Args:
@@ -499,17 +497,17 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 
 
 @inline_jit
-def _lu_solve(factors: Any, pivots: Any, b: Any, *, trans: int) -> Any:
+def _lu_solve(factors: Array, pivots: Array, b: ArrayLike, *, trans: int) -> Array:
     permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
     factors, b, vector = _columns("lu_solve", factors, b)
     permutation = broadcast_to(permutation, aval_of(factors).shape[:-1])
     b = conj_if_complex(b) if trans == 1 else b
-    found = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
-    return _as_given(conj_if_complex(found) if trans == 1 else found, vector)
+    x = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
+    return _as_given(conj_if_complex(x) if trans == 1 else x, vector)
 
 
 def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[Array, Array], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """Solve ``op(a) @ x = b`` with the factors of `lu_factor`.
 
@@ -544,16 +542,16 @@ def lu_solve(
 
 
 @inline_jit
-def _qr(a: Any, *, mode: str, pivoting: bool) -> tuple[Any, ...]:
-    found = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
-    return found[1:] if mode == "r" else found
+def _qr(a: ArrayLike, *, mode: str, pivoting: bool) -> tuple[Array, ...]:
+    factors = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
+    return factors[1:] if mode == "r" else factors
 
 
 @inline_jit(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"), public=True)
 def qr(
-    a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+    a: ArrayLike, overwrite_a: bool = False, lwork: ArrayLike | None = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Factor matrices as ``a = q @ r``, with orthonormal columns of q and upper triangular r.
 
     Args:
@@ -584,7 +582,7 @@ def qr(
 
 
 @inline_jit
-def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Any, ...]:
+def _qr_multiply(a: ArrayLike, c: ArrayLike, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Array, ...]:
     a, c = inexact("qr_multiply", a, c)
     q, *rest = qr_forms.qr(a, pivoting=pivoting, full_matrices=False)
     q = conj_if_complex(q) if conjugate else q
@@ -595,7 +593,7 @@ def _qr_multiply(a: Any, c: Any, *, left: bool, pivoting: bool, conjugate: bool)
 def qr_multiply(
     a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
     overwrite_a: bool = False, overwrite_c: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """Multiply a matrix by the orthonormal factor of another one.
 
     Args:
@@ -630,7 +628,7 @@ def qr_multiply(
 # Unitary reductions
 
 
-def complex_form(x: ArrayLike) -> Any:
+def complex_form(x: ArrayLike) -> ArrayLike:
     """Return `x` as complex numbers of its precision."""
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -639,13 +637,13 @@ def complex_form(x: ArrayLike) -> Any:
 
 
 @inline_jit
-def _schur(a: Any, *, complex_output: bool) -> list[Any]:
+def _schur(a: ArrayLike, *, complex_output: bool) -> list[Array]:
     (a,) = inexact("schur", a)
     return list(reduced.schur(complex_form(a) if complex_output else a))
 
 
 @inline_jit(static=("output",), public=True)
-def schur(a: ArrayLike, output: str = "real") -> list[Any]:
+def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """Compute the Schur form ``a = Z @ T @ Z.conj().T``, on the CPU.
 
     Args:
@@ -694,14 +692,14 @@ def _rotation(block: Array) -> Array:
 
 
 @inline_jit
-def _rsf2csf(form: Array, vectors: Array) -> Any:
+def _rsf2csf(form: ArrayLike, vectors: ArrayLike) -> tuple[Array, Array]:
     return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", form, vectors)])
 
 
-def _triangular_form(form: Array, vectors: Array) -> tuple[Any, Any]:
+def _triangular_form(form: Array, vectors: Array) -> tuple[Array, Array]:
     size = aval_of(form).shape[-1]
 
-    def step(count: ArrayLike, state: tuple[Any, Any]) -> tuple[Any, Any]:
+    def step(count: ArrayLike, state: tuple[Array, Array]) -> tuple[Array, Array]:
         form, vectors = state
         first = lax.sub(constant_of(count, size - 2), count)
         turn = _rotation(dynamic_slice(form, (first, first), (2, 2)))
@@ -719,7 +717,7 @@ def _triangular_form(form: Array, vectors: Array) -> tuple[Any, Any]:
 
 
 @inline_jit(static=("check_finite",), public=True)
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Convert the real Schur form to the complex one.
 
     Args:
@@ -747,7 +745,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 @inline_jit
-def _hessenberg(a: Any, *, calc_q: bool) -> Any:
+def _hessenberg(a: ArrayLike, *, calc_q: bool) -> Array | tuple[Array, Array]:
     (a,) = inexact("hessenberg", a)
     packed, factors = reduced.hessenberg(a)
     aval = aval_of(packed)
@@ -766,7 +764,9 @@ def _hessenberg(a: Any, *, calc_q: bool) -> Any:
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
-def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def hessenberg(
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array | tuple[Array, Array]:
     """Reduce square matrices to Hessenberg form, ``a = Q @ H @ Q.conj().T``, on the CPU.
 
     Args:
@@ -795,7 +795,9 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
 
 
 @inline_jit
-def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iterations: int | None) -> tuple[Any, Any]:
+def _polar(
+    a: ArrayLike, *, right: bool, method: str, eps: float | None, max_iterations: int | None
+) -> tuple[Array, Array]:
     (a,) = inexact("polar", a)
     if method == "qdwh":
         unitary, factor, _, _ = for_each_matrix(
@@ -808,7 +810,7 @@ def _polar(a: Any, *, right: bool, method: str, eps: float | None, max_iteration
     return product(u, vh), product(scaled, adjoint(side))
 
 
-def complex_or_real(values: ArrayLike, like: Any) -> Any:
+def complex_or_real(values: ArrayLike, like: ArrayLike) -> Array:
     """Return vectors as rows that scale the columns of matrices, in their dtype."""
     shape = aval_of(like).shape
     return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
@@ -818,7 +820,7 @@ def complex_or_real(values: ArrayLike, like: Any) -> Any:
 def polar(
     a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
     max_iterations: int | None = None,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     """Factor a matrix as ``a = u @ p``, with orthonormal columns or rows of u and Hermitian p.
 
     Args:

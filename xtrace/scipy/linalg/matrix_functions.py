@@ -54,7 +54,7 @@ def _coefficients(order: int) -> list[float]:
     ]
 
 
-def _pade(a: Array, order: int) -> tuple[Any, Any]:
+def _pade(a: Array, order: int) -> tuple[Array, Array]:
     """Return the odd and the even part of the numerator; the denominator is even minus odd."""
     weights = _coefficients(order)
     one = identity(aval_of(a).dtype, aval_of(a).shape)
@@ -96,24 +96,24 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     scale = spread(converted(lax.exp2(lax.neg(count)), aval.dtype))
     odd, even = _pade(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
-    found = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
+    power = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
     # A matrix with NaN needs none, and must not keep the others from theirs.
     known = lax.select(lax.ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
-    def step(x: ArrayLike, done: ArrayLike) -> tuple[Any, None]:
+    def step(x: ArrayLike, done: ArrayLike) -> tuple[Array, None]:
         def squared(x: ArrayLike) -> Array:
             waiting = spread(lax.lt(broadcast_in_dim(done, batch, ()), count))
             return lax.select(waiting, product(x, x), x)
 
         return cond(lax.lt(done, most_needed), squared, lambda x: x, x), None
 
-    found, _ = scan(step, found, iota(aval_of(count).dtype, most))
-    return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(found, math.nan), found)
+    power, _ = scan(step, power, iota(aval_of(count).dtype, most))
+    return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(power, math.nan), power)
 
 
 @inline_jit
-def _expm(a: Any, *, upper_triangular: bool, most: int) -> Any:
+def _expm(a: ArrayLike, *, upper_triangular: bool, most: int) -> Array:
     (a,) = inexact("expm", a)
     return _exponential(a, upper_triangular, most)
 
@@ -146,14 +146,16 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 
 
 @inline_jit
-def _expm_frechet(a: Any, e: Any) -> tuple[Any, Any]:
+def _expm_frechet(a: ArrayLike, e: ArrayLike) -> tuple[Array, Array]:
     a, e = inexact("expm_frechet", a, e)
-    found = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
-    return found[0], found[1]
+    exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
+    return exponential, derivative
 
 
 @inline_jit(static=("method", "compute_expm"), public=True)
-def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """Return the exponential of a matrix and its derivative in a direction.
 
     Args:
@@ -181,8 +183,8 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
         raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviated(method)}")
-    found = _expm_frechet(A, E)
-    return found if compute_expm else found[1]
+    values = _expm_frechet(A, E)
+    return values if compute_expm else values[1]
 
 
 # Functions of triangular matrices, column by column
@@ -221,34 +223,34 @@ def _with_column(x: Array, index: Array, column: Array) -> Array:
     return dynamic_update_slice_in_dim(x, lax.add(_column(x, index), column), index, 1)
 
 
-def _on_diagonal(values: Any) -> Array:
+def _on_diagonal(values: Array) -> Array:
     size = aval_of(values).shape[0]
     one = identity(aval_of(values).dtype, (size, size))
     return lax.mul(one, as_row(values))
 
 
-def _scalar_at(values: Any, index: ArrayLike) -> Array:
+def _scalar_at(values: Array, index: ArrayLike) -> Array:
     return broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,))
 
 
-def _number(x: Any) -> Any:
+def _number(x: Array) -> Array:
     return reduce_sum(x, (0, 1))
 
 
 @inline_jit
-def _sqrtm(a: Any) -> Any:
+def _sqrtm(a: ArrayLike) -> Array:
     form, vectors = reduced.schur(complex_form(*inexact("sqrtm", a)))
     size = aval_of(form).shape[-1]
     roots = lax.sqrt(diagonal(form))
 
     # (R + rⱼⱼ) x = tⱼ for the elements x of column j above the diagonal, R being what is left of it (Björck and
     # Hammarling 1983, A Schur method for the square root of a matrix).
-    def step(j: Any, found: Any) -> Array:
-        column = _solved_above(found, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
-        return _with_column(found, j, column)
+    def step(j: Array, root: Array) -> Array:
+        column = _solved_above(root, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
+        return _with_column(root, j, column)
 
-    found = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
-    return product(product(vectors, found), adjoint(vectors))
+    root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
+    return product(product(vectors, root), adjoint(vectors))
 
 
 @inline_jit(static=("blocksize",), public=True)
@@ -287,7 +289,7 @@ def _check_one(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
     return aval
 
 
-def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array | tuple[Array, Array]:
     """Evaluate a function of a square matrix, on the CPU.
 
     Args:
@@ -319,14 +321,14 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     values = converted(func(main), aval_of(form).dtype)
 
     # F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ for the elements x of column j of F above the diagonal.
-    def step(j: Any, found: Any) -> Array:
+    def step(j: Array, image: Array) -> Array:
         above = _part(_before(j, size), _column(form, j))
-        right = lax.sub(product(found, above), lax.mul(above, _number(_scalar_at(values, j))))
+        right = lax.sub(product(image, above), lax.mul(above, _number(_scalar_at(values, j))))
         column = _solved_above(form, lax.neg(_number(_scalar_at(main, j))), right, _before(j, size))
-        return _with_column(found, j, column)
+        return _with_column(image, j, column)
 
-    found = fori_loop(0, size, step, _on_diagonal(values)) if size else form
-    result = product(product(vectors, found), adjoint(vectors))
+    image = fori_loop(0, size, step, _on_diagonal(values)) if size else form
+    result = product(product(vectors, image), adjoint(vectors))
     if disp:
         return result
     return result, _parlett_error(form, main)
@@ -346,20 +348,20 @@ def _parlett_error(form: Array, main: Array) -> Array:
 
 
 @inline_jit
-def _solve_sylvester(a: Any, b: Any, c: Any, *, tol: float, method: str) -> Any:
+def _solve_sylvester(a: ArrayLike, b: ArrayLike, c: ArrayLike, *, tol: float, method: str) -> Array:
     a, b, c = inexact("solve_sylvester", a, b, c)
     given = [complex_form(x) for x in (a, b, c)]
-    found = for_each_matrix(lambda a, b, c: _solved_sylvester(a, b, c, tol, method), *given)
-    return found if dtypes.is_complex(aval_of(a).dtype) else lax.real(found)
+    solution = for_each_matrix(lambda a, b, c: _solved_sylvester(a, b, c, tol, method), *given)
+    return solution if dtypes.is_complex(aval_of(a).dtype) else lax.real(solution)
 
 
-def _solved_sylvester(a: Any, b: Any, c: Any, tol: float, method: str) -> Any:
+def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> Array:
     rows, columns = aval_of(c).shape
     if method == "eigen":
         (left, _, u), (right, _, v) = [spectral.eig(x) for x in (a, b)]
         inside = solved(u, product(c, v))
-        found = lax.div(inside, lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
-        found = product(u, adjoint(solved(adjoint(v), adjoint(found))))
+        solution = lax.div(inside, lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
+        solution = product(u, adjoint(solved(adjoint(v), adjoint(solution))))
     else:
         (r, u), (s, v) = reduced.schur(a), reduced.schur(b)
         left, right = diagonal(r), diagonal(s)
@@ -367,33 +369,33 @@ def _solved_sylvester(a: Any, b: Any, c: Any, tol: float, method: str) -> Any:
         everything = lax.eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
 
         # R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, with the columns of Y before j (Bartels and Stewart 1972).
-        def step(j: Any, found: Any) -> Any:
-            known = product(found, _part(_before(j, columns), _column(s, j)))
+        def step(j: Array, solution: Array) -> Array:
+            known = product(solution, _part(_before(j, columns), _column(s, j)))
             rest = lax.sub(_column(inside, j), known)
             column = _solved_above(r, _number(_scalar_at(right, j)), rest, everything)
-            return _with_column(found, j, column)
+            return _with_column(solution, j, column)
 
-        found = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
-        found = product(product(u, found), adjoint(v))
+        solution = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
+        solution = product(product(u, solution), adjoint(v))
     sums = lax.abs(lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
     if not rows or not columns:
-        return found
+        return solution
     least = lax.neg(reduce_max(lax.neg(sums), (0, 1)))
     unsolvable = broadcast_in_dim(lax.lt(least, constant_of(least, tol)), (rows, columns), ())
-    return lax.select(unsolvable, full_like(found, math.nan), found)
+    return lax.select(unsolvable, full_like(solution, math.nan), solution)
 
 
-def _spread(values: Any, axis: int, rows: int, columns: int) -> Any:
+def _spread(values: Array, axis: int, rows: int, columns: int) -> Array:
     return broadcast_in_dim(values, (rows, columns), (axis,))
 
 
 @inline_jit(static=("method", "tol"), public=True)
-def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """Solve ``A @ X + X @ B = C``, on the CPU.
 
     Args:
-        A, B: square matrices.
-        C: a matrix with the rows of `A` and the columns of `B`.
+        A, B: square matrices, or batches of them of one shape.
+        C: matrices with the rows of `A` and the columns of `B`, of the same batch axes.
         method: ``"schur"``, or ``"eigen"`` for well separated eigenvalues.
         tol: the smallest sum of eigenvalues of `A` and `B`; where one is below, the result is NaN.
 

@@ -53,7 +53,7 @@ _KINDS = ("symmetric", "lower", "upper")
 _NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 
-def _vectors(function: str, *operands: Any) -> list[Any]:
+def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
     """Return operands with at least one axis and equal batch axes; ValueError if these do not broadcast."""
     arrays = [atleast_1d(to_array_operand(function, x, i)) for i, x in enumerate(operands)]
     try:
@@ -64,7 +64,7 @@ def _vectors(function: str, *operands: Any) -> list[Any]:
     return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
 
-def _placed(values: Any, positions: Any) -> Array:
+def _placed(values: Array, positions: np.ndarray) -> Array:
     """Return the matrices whose elements are those of `values`, along the last axis, at `positions`."""
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
@@ -76,7 +76,7 @@ def _size(function: str, n: int, least: int = 0) -> int:
     return max(size, 0)
 
 
-def _of_default_float(values: Any) -> Any:
+def _of_default_float(values: np.ndarray) -> Array:
     return asarray(np.asarray(values), _default_float())
 
 
@@ -96,7 +96,7 @@ def _default_float() -> np.dtype[Any]:
 
 
 @inline_jit(public=True)
-def toeplitz(c: Any, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant diagonals.
 
     Args:
@@ -130,7 +130,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
 
 @inline_jit(public=True)
-def hankel(c: Any, r: Any = None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Build the matrix with constant antidiagonals.
 
     Args:
@@ -163,7 +163,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 
 
 @inline_jit(public=True)
-def circulant(c: Any) -> Array:
+def circulant(c: ArrayLike) -> Array:
     """Build the circulant matrix of a first column.
 
     Args:
@@ -191,7 +191,7 @@ def circulant(c: Any) -> Array:
 
 
 @inline_jit(static=("n", "mode"), public=True)
-def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Build the matrix whose product with a vector is a convolution.
 
     Args:
@@ -231,13 +231,13 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Any:
     return _placed(extended, np.where(inside, offset, length))
 
 
-def _with_constants(values: Any) -> Array:
+def _with_constants(values: Array) -> Array:
     """Return `values` after a zero and a one, along the last axis."""
     constants = broadcast_to(asarray(np.array([0, 1]), aval_of(values).dtype), (*values.shape[:-1], 2))
     return concatenate([constants, values], axis=-1)
 
 
-def _monic(function: str, a: Any, least: int) -> Any:
+def _monic(function: str, a: ArrayLike, least: int) -> Array:
     (a,) = inexact(function, to_array_operand(function, a))
     if a.ndim < 1 or a.shape[-1] < least:
         raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
@@ -245,7 +245,7 @@ def _monic(function: str, a: Any, least: int) -> Any:
 
 
 @inline_jit(public=True)
-def companion(a: ArrayLike) -> Any:
+def companion(a: ArrayLike) -> Array:
     """Build the matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
@@ -273,7 +273,7 @@ def companion(a: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def fiedler(a: ArrayLike) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """Build the symmetric matrix of the distances between elements.
 
     Args:
@@ -299,7 +299,7 @@ def fiedler(a: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def fiedler_companion(a: ArrayLike) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Build a pentadiagonal matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
@@ -338,7 +338,7 @@ def fiedler_companion(a: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Build the matrix for the growth of a population by ages.
 
     Args:
@@ -376,7 +376,7 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @inline_jit(public=True)
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """Build the matrix with matrices along its diagonal and zeros elsewhere.
 
     Args:
@@ -452,7 +452,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 
 @inline_jit(static=("n", "dtype"), public=True)
-def hadamard(n: int, dtype: DTypeLike = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Build Sylvester's matrix of 1 and -1 with orthogonal rows.
 
     Args:
@@ -510,12 +510,12 @@ def helmert(n: int, full: bool = False) -> Array:
     size = _size("helmert", n, 1)
     i, j = _computed_grid(size, _default_float())
     contrasts = where(less(j, i), 1, where(equal(i, j), negative(i), 0))
-    found = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
-    return found if full else getitem(found, slice(1, None))
+    matrix = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
+    return matrix if full else getitem(matrix, slice(1, None))
 
 
 @inline_jit(static=("n",), public=True)
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """Build the matrix with the elements ``1 / (i + j + 1)``.
 
     Args:
@@ -541,7 +541,7 @@ def hilbert(n: int) -> Any:
 
 
 @inline_jit(static=("n",), public=True)
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """Build the inverse of `hilbert`, of integers as floats.
 
     Args:
@@ -578,12 +578,12 @@ def _kind(function: str, kind: str | None) -> str:
     return kind or "symmetric"
 
 
-def _binomials(size: int) -> Any:
+def _binomials(size: int) -> np.ndarray:
     return np.array([[math.comb(i, j) for j in range(size)] for i in range(size)], object).reshape(size, size)
 
 
-def _triangle(lower: Any, found: str, symmetric: Any) -> Any:
-    return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[found]
+def _triangle(lower: np.ndarray, kind: str, symmetric: np.ndarray) -> np.ndarray:
+    return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[kind]
 
 
 @inline_jit(static=("n", "kind"), public=True)
@@ -610,13 +610,13 @@ def pascal(n: int, kind: str | None = None) -> Array:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    found = _kind("pascal", kind)
+    kind = _kind("pascal", kind)
     lower = _binomials(_size("pascal", n))
-    return asarray(_triangle(lower, found, lower.dot(lower.T)).astype(np.float32))
+    return asarray(_triangle(lower, kind, lower.dot(lower.T)).astype(np.float32))
 
 
 @inline_jit(static=("n", "kind"), public=True)
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """Build the inverse of `pascal`.
 
     Args:
@@ -638,8 +638,8 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    found = _kind("invpascal", kind)
+    kind = _kind("invpascal", kind)
     size = _size("invpascal", n)
     i, j = _grid(size)
     inverse = _binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
-    return _of_default_float(_triangle(inverse, found, inverse.T.dot(inverse)).astype(np.float64))
+    return _of_default_float(_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))

@@ -43,15 +43,15 @@ def _size(d: Array, e: Array) -> Array:
     return maximum(largest(sums), float(dtypes.finfo(d.dtype).tiny))
 
 
-def _count(d: Array, squares: Array, smallest_pivot: Any, shifts: Array) -> Array:
+def _count(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Array:
     """Return how many eigenvalues lie below each of the shifts: as many as pivots of T - x are negative (Sturm)."""
 
     def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[Any, None]:
         last, count = state
         diagonal, square = row
-        found = diagonal - shifts - square / last
-        found = where(absolute(found) < smallest_pivot, -smallest_pivot, found)
-        return (found, count + converted(found < 0, count.dtype)), None
+        new = diagonal - shifts - square / last
+        new = where(absolute(new) < smallest_pivot, -smallest_pivot, new)
+        return (new, count + converted(new < 0, count.dtype)), None
 
     start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
     return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
@@ -77,7 +77,7 @@ def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array
     return (low + high) / 2 * size
 
 
-def _eigenvectors(d: Array, e: Array, values: Any, key: Array) -> Array:
+def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
     """Return orthonormal eigenvectors as columns, by inverse iteration from random vectors for all at once.
 
     What is left of vectors with smaller eigenvalues is removed each time, which keeps those of clusters apart (Peters
@@ -89,10 +89,10 @@ def _eigenvectors(d: Array, e: Array, values: Any, key: Array) -> Array:
     below, above = [broadcast_in_dim(x, (count, rank), (1,)) for x in (below, above)]
     diagonal = (d - values[:, None]) / size
 
-    def improve(_: ArrayLike, vectors: Any) -> Array:
-        found = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
+    def improve(_: ArrayLike, vectors: Array) -> Array:
+        solutions = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
         # Solutions are huge, and their sizes mean nothing.
-        return qr((found / largest(absolute(found), axis=1, keepdims=True)).T)[0]
+        return qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
 
     return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
 
@@ -107,41 +107,42 @@ def _decomposition(
 
 
 @_decomposition.defjvp
-def _decomposition_jvp(first: int, last: int, vectors: bool, primals: Any, tangents: Any) -> Any:
+def _decomposition_jvp(
+    first: int, last: int, vectors: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     # dλ = vᵀ dT v, and of an eigenvector, dv = Σ u (uᵀ dT v) / (λ - μ) over all others u, their eigenvalues μ.
     d, e, key, tol = primals
     dd, de = tangents[:2]
-    found = _decomposition(d, e, key, tol, first, last, vectors)
-    own = found if vectors else _decomposition(d, e, key, tol, first, last, True)
+    parts = _decomposition(d, e, key, tol, first, last, vectors)
+    own = parts if vectors else _decomposition(d, e, key, tol, first, last, True)
     every = _decomposition(d, e, key, tol, 0, d.shape[0] - 1, True) if vectors else own
     v = own[1]
     moved = dd[:, None] * v
     moved = moved.at[:-1].add(de[:, None] * v[1:]).at[1:].add(de[:, None] * v[:-1])
-    changes: tuple[Any, ...] = (total(v * moved, axis=0),)
+    changes: tuple[Array, ...] = (total(v * moved, axis=0),)
     if vectors:
         gaps = own[0][None] - every[0][:, None]
         itself = arange(d.shape[0])[:, None] == arange(first, last + 1)[None]
         shares = matmul(every[1].T, moved, precision="highest") / where(itself, 1, gaps)
         changes += (matmul(every[1], where(itself, 0, shares), precision="highest"),)
-    return found, changes
+    return parts, changes
 
 
 @inline_jit
-def _solved(d: Array, e: Array, key: Any, tol: Any, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
+def _solved(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):
         # T = D S Dᴴ with a real S: the phases of D are products of those below the diagonal.
         sizes = absolute(e)
         phases = where(sizes == 0, 1, conj(e) / where(sizes == 0, 1, sizes))
-    tol = asarray(tol, diagonal.dtype)
-    found = _decomposition(diagonal, sizes, key, tol, first, last, vectors)
+    parts = _decomposition(diagonal, sizes, key, asarray(tol, diagonal.dtype), first, last, vectors)
     if vectors and dtypes.is_complex(e.dtype):
         turned = cumprod(concatenate([ones(1, e.dtype), phases]))
-        return found[0], turned[:, None] * found[1]
-    return found
+        return parts[0], turned[:, None] * parts[1]
+    return parts
 
 
-def _selection(select: str, select_range: Any, size: int) -> tuple[int, int]:
+def _selection(select: str, select_range: tuple[float, float] | None, size: int) -> tuple[int, int]:
     """Return the numbers of the first and the last eigenvalue that is asked for."""
     if select == "a":
         return 0, size - 1
@@ -165,9 +166,9 @@ def _selection(select: str, select_range: Any, size: int) -> tuple[int, int]:
 
 
 def eigh_tridiagonal(
-    d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a", select_range: tuple[float, float] | None = None,
-    tol: float | None = None, key: Any = None,
-) -> Any:
+    d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
+    select_range: tuple[float, float] | None = None, tol: float | None = None, key: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
     """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 
     Args:
@@ -216,8 +217,8 @@ def eigh_tridiagonal(
     if diagonal.size == 0:
         none = zeros(0, dtypes.real_part_dtype(diagonal.dtype))
         return none if eigvals_only else (none, zeros((0, 0), diagonal.dtype))
-    found = _solved(
+    parts = _solved(
         d, e, new_key(0) if key is None else key, 0 if tol is None else max(tol, 0), first=first, last=last,
         vectors=not eigvals_only,
     )
-    return found[0] if eigvals_only else found
+    return parts[0] if eigvals_only else parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
@@ -57,7 +57,7 @@ def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
 
 
 @inline_jit
-def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Any:
+def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Array:
     parts = []
     sides = [_neighbours(x, order) for x in coordinates]
     for corner in itertools.product(*sides):
@@ -74,7 +74,9 @@ def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mo
     return converted(total, image.dtype)
 
 
-def map_coordinates(input: ArrayLike, coordinates: Any, order: int, mode: str = "constant", cval: Any = 0.0) -> Array:
+def map_coordinates(
+    input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0
+) -> Array:
     """Interpolate an array of samples at coordinates.
 
     Args:

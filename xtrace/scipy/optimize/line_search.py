@@ -33,7 +33,7 @@ class Sample(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A state of the search; the result has the phase `FOUND`, or one that says why nothing was found.
+    """A state of the search; the result has the phase `FOUND`, or one that says why there is no result.
 
     While the steps grow, `low` is the sample before; afterwards the interval lies between `low` and `high`, and
     `recent` was one of its ends.
@@ -87,8 +87,8 @@ def _between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
     """Return the step to try in an interval: where a cubic is lowest, else a parabola, else the middle."""
     parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
     fits = _inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
-    found = where(fits, parabola, (low.step + high.step) / 2)
-    return where((zooms > 0) & _inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, found)
+    middle = where(fits, parabola, (low.step + high.step) / 2)
+    return where((zooms > 0) & _inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, middle)
 
 
 def line_search(
@@ -121,9 +121,9 @@ def line_search(
         """Return phase, low, high and recent after a trial of algorithm 3.5."""
         before = search.low
         over = ~is_low(at) | ((search.growths > 0) & (at.value >= before.value))
-        found = ~over & is_flat(at)
+        ends = ~over & is_flat(at)
         bracketed = over | (at.slope >= 0)
-        phase = where(found, FOUND, where(bracketed, ZOOMING, GROWING))
+        phase = where(ends, FOUND, where(bracketed, ZOOMING, GROWING))
         phase = where((phase == GROWING) & (search.growths + 1 >= growths), UNBOUNDED, phase)
         low, high = _choose(over, before, at), _choose(over, at, before)
         return phase, low, high, high
@@ -144,8 +144,7 @@ def line_search(
         phase, low, high, recent = _choose(growing, grown(search, at), zoomed(search, at))
         zooms = where(growing, search.zooms, search.zooms + 1)
         trial = where(phase == GROWING, 2 * search.trial, _between(low, high, recent, zooms))
-        found = phase == FOUND
-        kept = _choose(found, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient))
+        kept = _choose(phase == FOUND, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient))
         return Search(phase, trial, low, high, recent, where(growing, search.growths + 1, search.growths), zooms, *kept)
 
     zero = zeros_like(first)

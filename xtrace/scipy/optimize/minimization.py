@@ -91,12 +91,12 @@ def minimize(
         )
     if aval.ndim != 1:
         raise ValueError(f"minimize: x0 must be a vector, got {aval.str_short()}; see xtrace.flatten_util.ravel_pytree")
-    found = _METHODS.get(method.lower())
-    if found is None:
+    known = _METHODS.get(method.lower())
+    if known is None:
         raise ValueError(
             f"Method {method} not recognized by minimize; write 'BFGS' or {abbreviated(list(_METHODS)[1])}"
         )
-    solve, names = found
+    solve, names = known
     given = dict(options or {})
     for name in given:
         if name not in names:

@@ -73,7 +73,7 @@ def bfgs(
         first = minimum(1, 2.02 * (state.value - state.before) / slope)
         first = where(first > 0, first, 1)
         search = line_search(evaluate, state.x, direction, state.value, gradient, first, line_search_maxiter)
-        found = search.phase == FOUND
+        ended = search.phase == FOUND
         # After a step that gained little the first one to try is so small that it may not grow enough: try 1 then.
         again = (search.phase == UNBOUNDED) & (first < 1) & (state.steps > 0)
         step = search.step.astype(direction.dtype) * direction
@@ -82,14 +82,14 @@ def bfgs(
         factor = _reciprocal(curvature).astype(direction.dtype)
         reduced = identity - factor * outer(step, conj(change))
         updated = matmul(matmul(reduced, inverse, precision="highest"), conj(reduced.T), precision="highest")
-        inverse = where(found & (curvature > 0), updated + factor * outer(step, conj(step)), inverse)
+        inverse = where(ended & (curvature > 0), updated + factor * outer(step, conj(step)), inverse)
         converged = norm_of(search.gradient, norm) < gtol
         steps = state.steps + where(again, 0, 1)
-        status = where(found | again, 0, where(search.phase == UNBOUNDED, 5, 3))
+        status = where(ended | again, 0, where(search.phase == UNBOUNDED, 5, 3))
         status = where(converged, 0, where(steps >= limit, 1, status))
         return State(
             state.x + step, search.value, search.gradient, inverse, where(again, math.inf, state.value), steps,
-            state.evaluations + search.growths + search.zooms, status, (found | again) & ~converged & (steps < limit),
+            state.evaluations + search.growths + search.zooms, status, (ended | again) & ~converged & (steps < limit),
         )
 
     value, gradient = evaluate(x)

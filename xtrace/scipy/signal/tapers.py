@@ -15,90 +15,90 @@ import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviated
 
-_Window = Callable[..., Any]
+_Window = Callable[..., np.ndarray]
 
 
-def _turns(n: int) -> Any:
+def _turns(n: int) -> np.ndarray:
     """Return angles from -π to π, both included."""
     return np.linspace(-np.pi, np.pi, n)
 
 
-def _distances(n: int) -> Any:
+def _distances(n: int) -> np.ndarray:
     """Return distances from the middle, in samples."""
     return np.arange(n) - (n - 1) / 2
 
 
-def _cosines(n: int, weights: Sequence[float]) -> Any:
-    return sum(weight * np.cos(k * _turns(n)) for k, weight in enumerate(weights))
+def _cosines(n: int, weights: Sequence[float]) -> np.ndarray:
+    return np.asarray(sum(weight * np.cos(k * _turns(n)) for k, weight in enumerate(weights)))
 
 
 def _of_cosines(*weights: float) -> _Window:
     return lambda n: _cosines(n, weights)
 
 
-def _bartlett(n: int) -> Any:
+def _bartlett(n: int) -> np.ndarray:
     return 1 - np.abs(_distances(n)) * 2 / (n - 1)
 
 
-def _triangle(n: int) -> Any:
+def _triangle(n: int) -> np.ndarray:
     return 1 - np.abs(_distances(n)) * 2 / (n + n % 2)
 
 
-def _parzen(n: int) -> Any:
+def _parzen(n: int) -> np.ndarray:
     x = np.abs(_distances(n)) / (n / 2)
     return np.where(np.abs(_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
 
 
-def _bohman(n: int) -> Any:
+def _bohman(n: int) -> np.ndarray:
     x = np.abs(np.linspace(-1, 1, n))
-    found = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
-    found[[0, -1]] = 0
-    return found
+    samples = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
+    samples[[0, -1]] = 0
+    return samples
 
 
-def _bartlett_hann(n: int) -> Any:
+def _bartlett_hann(n: int) -> np.ndarray:
     x = np.arange(n) / (n - 1) - 0.5
     return 0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x)
 
 
-def _cosine(n: int) -> Any:
+def _cosine(n: int) -> np.ndarray:
     return np.sin(np.pi * (np.arange(n) + 0.5) / n)
 
 
-def _lanczos(n: int) -> Any:
+def _lanczos(n: int) -> np.ndarray:
     return np.sinc(2 * np.arange(n) / (n - 1) - 1)
 
 
-def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> Any:
+def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
     if center is not None:
         raise ValueError(f"get_window: the exponential window of a spectrum has its center in the middle, got {center}")
     return np.exp(-np.abs(_distances(n)) / tau)
 
 
-def _tukey(n: int, alpha: float = 0.5) -> Any:
+def _tukey(n: int, alpha: float = 0.5) -> np.ndarray:
     if alpha <= 0:
         return np.ones(n)
     rise = np.minimum(np.arange(n), np.arange(n)[::-1]) * 2 / (min(alpha, 1.0) * (n - 1))
     return np.where(rise < 1, (1 - np.cos(np.pi * rise)) / 2, 1)
 
 
-def _gaussian(n: int, std: float) -> Any:
+def _gaussian(n: int, std: float) -> np.ndarray:
     return np.exp(-((_distances(n) / std) ** 2) / 2)
 
 
-def _general_gaussian(n: int, p: float, sig: float) -> Any:
+def _general_gaussian(n: int, p: float, sig: float) -> np.ndarray:
     return np.exp(-(np.abs(_distances(n) / sig) ** (2 * p)) / 2)
 
 
-def _kaiser(n: int, beta: float) -> Any:
+def _kaiser(n: int, beta: float) -> np.ndarray:
     return np.kaiser(n, beta)
 
 
-def _general_hamming(n: int, alpha: float) -> Any:
+def _general_hamming(n: int, alpha: float) -> np.ndarray:
     return _cosines(n, (alpha, 1 - alpha))
 
 
-def _chebyshev(n: int, at: float) -> Any:
+def _chebyshev(n: int, at: float) -> np.ndarray:
     # Dolph: a spectrum whose side lobes all have the same height, `at` decibels below the main one.
     order = n - 1
     x = math.cosh(math.acosh(10 ** (abs(at) / 20)) / order) * np.cos(np.pi * np.arange(n) / n)
@@ -106,11 +106,11 @@ def _chebyshev(n: int, at: float) -> Any:
     spectrum = np.where(np.abs(x) > 1, large, np.cos(order * np.arccos(np.clip(x, -1, 1))))
     if n % 2:
         half = np.real(np.fft.fft(spectrum))[: (n + 1) // 2]
-        found = np.concatenate([half[:0:-1], half])
+        samples = np.concatenate([half[:0:-1], half])
     else:
         half = np.real(np.fft.fft(spectrum * np.exp(1j * np.pi / n * np.arange(n))))[: n // 2 + 1]
-        found = np.concatenate([half[:0:-1], half[1:]])
-    return found / np.max(found)
+        samples = np.concatenate([half[:0:-1], half[1:]])
+    return samples / np.max(samples)
 
 
 _WINDOWS: dict[tuple[str, ...], _Window] = {
@@ -130,7 +130,7 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 
-def named_window(function: str, window: Any, count: int) -> Any:
+def named_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
     """Return `count` samples of the window of a name, or of a tuple of a name and parameters.
 
     ValueError for a name that is not known, and for parameters that are missing or too many.

@@ -25,8 +25,8 @@ def _straightened(x: Array) -> Array:
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
     norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))
     basis = (lines / np.where(norms == 0, 1, norms)).astype(x.dtype)
-    found = x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
-    return converted(found, x.dtype, x.weak_type)
+    straight = x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
+    return converted(straight, x.dtype, x.weak_type)
 
 
 @inline_jit

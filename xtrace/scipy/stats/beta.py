@@ -25,8 +25,8 @@ def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: Real
     outside = (x < loc) | (x > loc + scale)
     # What is not used must have a finite derivative.
     z = choose(outside, 0.5, (x - loc) / scale)
-    found = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
-    return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, found))
+    logarithm = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
+    return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, logarithm))
 
 
 pdf = distribution.exponential(logpdf, "1.5000011")

@@ -34,10 +34,10 @@ def logpmf(k: RealLike, n: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0
     # What is not used must have a finite derivative.
     m = choose(outside, 0.0, m)
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
-    found = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
-    found = choose((n < 0) | (a <= 0) | (b <= 0), math.nan, found)
+    logarithm = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
+    logarithm = choose((n < 0) | (a <= 0) | (b <= 0), math.nan, logarithm)
     # As in JAX, an array of whole numbers makes the result strongly typed.
-    return converted(found, found.dtype, aval_of(found).weak_type and weak)
+    return converted(logarithm, logarithm.dtype, aval_of(logarithm).weak_type and weak)
 
 
 pmf = distribution.exponential(logpmf, "0.23809534")

@@ -70,13 +70,13 @@ def _mode(a: Array, *, axis: int, keepdims: bool) -> tuple[Array, ...]:
     first = cummax(choose(_starts(ordered, axis), places, 0), axis)
     lengths = places - first + 1
     # The first of the longest runs ends where their length is first reached; it has the smallest value.
-    found = take_along_axis(ordered, take_along_axis(first, argmax(lengths, axis, keepdims=True), axis), axis)
+    value = take_along_axis(ordered, take_along_axis(first, argmax(lengths, axis, keepdims=True), axis), axis)
     count = max(lengths, axis, keepdims=True)
-    return (found, count) if keepdims else (found.squeeze(axis), count.squeeze(axis))
+    return (value, count) if keepdims else (value.squeeze(axis), count.squeeze(axis))
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """Return the most frequent values along an axis, with their counts.
 
     Args:
@@ -105,14 +105,14 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
     if not a.shape[along]:
         kept = [1 if i == along else n for i, n in enumerate(a.shape) if keepdims or i != along]
         dtype = dtypes.default_float(config.enable_x64.value)
-        found = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
+        result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        found = ModeResult(*_mode(a, axis=along, keepdims=keepdims))
-    return ModeResult(*[x.reshape((1,) * rank) for x in found]) if axis is None and keepdims and rank > 1 else found
+        result = ModeResult(*_mode(a, axis=along, keepdims=keepdims))
+    return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 
 @inline_jit
-def _ranks(a: Any, *, axis: int, method: str) -> Any:
+def _ranks(a: Any, *, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
@@ -130,14 +130,14 @@ def _ranks(a: Any, *, axis: int, method: str) -> Any:
         last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
         ranks = {"min": first, "max": last, "average": converted(first + last, dtype) / 2}[method]
     # Sorted by where they came from, ranks go back there.
-    found = converted(sort((order, ranks), axis)[1], dtype)
+    ranks = converted(sort((order, ranks), axis)[1], dtype)
     if dtypes.is_inexact(a.dtype):
-        return choose(any(isnan(a), axis, keepdims=True), math.nan, found)
-    return found
+        return choose(any(isnan(a), axis, keepdims=True), math.nan, ranks)
+    return ranks
 
 
 @inline_jit(static=("method", "axis", "nan_policy"), public=True)
-def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """Return the ranks of elements, from 1 on.
 
     Args:
@@ -171,22 +171,22 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
 
 @inline_jit
-def _sem(a: Any, ddof: Any, *, axis: int | None, omit: bool, keepdims: bool) -> Any:
+def _sem(a: ArrayLike, ddof: ArrayLike, *, axis: int | None, omit: bool, keepdims: bool) -> Array:
     own = type_of("sem", a)
     if omit:
-        found = nanstd(a, axis, ddof=ddof, keepdims=keepdims)
+        error = nanstd(a, axis, ddof=ddof, keepdims=keepdims)
         counted = sum(logical_not(isnan(a)), axis, keepdims=keepdims)
-        found = found / converted(sqrt(counted), found.dtype)
+        error = error / converted(sqrt(counted), error.dtype)
     else:
-        found = std(a, axis, ddof=ddof, keepdims=keepdims)
-        found = found / math.sqrt(own.size if axis is None else own.shape[axis])
+        error = std(a, axis, ddof=ddof, keepdims=keepdims)
+        error = error / math.sqrt(own.size if axis is None else own.shape[axis])
     # Of complex numbers the error is a complex number, as in JAX.
-    return converted(found, own.dtype if dtypes.is_complex(own.dtype) else found.dtype)
+    return converted(error, own.dtype if dtypes.is_complex(own.dtype) else error.dtype)
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
 def sem(
-    a: ArrayLike, axis: int | None = 0, ddof: Any = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, ddof: ArrayLike = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:
     """Return the standard error of the mean, ``std(a, ddof) / sqrt(n)``.
 

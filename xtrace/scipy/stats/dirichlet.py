@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.manipulation import concatenate
 from xtrace.numpy.operands import cast_to
@@ -24,16 +24,16 @@ _TOLERANCE = 1e-6
 
 
 @inline_jit
-def _log_density(x: Any, alpha: Any) -> Any:
+def _log_density(x: Array, alpha: Array) -> Array:
     count = alpha.shape[0]
     if x.shape[0] == count - 1:
         x = concatenate([x, 1 - sum(x, 0, keepdims=True)], 0)
     spread = alpha.reshape((count,) + (1,) * (x.ndim - 1))
-    found = sum(xlogy(spread - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
-    return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), found, -math.inf)
+    logarithm = sum(xlogy(spread - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
+    return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), logarithm, -math.inf)
 
 
-def logpdf(x: ArrayLike, alpha: ArrayLike) -> Any:
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the logarithm of the density of the Dirichlet distribution.
 
     Args:
@@ -63,7 +63,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Any:
     return _log_density(cast_to(x, own, dtype), cast_to(alpha, concentrations, dtype))
 
 
-def pdf(x: ArrayLike, alpha: ArrayLike) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Return the density of the Dirichlet distribution.
 
     Args:

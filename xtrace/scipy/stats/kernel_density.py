@@ -36,8 +36,8 @@ from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 def _normalized(dataset: Array, *weights: Array) -> tuple[Any, Any]:
     """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
     count = dataset.shape[1]
-    found = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
-    return 1 / sum(square(found)), found
+    shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
+    return 1 / sum(square(shares)), shares
 
 
 @inline_jit
@@ -151,8 +151,7 @@ class gaussian_kde:
                 "gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got "
                 f"{abbreviated(bw_method)}"
             )
-        found: tuple[Any, Any] = _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
-        return found
+        return _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """Return the arrays."""
@@ -161,9 +160,9 @@ class gaussian_kde:
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Sequence[Any]) -> gaussian_kde:
         """Return an object of the given arrays."""
-        found = object.__new__(cls)
-        found._fill(**dict(zip(cls.__slots__, children, strict=True)))
-        return found
+        estimate = object.__new__(cls)
+        estimate._fill(**dict(zip(cls.__slots__, children, strict=True)))
+        return estimate
 
     @property
     def d(self) -> int:

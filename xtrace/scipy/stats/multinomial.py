@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
@@ -23,7 +22,7 @@ __all__ = ["logpmf", "pmf"]
 
 
 @inline_jit(public=True)
-def logpmf(x: Any, n: Any, p: Any) -> Array:
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Return the logarithm of the probability of counts under the multinomial distribution.
 
     Args:
@@ -52,8 +51,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
     x, n = converted(to_array(x), dtype), converted(to_array(n), dtype)
     fits = sum(x, -1) == n
     x, n = converted(x, p.dtype), converted(n, p.dtype)
-    found = gammaln(n + 1) + sum(xlogy(x, p) - gammaln(x + 1), -1)
-    return converted(choose(fits, found, -math.inf), p.dtype)
+    logarithm = gammaln(n + 1) + sum(xlogy(x, p) - gammaln(x + 1), -1)
+    return converted(choose(fits, logarithm, -math.inf), p.dtype)
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
@@ -36,20 +35,20 @@ def _whitened(differences: Array, factor: Array) -> Array:
 
 
 @inline_jit
-def _log_density(x: Any, mean: Any, cov: Any) -> Any:
+def _log_density(x: Array, mean: Array, cov: Array) -> Array:
     differences = x - mean
     if not mean.ndim:
         return -square(differences) / (2 * cov) - (_LOG_TURN + log(cov)) / 2
     n = mean.shape[-1]
     if not cov.ndim:
-        found = -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
-        return converted(found, x.dtype, x.weak_type)
+        logarithm = -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
+        return converted(logarithm, x.dtype, x.weak_type)
     factor = cholesky(cov)
     distances = sum(square(_whitened(differences, factor)), -1)
     return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
 
 
-def logpdf(x: ArrayLike, mean: ArrayLike, cov: Any, allow_singular: None = None) -> Any:
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """Return the logarithm of the density of the multivariate normal distribution.
 
     Args:
@@ -85,7 +84,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: Any, allow_singular: None = None)
     return _log_density(*ready)
 
 
-def pdf(x: ArrayLike, mean: ArrayLike, cov: Any) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """Return the density of the multivariate normal distribution.
 
     Args:

@@ -22,8 +22,8 @@ def logpdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> 
     """Return the logarithm of the density."""
     below = x < loc + scale
     # What is not used must have a finite derivative.
-    found = log(b) - log(scale) - (b + 1) * log(choose(below, 1.0, (x - loc) / scale))
-    return choose(below, -math.inf, found)
+    logarithm = log(b) - log(scale) - (b + 1) * log(choose(below, 1.0, (x - loc) / scale))
+    return choose(below, -math.inf, logarithm)
 
 
 pdf = distribution.exponential(logpdf, "0.1875")

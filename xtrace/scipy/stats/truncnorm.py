@@ -34,8 +34,8 @@ def _log_mass(a: RealLike, b: RealLike) -> Array:
 
 def _log_density(x: RealLike, a: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     z = (x - loc) / scale
-    found = -(square(z) + math.log(2 * math.pi)) / 2 - log(abs(scale)) - _log_mass(a, b)
-    return choose((z < a) | (z > b), -math.inf, found)
+    logarithm = -(square(z) + math.log(2 * math.pi)) / 2 - log(abs(scale)) - _log_mass(a, b)
+    return choose((z < a) | (z > b), -math.inf, logarithm)
 
 
 def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
@@ -48,8 +48,8 @@ def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
     # Of what is nearly all, the rest is known better.
     most = (below > -0.1) & ~outside
     rest = _log_mass(choose(most, inner, 0.0), choose(most, b, 1.0)) - choose(most, total, 0.0)
-    found = choose(most, log1p(-exp(rest)), below)
-    return choose(z <= a, -math.inf, choose(z >= b, 0.0, found))
+    logarithm = choose(most, log1p(-exp(rest)), below)
+    return choose(z <= a, -math.inf, choose(z >= b, 0.0, logarithm))
 
 
 def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Array:

@@ -19,8 +19,8 @@ distribution = Distribution("wrapcauchy", "0.5, 0.25", c="the concentration, bet
 @distribution.defines("-1.4303436", strong=False)
 def logpdf(x: RealLike, c: RealLike) -> Array:
     """Return the logarithm of the density on [0, 2 pi], NaN unless 0 < c < 1."""
-    found = log(1 - c * c) - math.log(2 * math.pi) - log(1 + c * c - 2 * c * cos(x))
-    return choose((c > 0) & (c < 1), choose((x >= 0) & (x <= 2 * math.pi), found, -math.inf), math.nan)
+    logarithm = log(1 - c * c) - math.log(2 * math.pi) - log(1 + c * c - 2 * c * cos(x))
+    return choose((c > 0) & (c < 1), choose((x >= 0) & (x <= 2 * math.pi), logarithm, -math.inf), math.nan)
 
 
 @distribution.defines("0.2392267", strong=False)
