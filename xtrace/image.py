@@ -24,7 +24,8 @@ from xtrace._src.ops.reductions import add_elements
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.indexing import take
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.ufuncs import abs, clip, floor, maximum, minimum, sin
+from xtrace.numpy.rounding import floor
+from xtrace.numpy.ufuncs import abs, clip, maximum, minimum, sin
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -25,14 +25,16 @@ from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace.flatten_util import ravel_pytree
+from xtrace.numpy.complex_parts import real
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import asarray, zeros_like
-from xtrace.numpy.manipulation import concatenate, stack
+from xtrace.numpy.conversion import asarray
+from xtrace.numpy.creation import zeros_like
+from xtrace.numpy.joins_and_splits import concatenate, stack
 from xtrace.numpy.operands import cast_to
-from xtrace.numpy.reductions import mean
 from xtrace.numpy.reductions import sum as total
+from xtrace.numpy.statistics import mean
 from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import clip, maximum, minimum, real, sqrt, where
+from xtrace.numpy.ufuncs import clip, maximum, minimum, sqrt, where
 
 __all__ = ["odeint"]
 

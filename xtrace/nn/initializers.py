@@ -15,8 +15,12 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
-from xtrace.numpy.creation import array, asarray, broadcast_to, full
-from xtrace.numpy.manipulation import concatenate, diagonal, moveaxis
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import array, asarray
+from xtrace.numpy.creation import full
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import moveaxis
+from xtrace.numpy.rearrangement import diagonal
 from xtrace.numpy.ufuncs import exp, log, sign, sqrt
 from xtrace.random import normal as random_normal
 from xtrace.random import split

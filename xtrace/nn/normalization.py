@@ -29,7 +29,7 @@ from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill, type_of
-from xtrace.numpy.reductions import mean as mean_of
+from xtrace.numpy.statistics import mean as mean_of
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, exp, log, sign, square
 

@@ -26,7 +26,7 @@ from xtrace._src.ops.contractions.contraction import Precision, dot_general
 from xtrace._src.ops.elementwise import bitcast_convert_type, optimization_barrier
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import ones
-from xtrace.numpy.manipulation import repeat
+from xtrace.numpy.rearrangement import repeat
 from xtrace.numpy.reductions import max as largest
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import clip, where

@@ -14,12 +14,23 @@ from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.contraction import *
 from xtrace.numpy.creation import *
+from xtrace.numpy.conversion import *
+from xtrace.numpy.ranges import *
+from xtrace.numpy.broadcasting import *
 from xtrace.numpy.indexing import *
 from xtrace.numpy.manipulation import *
+from xtrace.numpy.joins_and_splits import *
+from xtrace.numpy.rearrangement import *
 from xtrace.numpy.reductions import *
+from xtrace.numpy.statistics import *
+from xtrace.numpy.cumulative import *
 from xtrace.numpy.scalar_types import *
 from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
 from xtrace.numpy.ufuncs import *
+from xtrace.numpy.rounding import *
+from xtrace.numpy.complex_parts import *
+from xtrace.numpy.floating_point import *
+from xtrace.numpy.logic import *
 
 bool = bool_
 globals().update(_one_bit_types)

@@ -20,7 +20,22 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, slicing
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace.numpy import contraction, creation, indexing, manipulation, reductions, ufuncs, updates
+from xtrace.numpy import (
+    complex_parts,
+    contraction,
+    conversion,
+    creation,
+    cumulative,
+    indexing,
+    joins_and_splits,
+    manipulation,
+    rearrangement,
+    reductions,
+    rounding,
+    statistics,
+    ufuncs,
+    updates,
+)
 
 # More results take longer to compile than they save.
 _ROWS_AT_ONCE = 16
@@ -51,7 +66,7 @@ def _transpose(self: Array, *args: Any) -> Array:
 
 def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
     """Return the array with elements of type `dtype` (None: float)."""
-    return creation.convert_array("astype", self, dtype, copy, device)
+    return conversion.convert_array("astype", self, dtype, copy, device)
 
 
 def _copy(self: Array) -> Array:
@@ -85,7 +100,7 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
             f"{target} of {wanted.name}"
         )
     if dtypes.is_complex(self.dtype):
-        pairs = manipulation.stack([elementwise.real(self), elementwise.imag(self)], -1)
+        pairs = joins_and_splits.stack([elementwise.real(self), elementwise.imag(self)], -1)
         return _view(pairs.reshape(*self.shape[:-1], -1), wanted)
     if dtypes.is_complex(wanted):
         part = dtypes.real_part_dtype(wanted)
@@ -212,8 +227,8 @@ def _no_assignment(self: Array, index: Any, value: Any) -> None:
 def _round(self: Array, ndigits: int | None = None) -> Array:
     """Return ``round(self, ndigits)``: without `ndigits` integers, as of Python's numbers."""
     if ndigits is not None:
-        return ufuncs.round(self, ndigits)
-    return converted(ufuncs.round(self), dtypes.default_int(config.enable_x64.value))
+        return rounding.round(self, ndigits)
+    return converted(rounding.round(self), dtypes.default_int(config.enable_x64.value))
 
 
 def _array_namespace(self: Array, *, api_version: str | None = None) -> Any:
@@ -235,16 +250,17 @@ def _nbytes(self: Any) -> int:
 
 METHODS: dict[str, Callable[..., Any]] = {
     **{
-        name: getattr(reductions, name)
-        for name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp",
-                     "cumsum", "cumprod")
+        name: getattr(module, name)
+        for module, names in (
+            (reductions, ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")),
+            (statistics, ("mean", "var", "std", "ptp")), (cumulative, ("cumsum", "cumprod")),
+            (manipulation, ("ravel", "swapaxes", "squeeze")),
+            (rearrangement, ("repeat", "diagonal", "sort", "argsort")),
+        )
+        for name in names
     },
-    **{
-        name: getattr(manipulation, name)
-        for name in ("ravel", "swapaxes", "squeeze", "repeat", "diagonal", "sort", "argsort")
-    },
-    "clip": ufuncs.clip, "round": ufuncs.round, "conj": ufuncs.conj,
-    "conjugate": ufuncs.conjugate, "trace": contraction.trace, "take": indexing.take,
+    "clip": ufuncs.clip, "round": rounding.round, "conj": complex_parts.conj,
+    "conjugate": complex_parts.conjugate, "trace": contraction.trace, "take": indexing.take,
     "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
     "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
     "choose": _choose, "compress": _compress, "argpartition": _argpartition, "searchsorted": _searchsorted,
@@ -255,7 +271,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
-    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": ufuncs.real, "imag": ufuncs.imag,
+    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": complex_parts.real,
+    "imag": complex_parts.imag,
     "at": updates.IndexUpdater, "itemsize": _itemsize, "nbytes": _nbytes,
 }
 

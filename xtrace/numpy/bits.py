@@ -14,7 +14,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 

@@ -11,9 +11,11 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import array, asarray, broadcast_arrays
+from xtrace.numpy.broadcasting import broadcast_arrays
+from xtrace.numpy.conversion import array, asarray
+from xtrace.numpy.floating_point import isclose
 from xtrace.numpy.operands import type_of
-from xtrace.numpy.ufuncs import equal, isclose
+from xtrace.numpy.ufuncs import equal
 
 
 @inline_jit

@@ -23,7 +23,8 @@ from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.creation import diagonal_mask
-from xtrace.numpy.manipulation import moveaxis, stack
+from xtrace.numpy.joins_and_splits import stack
+from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import only_axis, refuse, select_or_fill, type_of
 
 __all__ = [

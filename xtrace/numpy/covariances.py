@@ -17,9 +17,12 @@ from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import full, to_array_operand
-from xtrace.numpy.manipulation import atleast_2d, concatenate, diag, squeeze
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.creation import full
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import atleast_2d, squeeze
 from xtrace.numpy.operands import type_of
+from xtrace.numpy.rearrangement import diag
 from xtrace.numpy.ufuncs import abs, clip, sqrt
 
 

@@ -16,12 +16,15 @@ from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy.creation import broadcast_to, to_array_operand
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.cumulative import cumsum
 from xtrace.numpy.indexing import take
-from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import moveaxis, ravel
 from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, type_of
 from xtrace.numpy.ordering import searchsorted
-from xtrace.numpy.reductions import cumsum, sum
+from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
 
 

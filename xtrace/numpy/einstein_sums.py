@@ -23,7 +23,7 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota, squeeze
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.elementwise import bitwise_and, eq
 from xtrace._src.ops.reductions import reduce_or
-from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import refuse, select_or_fill, type_of
 
 _Axes = tuple[int, ...]

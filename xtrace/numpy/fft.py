@@ -29,8 +29,9 @@ from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conj_if_complex
-from xtrace.numpy.manipulation import moveaxis, roll
+from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import axes_of, scalar_of, type_of
+from xtrace.numpy.rearrangement import roll
 
 _Axes = tuple[int, ...]
 # XLA transforms at most so many axes at once.

@@ -12,7 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
-from xtrace.numpy.creation import asarray
+from xtrace.numpy.conversion import asarray
 
 __all__ = ["ComplexWarning", "get_printoptions", "printoptions"]
 

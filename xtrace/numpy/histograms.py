@@ -19,10 +19,13 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.elementwise import eq
 from xtrace.numpy import reductions
-from xtrace.numpy.creation import asarray, linspace, ones, to_array_operand, zeros
-from xtrace.numpy.manipulation import ravel, reshape, stack
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import ones, zeros
+from xtrace.numpy.joins_and_splits import stack
+from xtrace.numpy.manipulation import ravel, reshape
 from xtrace.numpy.operands import refuse, scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
+from xtrace.numpy.ranges import linspace
 from xtrace.numpy.ufuncs import maximum, where
 
 

@@ -20,10 +20,13 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
-from xtrace.numpy.creation import arange, asarray, linspace, meshgrid, ones, to_array_operand
+from xtrace.numpy.broadcasting import meshgrid
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import ones
 from xtrace.numpy.indexing import nonzero
-from xtrace.numpy.manipulation import concatenate, stack
+from xtrace.numpy.joins_and_splits import concatenate, stack
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of, type_of
+from xtrace.numpy.ranges import arange, linspace
 
 __all__ = [
     "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",

@@ -29,7 +29,8 @@ from xtrace._src.ops.arrays import gathering, slicing
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
-from xtrace.numpy.creation import asarray, to_array_operand, zeros
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import zeros
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 
 __all__ = ["argwhere", "flatnonzero", "nonzero", "take"]

@@ -15,10 +15,13 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy.creation import broadcast_to, to_array_operand
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import take
-from xtrace.numpy.manipulation import argsort, concatenate, expand_dims, moveaxis, ravel
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import expand_dims, moveaxis, ravel
 from xtrace.numpy.operands import axes_of, type_of
+from xtrace.numpy.rearrangement import argsort
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
 

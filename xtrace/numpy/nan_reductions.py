@@ -14,8 +14,8 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
-from xtrace.numpy import reductions
-from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy import cumulative, reductions, statistics
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 
 
@@ -249,7 +249,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
 def _running(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
     aval = type_of(function, a)
     if not dtypes.is_inexact(aval.dtype):
-        return reductions.running(function, a, axis, dtype, name)
+        return cumulative.running(function, a, axis, dtype, name)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
     wanted = requested_dtype(function, dtype)
     return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
@@ -259,7 +259,7 @@ def _running(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: st
 def _running_of_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: Any) -> Array:
     a = to_array_operand(caller, a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return reductions.running(caller, filled, axis, dtype, name)
+    return cumulative.running(caller, filled, axis, dtype, name)
 
 
 @inline_jit
@@ -303,7 +303,7 @@ def nanmean(
     """
     may_hold_nan, axes = _checked("nanmean", a, axis, out)
     if not may_hold_nan:
-        return reductions.mean(a, axes, dtype, None, keepdims, where=where)
+        return statistics.mean(a, axes, dtype, None, keepdims, where=where)
     own = type_of("nanmean", a).dtype
     wanted = requested_dtype("nanmean", dtype)
     wanted = own if wanted is None else wanted
@@ -345,10 +345,10 @@ def _variance(
     a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
 ) -> Any:
     _, axes = _checked(function, a, axis, out)
-    compute, wanted = reductions.variance_dtypes(function, type_of(function, a).dtype, dtype)
+    compute, wanted = statistics.variance_dtypes(function, type_of(function, a).dtype, dtype)
     reductions.check_divides(function, wanted)
     reductions.masks_of(function, mask)
-    reductions.check_correction(function, ddof)
+    statistics.check_correction(function, ddof)
     operands, given = _options(function, where=mask, mean=mean)
     return _variance_of_numbers(
         a if isinstance(a, Array) else to_array_operand(function, a), ddof, *operands, axes=axes, compute=compute,

@@ -18,10 +18,12 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace.numpy.creation import to_array_operand, zeros
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, take
-from xtrace.numpy.manipulation import flip, sort, unstack
+from xtrace.numpy.joins_and_splits import unstack
 from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.rearrangement import flip, sort
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 

@@ -17,12 +17,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
-from xtrace.numpy import reductions
-from xtrace.numpy.creation import asarray, broadcast_to, linspace, to_array_operand
-from xtrace.numpy.manipulation import flip, moveaxis
+from xtrace.numpy import reductions, statistics
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import cast_to, scalar_of
 from xtrace.numpy.quantiles import median
-from xtrace.numpy.ufuncs import round
+from xtrace.numpy.ranges import linspace
+from xtrace.numpy.rearrangement import flip
+from xtrace.numpy.rounding import round
 
 # The keyword arguments each mode takes.
 _OPTIONS = {
@@ -31,7 +34,7 @@ _OPTIONS = {
     "reflect": {"reflect_type"}, "symmetric": {"reflect_type"}, "wrap": set(),
 }
 _STATISTICS: dict[str, Callable[..., Any]] = {
-    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median,
+    "maximum": reductions.max, "minimum": reductions.min, "mean": statistics.mean, "median": median,
 }
 Widths = tuple[tuple[int, int], ...]
 

@@ -20,12 +20,15 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import split
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy.contraction import matmul, outer
-from xtrace.numpy.creation import arange, asarray, full, ones_like, to_array_operand, zeros
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import full, ones_like, zeros
 from xtrace.numpy.indexing import getitem, take
+from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
-from xtrace.numpy.manipulation import argsort, concatenate, roll
 from xtrace.numpy.operands import broadcast_operand_to, type_of
+from xtrace.numpy.ranges import arange
+from xtrace.numpy.rearrangement import argsort, roll
 from xtrace.numpy.reductions import any as any_of
 from xtrace.numpy.reductions import argmax
 from xtrace.numpy.reductions import sum as sum_over

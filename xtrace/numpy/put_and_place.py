@@ -15,10 +15,12 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.gathering import GatherScatterMode
 from xtrace._src.ops.reductions import cumsum
-from xtrace.numpy.creation import arange, to_array_operand
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import getitem
-from xtrace.numpy.manipulation import ravel, resize
+from xtrace.numpy.manipulation import ravel
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
+from xtrace.numpy.ranges import arange
+from xtrace.numpy.rearrangement import resize
 
 
 def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:

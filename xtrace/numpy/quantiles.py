@@ -18,8 +18,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
-from xtrace.numpy import reductions
-from xtrace.numpy.creation import broadcast_to, full, to_array_operand
+from xtrace.numpy import cumulative, reductions
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.creation import full
 from xtrace.numpy.indexing import DEFAULT, gathered
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 from xtrace.numpy.ufuncs import minimum
@@ -109,7 +111,7 @@ def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: i
     """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
     right = elementwise.ge(weights, scalar_of(0, weights.dtype))
     there = elementwise.eq(x, x)
-    running = reductions.cumsum(select_or_fill(elementwise.bitwise_and(there, right), weights, 0), axis)
+    running = cumulative.cumsum(select_or_fill(elementwise.bitwise_and(there, right), weights, 0), axis)
     length = x.shape[axis]
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = converted(q, x.dtype)

@@ -15,7 +15,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.docstrings import docstring
-from xtrace.numpy.creation import asarray
+from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import axes_of, type_of
 
 __all__ = [

@@ -23,9 +23,11 @@ from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.control_flow.cond import switch
-from xtrace.numpy.creation import arange, asarray, to_array_operand, zeros
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
 from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of, type_of
+from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
 

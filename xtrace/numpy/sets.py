@@ -22,9 +22,12 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape, sorting
 from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
 from xtrace._src.runtime.transfer import committed_device
-from xtrace.numpy.creation import asarray, broadcast_to, full, to_array_operand
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import full
 from xtrace.numpy.indexing import flatnonzero, getitem, take
-from xtrace.numpy.manipulation import concatenate, moveaxis, ravel
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import moveaxis, ravel
 from xtrace.numpy.operands import scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
 

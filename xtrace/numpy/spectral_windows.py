@@ -11,7 +11,8 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
-from xtrace.numpy.creation import arange, ones
+from xtrace.numpy.creation import ones
+from xtrace.numpy.ranges import arange
 from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
 
 

@@ -19,8 +19,8 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
 from xtrace._src.ops.stop_gradient import stop_gradient
-from xtrace.numpy import reductions
-from xtrace.numpy.creation import asarray, to_array_operand
+from xtrace.numpy import cumulative, reductions
+from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
 from xtrace.numpy.ufunc_objects import ufunc
 
@@ -183,9 +183,9 @@ def _spread(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
 
 
 _OWN: dict[str, dict[str, Any]] = {
-    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": reductions.cumsum, "at": _at("add", "max")},
+    "add": {"identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _at("add", "max")},
     "multiply": {
-        "identity": 1, "reduce": reductions.prod, "accumulate": reductions.cumprod, "at": _at("multiply", "min")
+        "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _at("multiply", "min")
     },
     "subtract": {"at": _at("subtract")},
     "negative": {"nin": 1},

@@ -26,9 +26,11 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.shape import concatenate, expand_dims
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.numpy import indexing
-from xtrace.numpy.creation import arange, full, to_array_operand
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.creation import full
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
+from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
 _Method = Callable[..., Any] | None

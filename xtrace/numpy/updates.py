@@ -20,7 +20,8 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.gathering import Scatter
-from xtrace.numpy.creation import asarray, ones_like, zeros
+from xtrace.numpy.conversion import asarray
+from xtrace.numpy.creation import ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 

@@ -15,7 +15,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
-from xtrace.numpy.creation import asarray, to_array_operand
+from xtrace.numpy.conversion import asarray, to_array_operand
 
 _Names = tuple[str, ...]
 _TERM = r"\((?:\s*\w+\s*(?:,\s*\w+\s*)*)?\)"

@@ -18,7 +18,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace.numpy.einstein_sums import einsum
 from xtrace.numpy.linalg import cholesky, eigh, qr, svd
-from xtrace.numpy.manipulation import diagonal
+from xtrace.numpy.rearrangement import diagonal
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key

@@ -14,7 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.linalg.matrices import identity
-from xtrace.numpy import contraction, manipulation
+from xtrace.numpy import contraction, manipulation, rearrangement
 from xtrace.numpy.contraction import dot
 from xtrace.numpy.linalg.solutions import inv
 from xtrace.numpy.operands import type_of
@@ -200,7 +200,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
         >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
         Array([1, 4], dtype=int32)
     """
-    return manipulation.diagonal(x, offset, axis1=-2, axis2=-1)
+    return rearrangement.diagonal(x, offset, axis1=-2, axis2=-1)
 
 
 @inline_jit(static=("offset", "dtype"), public=True)

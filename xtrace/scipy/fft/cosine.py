@@ -20,10 +20,12 @@ from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
-from xtrace.numpy.manipulation import concatenate, flip, moveaxis, stack
+from xtrace.numpy.complex_parts import real
+from xtrace.numpy.joins_and_splits import concatenate, stack
+from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import axes_of, cast_to
 from xtrace.numpy.padding import pad
-from xtrace.numpy.ufuncs import real
+from xtrace.numpy.rearrangement import flip
 
 
 def _turned(x: Array, weights: np.ndarray, sign: int) -> Array:

@@ -33,8 +33,9 @@ from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
+from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.creation import broadcast_to, zeros_like
+from xtrace.numpy.creation import zeros_like
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.operands import type_of
 

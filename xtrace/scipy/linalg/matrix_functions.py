@@ -35,7 +35,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import reduce_max, reduce_sum
-from xtrace.numpy.creation import asarray
+from xtrace.numpy.conversion import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved
 from xtrace.scipy.linalg.factorizations import complex_form

@@ -17,20 +17,23 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace.numpy.creation import arange, asarray, broadcast_to, eye, to_array_operand, zeros, zeros_like
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.complex_parts import conj
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import eye, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
+from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.linalg.operands import inexact
-from xtrace.numpy.manipulation import atleast_1d, atleast_2d, concatenate, expand_dims
+from xtrace.numpy.logic import bitwise_and, bitwise_count
+from xtrace.numpy.manipulation import atleast_1d, atleast_2d, expand_dims
 from xtrace.numpy.operands import type_of
 from xtrace.numpy.padding import pad
+from xtrace.numpy.ranges import arange
 from xtrace.numpy.scalar_types import result_type
 from xtrace.numpy.ufuncs import (
     absolute,
     add,
-    bitwise_and,
-    bitwise_count,
-    conj,
     equal,
     less,
     maximum,

@@ -16,9 +16,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import round as rounded
-from xtrace.numpy.creation import to_array_operand
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import type_of
-from xtrace.numpy.ufuncs import clip, floor, mod, where
+from xtrace.numpy.rounding import floor
+from xtrace.numpy.ufuncs import clip, mod, where
 
 
 def _mirrored(i: Array, n: int) -> Array:

@@ -9,10 +9,12 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace.numpy.complex_parts import real
 from xtrace.numpy.contraction import vdot
 from xtrace.numpy.creation import zeros_like
+from xtrace.numpy.floating_point import isfinite
 from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import isfinite, minimum, real, sqrt, where
+from xtrace.numpy.ufuncs import minimum, sqrt, where
 
 # How much of the descent that the slope promises is enough, and how much flatter the line must have become.
 _DECREASE, _CURVATURE = 1e-4, 0.9

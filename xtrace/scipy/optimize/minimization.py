@@ -10,8 +10,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.callables import check_callable
-from xtrace.numpy.creation import asarray
-from xtrace.numpy.ufuncs import conj
+from xtrace.numpy.complex_parts import conj
+from xtrace.numpy.conversion import asarray
 from xtrace.scipy.optimize.quasi_newton import State, bfgs, limited_bfgs
 
 _BFGS = ("maxiter", "norm", "gtol", "line_search_maxiter")

@@ -11,11 +11,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace.numpy.complex_parts import conj
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.creation import eye, ones_like, zeros
 from xtrace.numpy.linalg.norms import norm as norm_of
-from xtrace.numpy.manipulation import roll
-from xtrace.numpy.ufuncs import conj, minimum, where
+from xtrace.numpy.rearrangement import roll
+from xtrace.numpy.ufuncs import minimum, where
 from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, line_search
 
 

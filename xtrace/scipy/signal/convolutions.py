@@ -14,9 +14,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
+from xtrace.numpy.complex_parts import conj
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.operands import axes_of, cast_to
-from xtrace.numpy.ufuncs import conj
 
 _MODES = ("full", "same", "valid")
 

@@ -22,13 +22,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace.numpy import fft as fourier
+from xtrace.numpy.complex_parts import conj, real
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import cast_to, type_of
 from xtrace.numpy.padding import pad
 from xtrace.numpy.quantiles import median
-from xtrace.numpy.reductions import mean, sum
-from xtrace.numpy.ufuncs import abs, conj, real, square
+from xtrace.numpy.reductions import sum
+from xtrace.numpy.statistics import mean
+from xtrace.numpy.ufuncs import abs, square
 from xtrace.scipy.signal.tapers import named_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 

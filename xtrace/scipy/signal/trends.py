@@ -14,9 +14,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.contraction import matmul
-from xtrace.numpy.manipulation import concatenate, moveaxis
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import refuse
-from xtrace.numpy.reductions import mean
+from xtrace.numpy.statistics import mean
 
 
 def _straightened(x: Array) -> Array:

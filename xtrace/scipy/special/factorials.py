@@ -19,9 +19,11 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays.shape import zeros_like
 from xtrace._src.ops.elementwise import complex as of_parts
 from xtrace._src.ops.elementwise import conj, imag, real
-from xtrace.numpy.creation import asarray
+from xtrace.numpy.conversion import asarray
+from xtrace.numpy.floating_point import signbit
 from xtrace.numpy.manipulation import expand_dims
-from xtrace.numpy.ufuncs import abs, exp, expm1, floor, log, log1p, maximum, minimum, remainder, rint, signbit
+from xtrace.numpy.rounding import floor, rint
+from xtrace.numpy.ufuncs import abs, exp, expm1, log, log1p, maximum, minimum, remainder
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, refuse_complex
 from xtrace.scipy.special.series import polynomial
 

@@ -27,7 +27,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.reductions import any
-from xtrace.numpy.ufuncs import abs, exp, floor, log, maximum, minimum, rint, sign, sin, sqrt
+from xtrace.numpy.rounding import floor, rint
+from xtrace.numpy.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
 from xtrace.scipy.special.primitive import gammaln, operands
 from xtrace.scipy.special.series import real_operands
 

@@ -16,12 +16,16 @@ from xtrace._src.ops.arrays.shape import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
 from xtrace.numpy.creation import full, ones, zeros
-from xtrace.numpy.manipulation import atleast_1d, concatenate, ravel
+from xtrace.numpy.floating_point import isnan
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.logic import logical_not
+from xtrace.numpy.manipulation import atleast_1d, ravel
 from xtrace.numpy.nan_reductions import nanstd
 from xtrace.numpy.operands import type_of
-from xtrace.numpy.reductions import any, argmax, max, std, sum
+from xtrace.numpy.reductions import any, argmax, max, sum
 from xtrace.numpy.selection import take_along_axis
-from xtrace.numpy.ufuncs import isnan, logical_not, sqrt
+from xtrace.numpy.statistics import std
+from xtrace.numpy.ufuncs import sqrt
 
 _POLICIES = ("propagate", "omit", "raise")
 

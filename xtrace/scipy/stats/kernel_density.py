@@ -20,8 +20,9 @@ from xtrace.numpy.contraction import matmul
 from xtrace.numpy.covariances import cov as covariance_of
 from xtrace.numpy.creation import full, zeros
 from xtrace.numpy.linalg import cholesky, inv
-from xtrace.numpy.manipulation import atleast_2d, diagonal, moveaxis
+from xtrace.numpy.manipulation import atleast_2d, moveaxis
 from xtrace.numpy.operands import cast_to, type_of
+from xtrace.numpy.rearrangement import diagonal
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.scalar_types import isscalar
 from xtrace.numpy.ufuncs import exp, log, sqrt, square

@@ -14,7 +14,7 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.linalg import cholesky
-from xtrace.numpy.manipulation import diagonal
+from xtrace.numpy.rearrangement import diagonal
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp, log, square
 

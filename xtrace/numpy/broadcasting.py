@@ -1,0 +1,165 @@
+"""Arrays spread over a shape, and grids of coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import check_broadcast
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace.numpy.creation import filled_array, python_value
+from xtrace.numpy.operands import broadcast_operand_to, refuse, type_of
+
+__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"]
+
+
+def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
+    """Return an array repeated to fill a shape.
+
+    Args:
+        array: an array or a scalar.
+        shape: the lengths of the axes, integers, or one integer.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array of `shape` and the dtype of `array`.
+
+    Raises:
+        TypeError: `array` is no array and no scalar.
+        ValueError: the array does not broadcast to `shape`.
+
+    Example:
+        >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
+    refuse("broadcast_to", out_sharding=out_sharding)
+    return broadcast_operand_to(
+        "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
+    )
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Any]:
+    """Return arrays broadcast to their common shape.
+
+    Args:
+        args: arrays or scalars.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones(2), jnp.ones((3, 1)))]
+        [(3, 2), (3, 2)]
+    """
+    own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
+    shape = check_broadcast("broadcast_arrays", own)
+    return [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """Return the shape that arrays of some shapes broadcast to.
+
+    Args:
+        shapes: tuples of integers, or integers.
+
+    Returns:
+        A tuple of integers.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.broadcast_shapes((2,), (3, 1))
+        (3, 2)
+    """
+    return check_broadcast("broadcast_shapes", [canonical_shape("broadcast_shapes", s) for s in shapes])
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """Return a grid of coordinates for each of several vectors.
+
+    Args:
+        xi: vectors or scalars.
+        copy: must be True.
+        sparse: whether the grids have size 1 along the axes of the other vectors.
+        indexing: ``"xy"``: the second vector runs along the first axis, as in images; ``"ij"``: the first one does.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: an operand is no array.
+        ValueError: an operand has more than one axis, `copy` is False, or `indexing` is another text.
+
+    Example:
+        >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([3, 4]))[0]
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviated(indexing)}")
+    if not copy:
+        raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
+    own = [type_of("meshgrid", x, i).shape for i, x in enumerate(xi)]
+    if any(len(s) != 1 for s in own):
+        raise ValueError(f"meshgrid: arguments must be 1D, got shapes {own}")
+    rank = len(own)
+    order = list(range(rank))
+    if indexing == "xy" and rank > 1:
+        order[:2] = [1, 0]
+    full_shape = [0] * rank
+    for i, axis in enumerate(order):
+        full_shape[axis] = own[i][0]
+    return [_along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)]
+
+
+def _along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
+    """Return the vector `x` along one axis of `rank`, spread over `shape` if that is given."""
+    target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
+    return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
+
+
+def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
+    """Return the indices of all elements of an array of a shape.
+
+    Args:
+        dimensions: the lengths of the axes.
+        dtype: the dtype; None for the default integer.
+        sparse: whether arrays have size 1 along the other axes.
+
+    Returns:
+        An array with one more axis in front, for the axes; if `sparse`, a tuple of arrays.
+
+    Raises:
+        TypeError: a length is no integer.
+
+    Example:
+        >>> jnp.indices((2, 2))[0]
+        Array([[0, 0],
+               [1, 1]], dtype=int32)
+    """
+    wanted = requested_dtype("indices", int if dtype is None else dtype)
+    shape = canonical_shape("indices", dimensions)
+    rank = len(shape)
+    if sparse:
+        return tuple(_along(shapes.iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
+    return _all_indices(shape=shape, dtype=wanted)
+
+
+@inline_jit
+def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    if not shape:
+        return filled_array((0,), python_value("indices", 0, dtype), dtype, False, None)
+    return shapes.stack([_along(shapes.iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -1,0 +1,185 @@
+"""Parts, conjugates and angles of complex numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import COMPLEX
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import (
+    identity,
+    scalar_like,
+    unary_function,
+)
+from xtrace._src.api.promotion import operand_aval, promote
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace.numpy.conversion import asarray
+from xtrace.numpy.ufuncs import fill_as
+
+__all__ = ["angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
+
+
+# Complex numbers
+
+def _imaginary_zero(x: Any) -> Array:
+    return fill_as(x, 0, weak=aval_of(x).weak_type)
+
+
+conjugate = unary_function(
+    "conjugate", identity, "Return the complex conjugates of elements.", cases={COMPLEX: lambda x: lax.conj(x)},
+    example=("jnp.conjugate(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
+)
+
+
+conj = unary_function(
+    "conj", identity, "Return the complex conjugates of elements; another name of `conjugate`.",
+    cases={COMPLEX: lambda x: lax.conj(x)},
+    example=("jnp.conj(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
+)
+
+
+real = unary_function(
+    "real", identity, "Return the real parts of elements.", cases={COMPLEX: lax.real}, names=("val",),
+    returns="the promoted dtype; for complex numbers that of their parts",
+    example=("jnp.real(1.0 + 2.0j)", "Array(1., dtype=float32, weak_type=True)"),
+)
+
+
+imag = unary_function(
+    "imag", _imaginary_zero, "Return the imaginary parts of elements, zero for real numbers.",
+    cases={COMPLEX: lax.imag}, names=("val",), returns="the promoted dtype; for complex numbers that of their parts",
+    example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),
+)
+
+
+def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
+    return (dtype, weak) if dtypes.is_inexact(dtype) else (dtypes.default_float(config.enable_x64.value), weak)
+
+
+@inline_jit
+def _angle(z: ArrayLike, *, deg: bool) -> Array:
+    (x,) = promote("angle", z, adjust=_as_default_float)
+    if dtypes.is_complex(aval_of(x).dtype):
+        angle = lax.atan2(lax.imag(x), lax.real(x))
+    else:
+        given = aval_of(z)
+        if given.shape:
+            angle = lax.atan2(fill_as(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
+        else:  # the 0 beside a single number is of the default dtype, as in JAX
+            default = dtypes.default_float(config.enable_x64.value)
+            wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
+            angle = lax.atan2(fill_as(x, 0.0, wider), converted(x, wider))
+    return lax.mul(angle, scalar_like(angle, 180 / math.pi)) if deg else angle
+
+
+@inline_jit(static=("deg",), public=True)
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Return the angles of complex numbers; of real numbers, 0 or π.
+
+    Args:
+        z: an array or a scalar of numbers or booleans.
+        deg: whether the angles are in degrees instead of radians.
+
+    Returns:
+        An array of the shape of `z`, of the floating dtype of its parts.
+
+    Raises:
+        TypeError: `z` is no array and no scalar.
+
+    Example:
+        >>> jnp.angle(1.0j, deg=True)
+        Array(90., dtype=float32, weak_type=True)
+    """
+    return _angle(z, deg=bool(deg))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Return whether the dtype of an object is complex.
+
+    Args:
+        x: an array, a scalar, a list of numbers or one of the scalar types; for None and text the result is False.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: `x` is another object.
+
+    Example:
+        >>> jnp.iscomplexobj(1j)
+        True
+    """
+    if x is None or isinstance(x, str):
+        return False
+    x = asarray(x) if isinstance(x, (list, tuple)) else x
+    own = getattr(x, "dtype", None)
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval("iscomplexobj", 0, x).dtype)
+
+
+def isrealobj(x: Any) -> bool:
+    """Return whether the dtype of an object is not complex.
+
+    Args:
+        x: an array, a scalar, a list of numbers or one of the scalar types; for None and text the result is True.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: `x` is another object.
+
+    Example:
+        >>> jnp.isrealobj(1j)
+        False
+    """
+    return not iscomplexobj(x)
+
+
+@inline_jit
+def iscomplex(x: ArrayLike) -> Array:
+    """Return whether elements have an imaginary part that is not zero.
+
+    Args:
+        x: an array or a scalar of numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.iscomplex(jnp.array([1.0, 1.0j]))
+        Array([False,  True], dtype=bool)
+    """
+    part = imag(x)
+    return lax.ne(part, scalar_like(part, 0))
+
+
+@inline_jit
+def isreal(x: ArrayLike) -> Array:
+    """Return whether elements have an imaginary part of zero.
+
+    Args:
+        x: an array or a scalar of numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.isreal(jnp.array([1.0, 1.0j]))
+        Array([ True, False], dtype=bool)
+    """
+    part = imag(x)
+    return lax.eq(part, scalar_like(part, 0))

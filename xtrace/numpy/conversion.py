@@ -1,0 +1,330 @@
+"""Arrays of Python's and NumPy's data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import converted, reshape
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, scalar_to_host
+from xtrace._src.xla import clients
+from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
+from xtrace.numpy.operands import refuse, scalar_of, type_of
+
+__all__ = ["array", "asarray", "astype", "from_dlpack"]
+
+
+_DLPACK_CPU = 1
+
+
+def array(
+    object: Any, dtype: Any = None, *args: Any, copy: bool | None = True, order: str | None = "K", ndmin: int = 0,
+    device: Any = None, out_sharding: Any = None,
+) -> Any:
+    """Return `object` as an array.
+
+    Args:
+        object: a scalar, an array, a NumPy array, or nested sequences of these; Python scalars give weakly typed
+            arrays.
+        dtype: the dtype of the result; None for that of the object.
+        args: `copy`, `order` and `ndmin` by position, which is deprecated.
+        copy: whether NumPy's data are copied; None for only where needed.
+        order: the order in memory, ``"K"``, since arrays have none of their own.
+        ndmin: the least number of axes; axes of size 1 are added in front.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: `order` is another one.
+        OverflowError: an integer does not fit into the dtype.
+        TypeError: `object` is text or another object without numbers.
+        ValueError: nested sequences have different lengths, or hold None.
+
+    Example:
+        >>> jnp.array([[1, 2], [3, 4]], dtype=jnp.float32)
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    if len(args) > 3:
+        raise TypeError(f"array: at most 5 arguments are given by position, got {2 + len(args)}")
+    if args:
+        warn_user("array: give copy, order and ndmin by keyword; by position they are deprecated", DeprecationWarning)
+        given = dict(zip(("copy", "order", "ndmin"), args, strict=False))
+        copy, order, ndmin = given["copy"], given.get("order", order), given.get("ndmin", ndmin)
+    return _array("array", object, dtype, copy, order, ndmin, device, out_sharding)
+
+
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Return `a` as an array, itself if it is one of the dtype.
+
+    Args:
+        a: a scalar, an array, a NumPy array, or nested sequences of these.
+        dtype: the dtype of the result; None for that of `a`.
+        order: the order in memory, ``"K"`` or None, since arrays have none of their own.
+        copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
+            needed.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        NotImplementedError: `order` is another one.
+        OverflowError: an integer does not fit into the dtype.
+        TypeError: `a` is text or another object without numbers.
+        ValueError: nested sequences have different lengths, or hold None.
+
+    Example:
+        >>> jnp.asarray(np.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
+    return _array("asarray", a, dtype, copy, order, 0, device, out_sharding)
+
+
+def _array(
+    function: str, value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int, device: Any, out_sharding: Any
+) -> Array:
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError(
+            f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
+        )
+    refuse(function, out_sharding=out_sharding)
+    wanted = requested_dtype(function, dtype)
+    if wanted is not None and isinstance(value, (Array, np.ndarray)):
+        warn_of_lost_part(value.dtype, wanted)
+    result = _from_value(function, value, wanted, copy)
+    if ndmin > result.ndim:
+        result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    return result if device is None else device_put(result, device)
+
+
+def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:
+    kind = type(value)
+    if kind in SCALARS:
+        return _from_scalar(value, scalar_aval(kind), dtype)
+    if isinstance(value, Array):
+        wanted, weak = (value.dtype, value.weak_type) if dtype is None else (dtype, False)
+        if copy:
+            value = shapes.copy.bind(value)
+        return _converted(value, wanted, weak)
+    if value is None:
+        raise ValueError(f"{function}: None is not a valid value; give a number, an array or a list of them")
+    if hasattr(value, "__jax_array__"):
+        return _from_value(function, value.__jax_array__(), dtype, copy)
+    if isinstance(value, (np.ndarray, np.generic)):
+        check_unmasked(value)
+        return _from_numpy(function, np.asarray(value), dtype, copy)
+    if isinstance(value, (bool, int, float, complex)):
+        return _from_scalar(value, aval_of(value), dtype)
+    if isinstance(value, (list, tuple)):
+        return _from_list(function, value, dtype)
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{function}: {not_an_array(value)}")
+    try:
+        # Whatever has __array__, the buffer protocol or a length: what NumPy makes of it.
+        data = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{function}: {not_an_array(value)} ({error})") from None
+    return _from_numpy(function, data, dtype, copy, value)
+
+
+def _from_scalar(value: Any, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
+    if dtype is not None:
+        aval = ShapedArray((), dtype)
+    return constant_from_host(scalar_to_host(python_value("array", value, aval.dtype), aval), aval)
+
+
+def _from_numpy(
+    function: str, value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: Any = None
+) -> Array:
+    try:
+        own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
+    except TypeError:
+        raise TypeError(
+            f"{function}: {not_an_array(value if given is None else given)}; its NumPy dtype is {value.dtype}"
+        ) from None
+    return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
+
+
+def _from_list(function: str, value: Any, dtype: np.dtype[Any] | None) -> Array:
+    kinds: dict[Any, None] = {}
+    traced = _collect(function, value, kinds)
+    if dtype is None:
+        x64 = config.enable_x64.value
+        if kinds:
+            pairs = tuple((x.dtype, x.weak_type) if isinstance(x, ShapedArray) else _pair(x) for x in kinds)
+            dtype = dtypes.promote(pairs, *config.promotion())[0]
+        else:
+            dtype = dtypes.default_float(x64)
+    if traced:
+        return _stacked(function, value, dtype)
+    try:
+        data = np.asarray(value, dtype)
+    except ValueError as error:
+        raise ValueError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
+    return constant_from_host(data, ShapedArray(data.shape, dtype))
+
+
+def _pair(kind: Any) -> tuple[Any, bool]:
+    aval = scalar_aval(kind)
+    return aval.dtype, aval.weak_type
+
+
+def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
+    """Gather the types of the leaves of a nested list; return whether one of them is an array or tracer."""
+    types = set(map(type, value))
+    if types <= SCALARS:
+        kinds.update(dict.fromkeys(types))
+        return False
+    traced = False
+    for item in value:
+        kind = type(item)
+        if kind in SCALARS:
+            kinds[kind] = None
+        elif isinstance(item, (list, tuple)):
+            traced |= _collect(function, item, kinds)
+        elif isinstance(item, Array) or hasattr(item, "__jax_array__"):
+            kinds[item.aval if isinstance(item, Array) else _from_value(function, item, None, None).aval] = None
+            traced = True
+        else:
+            if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex)) and hasattr(item, "__array__"):
+                item = np.asarray(item)
+            try:
+                check_unmasked(item)
+                kinds[aval_of(item)] = None
+            except TypeError as error:
+                # As jax's: the class of an unusable value, not that of an unusable type.
+                kind = ValueError if item is None else TypeError
+                raise kind(f"{function}: a list element is no number or array: {error}") from None
+    return traced
+
+
+def _stacked(function: str, value: Any, dtype: Any) -> Array:
+    """Return a nested list with arrays or tracers among its leaves as one array."""
+    parts = [
+        _stacked(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
+        for item in value
+    ]
+    if not parts:
+        return zeros((0,), dtype)
+    if len({p.shape for p in parts}) > 1:
+        raise TypeError(
+            f"{function}: a nested list must be rectangular; its elements have the shapes "
+            f"{', '.join(str(p.shape) for p in parts)}"
+        )
+    return shapes.concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+
+
+def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
+    if value.aval.dtype == dtype and value.aval.weak_type == weak:
+        return value
+    return converted(value, dtype, weak)
+
+
+def to_array_operand(function: str, value: Any, position: int = 0) -> Array:
+    """Return an operand as an array or tracer; a TypeError names the function and the argument that is none."""
+    if isinstance(value, Array):
+        return value
+    type_of(function, value, position)
+    return asarray(value)
+
+
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+    """Return `x` with elements of another dtype; complex to real drops the imaginary part and warns.
+
+    Args:
+        x: an array or a scalar.
+        dtype: the dtype; None for the default floating dtype.
+        copy: whether a copy is made where the dtype is the same.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no scalar, or `dtype` is no dtype.
+
+    Example:
+        >>> jnp.astype(jnp.array([1.5, 2.5]), jnp.int32)
+        Array([1, 2], dtype=int32)
+    """
+    return convert_array("astype", x, dtype, copy, device)
+
+
+def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:
+    """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
+    aval = type_of(function, x)
+    wanted = requested_dtype(function, float if dtype is None else dtype)
+    if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
+        # Unlike a conversion, which drops the imaginary part first.
+        return _nonzero(x if isinstance(x, Array) else asarray(x))
+    result = _from_value(function, x, wanted, copy)
+    return result if device is None else device_put(result, device)
+
+
+@inline_jit
+def _nonzero(x: Array) -> Array:
+    return elementwise.ne(x, scalar_of(0, x.dtype))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """Return the array behind an object that speaks the DLPack protocol.
+
+    Args:
+        x: an object with ``__dlpack__``.
+        device: the device or its position; None for the default device.
+        copy: whether the memory is copied; None for only where XLA cannot use it: it is not aligned to 64 bytes, or
+            has gaps.
+
+    Returns:
+        An array that shares host memory with `x`, or a copy.
+
+    Raises:
+        BufferError: the dtype is not known.
+        TypeError: `x` has no ``__dlpack__``.
+        ValueError: the memory is on another device, or `copy` is False and a copy is needed.
+
+    Example:
+        >>> jnp.from_dlpack(np.array([1.0, 2.0], np.float32))
+        Array([1., 2.], dtype=float32)
+    """
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
+    if x.__dlpack_device__()[0] != _DLPACK_CPU:
+        raise ValueError(
+            f"from_dlpack: only host memory can be shared, got the dlpack device {x.__dlpack_device__()}; copy the "
+            "data to the host first"
+        )
+    try:
+        view = np.from_dlpack(x)
+    except (BufferError, RuntimeError):
+        # A type that NumPy has not, such as bfloat16.
+        return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
+    # The memory is that of the first CPU, whatever new data goes to.
+    place = clients.local_devices("cpu")[0] if device is None else device
+    array = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
+    if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:
+        raise ValueError(
+            "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "
+            "is narrowed, or is asked for on another device; copy=None copies where it must"
+        )
+    return array

@@ -1,0 +1,164 @@
+"""Cumulative sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import canonical_axis, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import shape
+from xtrace.numpy.creation import full
+from xtrace.numpy.operands import refuse, scalar_of, type_of
+from xtrace.numpy.reductions import dtype_of_sum, strong
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
+
+
+@inline_jit
+def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:
+    a = strong(a, compute)
+    if axis is None:
+        a, axis = reshape(a, (a.size,)), 0
+    totals = getattr(reductions, name)(a, axis)
+    if initial:
+        first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
+        totals = shape.concatenate([first, totals], axis)
+    return strong(totals, dtype)
+
+
+def running(
+    function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
+) -> Array:
+    """Check the arguments of `function` and return the running results of lax's operation `name`."""
+    aval = type_of(function, a)
+    wanted = dtype_of_sum(function, a, dtype, promote)
+    # A scalar counts as a vector of one.
+    along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
+    along = along if aval.ndim else None
+    if dtypes.is_boolean(wanted):
+        # Sums of booleans are counts before they are truth values again, and only what is not zero counts.
+        a, compute = elementwise.ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
+    else:
+        compute = wanted
+    return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
+
+
+@inline_jit(static=("axis", "dtype", "out"), public=True)
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Return the running sums along an axis.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.cumsum(jnp.array([1, 2, 3]))
+        Array([1, 3, 6], dtype=int32)
+    """
+    refuse("cumsum", out=out)
+    return running("cumsum", a, axis, dtype, "cumsum")
+
+
+@inline_jit(static=("axis", "dtype", "out"), public=True)
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Return the running products along an axis.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis, an integer; None for the flattened array.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `a`, of its dtype; booleans count as the default integer.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.cumprod(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+    """
+    refuse("cumprod", out=out)
+    return running("cumprod", a, axis, dtype, "cumprod")
+
+
+def _cumulative_axis(function: str, x: ArrayLike, axis: int | None) -> Any:
+    rank = type_of(function, x).ndim
+    if rank == 0:
+        raise ValueError(f"{function}: the array must have at least one axis, got a scalar")
+    if axis is None and rank > 1:
+        raise ValueError(f"{function}: The input array has rank {rank}, however axis was not set to an explicit value")
+    return 0 if axis is None else axis
+
+
+@inline_jit(static=("axis", "include_initial"), public=True)
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Return the running sums along an axis.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis, which only vectors may leave out.
+        dtype: the dtype of the computation and the result; None for the one below.
+        include_initial: whether the result begins with a 0 and is one element longer.
+
+    Returns:
+        An array of the dtype of `x`; small integers become the default one.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+
+    Example:
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    along = _cumulative_axis("cumulative_sum", x, axis)
+    return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
+
+
+@inline_jit(static=("axis", "include_initial"), public=True)
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Return the running products along an axis.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis, which only vectors may leave out.
+        dtype: the dtype of the computation and the result; None for the one below.
+        include_initial: whether the result begins with a 1 and is one element longer.
+
+    Returns:
+        An array of the dtype of `x`; small integers become the default one.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `axis` is None and `x` is no vector, or `x` has no such axis.
+
+    Example:
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
+    along = _cumulative_axis("cumulative_prod", x, axis)
+    return running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))

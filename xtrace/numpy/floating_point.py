@@ -1,0 +1,414 @@
+"""Floating-point numbers: infinities and NaN, signs, exponents, distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api import operators
+from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import (
+    REAL_NUMBERS,
+    binary_function,
+    cast_as,
+    choose,
+    scalar_like,
+    unary_function,
+)
+from xtrace._src.api.promotion import as_inexact, operand_aval, promote, promote_dtypes
+from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.runtime.transfer import to_array
+from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
+
+__all__ = [
+    "copysign", "frexp", "heaviside", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "ldexp",
+    "nan_to_num", "nextafter", "signbit", "spacing",
+]
+
+
+# Kinds of floating number
+
+def _everywhere(value: bool) -> Callable[[Any], Any]:
+    return lambda x: fill_as(x, value, dtypes.bool_)
+
+
+def _finite_complex(x: Any) -> Array:
+    return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+
+
+def _infinite(x: Any) -> Array:
+    return lax.eq(lax.abs(x), strong_scalar(x, math.inf))
+
+
+isfinite = unary_function(
+    "isfinite", lax.is_finite, "Return whether elements are neither infinite nor NaN.",
+    cases={COMPLEX: _finite_complex, BOOL: _everywhere(True), INTEGER: _everywhere(True)}, returns="dtype bool",
+    example=("jnp.isfinite(jnp.array([1.0, jnp.inf]))", "Array([ True, False], dtype=bool)"),
+)
+
+
+isinf = unary_function(
+    "isinf", _infinite, "Return whether elements are infinite; complex numbers are if one of their parts is.", cases={
+        COMPLEX: lambda x: lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x))), BOOL: _everywhere(False),
+        INTEGER: _everywhere(False),
+    },
+    returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
+)
+
+
+isnan = unary_function(
+    "isnan", lambda x: lax.ne(x, x), "Return whether elements are NaN; complex numbers are if one of their parts is.",
+    returns="dtype bool", example=("jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"),
+)
+
+
+_is_infinity = {
+    name: unary_function(
+        name, lambda x, value=value: lax.eq(x, strong_scalar(x, value)), "",
+        cases={COMPLEX: refuse_complex(name, ValueError), BOOL: _everywhere(False), INTEGER: _everywhere(False)},
+    )
+    for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
+}
+
+
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
+    """Return whether elements are positive infinity.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to xtrace.numpy.isposinf is not supported; arrays are immutable")
+    return _is_infinity["isposinf"](x)
+
+
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
+    """Return whether elements are negative infinity.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape of `x` and dtype bool.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to xtrace.numpy.isneginf is not supported; arrays are immutable")
+    return _is_infinity["isneginf"](x)
+
+
+@inline_jit
+def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
+    (x,) = promote("nan_to_num", x)
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        parts = [_nan_to_num(part(x), *replacements, given=given) for part in (lax.real, lax.imag)]
+        return lax.complex(*parts)
+    if not dtypes.is_floating(dtype):
+        return to_array(x)
+    limits = dtypes.finfo(dtype)
+    values: dict[str, Any] = {"p": float(limits.max), "n": float(limits.min)}
+    values |= dict(zip(given, replacements, strict=True))
+    x = choose(lax.ne(x, x), cast_as(x, values["a"]), x)
+    x = choose(lax.eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
+    return choose(lax.eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
+
+
+@inline_jit(static=("copy",), public=True)
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    """Replace NaN and infinities by finite numbers.
+
+    Args:
+        x: an array or a scalar of numbers; of complex numbers, both parts are replaced.
+        copy: makes no difference, since arrays are immutable.
+        nan: the number in the place of NaN.
+        posinf, neginf: the numbers in the place of the infinities; None for the largest and smallest ones of the dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+
+    Example:
+        >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf]), posinf=9.0)
+        Array([0., 9.], dtype=float32)
+    """
+    given = {"a": nan, "p": posinf, "n": neginf}
+    kept = {k: v for k, v in given.items() if v is not None or k == "a"}
+    return _nan_to_num(x, *kept.values(), given="".join(kept))
+
+
+@inline_jit
+def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
+    x, y = promote("isclose", a, b, adjust=as_inexact)
+    if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
+        return operators.equal(x, y)
+    finite = isfinite(y)
+    example = lax.abs(y)
+    relative, absolute_part = [converted(value, example.dtype) for value in (rtol, atol)]
+    allowed = operators.add(absolute_part, operators.multiply(relative, example))
+    near = operators.bitwise_and(finite, operators.less_equal(lax.abs(lax.sub(x, y)), allowed))
+    close = operators.bitwise_or(lax.eq(x, y), near)
+    if equal_nan:
+        close = operators.bitwise_or(close, operators.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return close
+
+
+@inline_jit(static=("equal_nan",), public=True)
+def isclose(a: Any, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
+    """Return whether ``|a - b| <= atol + rtol * |b|``; infinities are close to themselves.
+
+    Args:
+        a, b: arrays or scalars of numbers or booleans, or arrays of random keys, whose shapes broadcast. Keys are close
+            if they are equal.
+        rtol: the tolerance relative to `b`, a number.
+        atol: the absolute tolerance, a number.
+        equal_nan: whether two NaN are close.
+
+    Returns:
+        An array of the broadcast shape and dtype bool.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.isclose(jnp.array([1.0, 2.0]), 1.0 + 1e-6)
+        Array([ True, False], dtype=bool)
+    """
+    return _isclose(a, b, rtol, atol, equal_nan=bool(equal_nan))
+
+
+# Parts of floating numbers
+
+_INTEGERS = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
+
+
+def _sign_of_float(x: Any) -> Array:
+    dtype = aval_of(x).dtype
+    width = dtypes.bit_width(dtype)
+    if width not in _INTEGERS:
+        raise NotImplementedError(f"signbit of {dtype.name}, which has {width} bits; convert to float16 first")
+    return operators.less(lax.bitcast_convert_type(x, _INTEGERS[width]), 0)
+
+
+signbit = unary_function(
+    "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
+        COMPLEX: refuse_complex("signbit", ValueError), BOOL: _everywhere(False),
+        INTEGER: lambda x: lax.lt(x, strong_scalar(x, 0)), UNSIGNED: _everywhere(False),
+    },
+    domain=REAL_NUMBERS, returns="dtype bool",
+    raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},
+    example=("jnp.signbit(jnp.array([1.0, -0.0]))", "Array([False,  True], dtype=bool)"),
+)
+
+
+def _copysign(x: Any, y: Any) -> Array:
+    size = lax.abs(x)
+    return choose(signbit(y), lax.neg(size), size)
+
+
+copysign = binary_function(
+    "copysign", _copysign, "Return elements of size |x1| with the signs of `x2`.", adjust=as_inexact,
+    cases={COMPLEX: refuse_complex("copysign")}, domain=REAL_NUMBERS,
+    example=("jnp.copysign(2.0, -1.0)", "Array(-2., dtype=float32, weak_type=True)"),
+)
+
+
+nextafter = binary_function(
+    "nextafter", lax.nextafter, "Return the numbers next to `x` in the direction of `y`.", adjust=as_inexact,
+    names=("x", "y"), domain=REAL_NUMBERS,
+    example=("jnp.nextafter(0.0, 1.0)", "Array(1.e-45, dtype=float32, weak_type=True)"),
+)
+
+
+@custom_jvp
+def _scaled(mantissa: Any, x: Any, exponent: Any) -> Any:
+    """`mantissa`, which is x / 2**exponent, found without a derivative of its own."""
+    return mantissa
+
+
+@_scaled.defjvp
+def _scaled_jvp(primals: Any, tangents: Any) -> Any:
+    mantissa, x, exponent = primals
+    tangent = lax.mul(tangents[1], lax.pow(strong_scalar(x, 2.0), lax.neg(converted(exponent, x.dtype))))
+    return mantissa, converted(tangent, x.dtype, aval_of(x).weak_type)
+
+
+@inline_jit
+def _frexp(x: ArrayLike) -> tuple[Any, Any]:
+    (x,) = promote("frexp", x, adjust=as_inexact)
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        refuse_complex("frexp")()
+    limits = dtypes.finfo(dtype)
+    width, digits = dtypes.bit_width(dtype), limits.nmant
+    if width not in _INTEGERS or width == 8:
+        raise NotImplementedError(f"frexp of {dtype.name}; convert to float16 first")
+    x = to_array(x)
+    bits = _INTEGERS[width]
+    exponent_mask, fraction_mask, bias = (1 << limits.nexp) - 1, (1 << digits) - 1, (1 << (limits.nexp - 1)) - 1
+    pattern = lax.bitcast_convert_type(x, bits)
+    # Arithmetic takes subnormal numbers for 0, so they are told by their bits; their fraction is an integer.
+    fraction = operators.bitwise_and(pattern, fraction_mask)
+    subnormal = operators.equal(operators.bitwise_and(pattern, exponent_mask << digits), 0)
+    unscaled = lax.bitwise_or(
+        lax.bitwise_not(lax.is_finite(x)), lax.bitwise_and(subnormal, operators.equal(fraction, 0))
+    )
+    sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
+    scaled = operators.bitwise_or(lax.bitcast_convert_type(converted(fraction, dtype), bits), sign)
+    pattern = choose(subnormal, scaled, pattern)
+    shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
+    exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
+    exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
+    # The bits of the exponent are replaced by those of numbers in [0.5, 1).
+    kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
+    mantissa = lax.bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
+    exponent = converted(choose(unscaled, 0, exponent), dtypes.int32)
+    return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
+
+
+@inline_jit(public=True)
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
+    """Return the mantissas m in [0.5, 1) and the exponents n of ``x = m * 2**n``.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+
+    Returns:
+        The mantissas, of the shape of `x` and its dtype, as a floating one if that is integer or boolean, and the
+        exponents as int32. Zeros, infinities and NaN are their own mantissas, with the exponent 0.
+
+    Raises:
+        NotImplementedError: the dtype is a floating one of at most 8 bits.
+        TypeError: `x` is complex, or no array and no scalar.
+
+    Example:
+        >>> jnp.frexp(6.0)
+        (Array(0.75, dtype=float32), Array(3, dtype=int32))
+    """
+    return _frexp(x)
+
+
+@inline_jit
+def _ldexp(x: Array, exponent: Array) -> Array:
+    (x,) = promote("ldexp", x, adjust=as_inexact)
+    x = converted(x, aval_of(x).dtype)
+    x, exponent = promote("ldexp", x, converted(exponent, x.dtype))
+    mantissa, own = _frexp(x)
+    exponent = lax.add(converted(own, x.dtype), exponent)
+    # Mantissas from 1 on: 2 ** exponent stays in range where the result does.
+    above = operators.greater(exponent, 0)
+    mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
+    exponent = choose(above, operators.subtract(exponent, 1), exponent)
+    scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
+    return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
+
+
+@inline_jit(public=True)
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """Return ``x1 * 2**x2``, without overflow of ``2**x2``.
+
+    Args:
+        x1: an array or a scalar of real numbers or booleans.
+        x2: the exponents, an array or a scalar of integers or booleans that broadcasts against `x1`.
+
+    Returns:
+        An array of the broadcast shape and the dtype of `x1`, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `x1` is complex, `x2` is no integer, or the shapes do not broadcast.
+
+    Example:
+        >>> jnp.ldexp(3.0, 2)
+        Array(12., dtype=float32)
+    """
+    left, right = operand_aval("ldexp", 0, x1).dtype, operand_aval("ldexp", 1, x2).dtype
+    if dtypes.is_complex(left) or dtypes.is_inexact(right):
+        raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
+    return _ldexp(x1, x2)
+
+
+@inline_jit
+def spacing(x: Any, /) -> Any:
+    """Return the distances to the next numbers away from zero, signed as `x`; in float16, to the next larger ones.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+
+    Returns:
+        An array of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: `x` is no array and no scalar.
+        ValueError: `x` is complex.
+
+    Example:
+        >>> jnp.spacing(1.0)
+        Array(1.1920929e-07, dtype=float32)
+    """
+    (x,) = promote("spacing", x, adjust=as_inexact)
+    dtype = aval_of(x).dtype
+    if dtypes.is_complex(dtype):
+        refuse_complex("spacing", ValueError)()
+    x = converted(x, dtype)
+    # NumPy's float16 differs from its other types here.
+    signed = lax.abs(x) if dtype == dtypes.float16 else x
+    distance = lax.sub(lax.nextafter(x, _copysign(fill_as(x, math.inf), signed)), x)
+    smallest = _copysign(fill_as(x, float(dtypes.finfo(dtype).smallest_subnormal)), signed)
+    return choose(operators.equal(distance, 0), smallest, distance)
+
+
+@inline_jit
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Return 0 where ``x1 < 0``, 1 where ``x1 > 0``, `x2` where `x1` is 0, and NaN where it is NaN.
+
+    Args:
+        x1, x2: arrays or scalars of real numbers or booleans whose shapes broadcast.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        TypeError: an operand is complex, or no array and no scalar.
+        ValueError: the shapes do not broadcast.
+
+    Example:
+        >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
+    zero, one = scalar_like(x, 0), scalar_like(x, 1)
+    return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, choose(lax.ne(x, x), x, y)))

@@ -1,0 +1,529 @@
+"""Arrays joined along an axis, and split."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import reshape as set_shape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.manipulation import at_least_1d, at_least_2d, at_least_3d, moveaxis
+from xtrace.numpy.operands import (
+    refuse,
+    to_known_integer,
+    type_of,
+)
+
+__all__ = [
+    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
+    "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+]
+
+
+@inline_jit
+def _joined(*arrays: Array, axis: int, dtype: Any, weak: bool) -> Array:
+    parts = [converted(x, dtype, weak) for x in arrays]
+    return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
+
+
+def _sequence(function: str, arrays: Any) -> list[Any]:
+    """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
+    if isinstance(arrays, (list, tuple, range)):
+        operands = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
+    elif isinstance(arrays, (Array, np.ndarray)):
+        operands = list(unstack(arrays)) if arrays.ndim else []
+    else:
+        raise TypeError(f"{function} needs a list or tuple of arrays, got {type(arrays)}")
+    if not operands:
+        raise ValueError(f"{function}: Need at least one array")
+    return operands
+
+
+def _join(
+    function: str, arrays: Any, axis: int | Callable[[int], int], dtype: Any,
+    raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
+) -> Array:
+    """Return arrays, or the rows of an array, joined along an axis, or the one that `axis` says for their rank.
+
+    raise_shape: the shape that an array has before it is joined, by its own.
+    """
+    if not isinstance(arrays, (Array, np.ndarray)):
+        raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(function, arrays)]
+        return _concatenated(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
+    # The program must not grow with the number of rows.
+    array = to_array_operand(function, arrays)
+    if not array.ndim or not array.shape[0]:
+        raise ValueError(f"{function}: Need at least one array")
+    count, shape = array.shape[0], raise_shape(array.shape[1:])
+    if not shape:
+        raise _no_axes(function)
+    along = canonical_axis(function, axis if isinstance(axis, int) else axis(len(shape)), len(shape))
+    rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
+    wanted, weak = _common_type([array], dtype)
+    return converted(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
+
+
+def _no_axes(function: str) -> ValueError:
+    return ValueError(
+        f"{function}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
+        f"argument, {function}([a, b])"
+    )
+
+
+def _common_type(operands: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
+    if dtype is not None:
+        return dtype, False
+    pairs = tuple((x.dtype, x.weak_type) for x in operands)
+    return dtypes.promote(pairs, *config.promotion())
+
+
+def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: Any) -> Array:
+    if len({x.ndim for x in operands}) > 1:
+        raise TypeError(
+            f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
+            f"{', '.join(str(x.shape) for x in operands)}."
+        )
+    if operands[0].ndim == 0:
+        raise _no_axes(function)
+    along = canonical_axis(function, axis, operands[0].ndim)
+    if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in operands}) > 1:
+        raise TypeError(
+            f"{function}: Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+            f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in operands)}. "
+            "Choose another axis=, or cut or pad them to one shape."
+        )
+    wanted, weak = _common_type(operands, dtype)
+    return _joined(*operands, axis=along, dtype=wanted, weak=weak)
+
+
+@inline_jit(static=("axis", "dtype"), trees=True)
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Join arrays along an axis that they have.
+
+    Args:
+        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        axis: the axis; None to flatten the arrays.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array, or the arrays have no such axis.
+
+    Example:
+        >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
+    """
+    wanted = requested_dtype("concatenate", dtype)
+    if axis is None:
+        return _join("concatenate", arrays, 0, wanted, lambda shape: (math.prod(shape),))
+    return _join("concatenate", arrays, axis, wanted)
+
+
+@inline_jit(static=("axis",), trees=True)
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an axis that they have; the array API's name of `concatenate`.
+
+    Args:
+        arrays: a sequence of arrays, equal in rank and in the lengths of the other axes.
+        axis: the axis; None to flatten the arrays.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array, or the arrays have no such axis.
+
+    Example:
+        >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
+        Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate(arrays, axis)
+
+
+@inline_jit(static=("axis", "out", "dtype"), trees=True)
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+    """Join arrays of one shape along a new axis.
+
+    Args:
+        arrays: a sequence of arrays.
+        axis: the place of the new axis in the result.
+        out: not supported; leave it at None.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array with one more axis than the operands.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        ValueError: there is no array, the shapes differ, or the place is out of range.
+
+    Example:
+        >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
+    refuse("stack", out=out)
+    wanted = requested_dtype("stack", dtype)
+    if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim and arrays.shape[0]:
+        array = to_array_operand("stack", arrays)
+        common, weak = _common_type([array], wanted)
+        return converted(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
+    operands = _sequence("stack", arrays)
+    if len({x.shape for x in operands}) > 1:
+        raise ValueError(
+            f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in operands)}. "
+            "concatenate joins arrays of different lengths"
+        )
+    along = canonical_axis("stack", axis, operands[0].ndim + 1)
+    common, weak = _common_type(operands, wanted)
+    return _stacked(*operands, axis=along, dtype=common, weak=weak)
+
+
+@inline_jit
+def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
+    return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
+
+
+@inline_jit(static=("dtype",), trees=True)
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the first axis, vectors as rows.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 2],
+               [3, 4]], dtype=int32)
+    """
+    return _join("vstack", tup, 0, requested_dtype("vstack", dtype), at_least_2d)
+
+
+@inline_jit(static=("dtype",), trees=True)
+def hstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the second axis, vectors along their only one.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([1, 2, 3, 4], dtype=int32)
+    """
+    return _join("hstack", tup, lambda rank: min(rank - 1, 1), requested_dtype("hstack", dtype), at_least_1d)
+
+
+@inline_jit(static=("dtype",), trees=True)
+def dstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
+    """Join arrays along the third axis.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+        dtype: the dtype of the result; None for the promoted dtype.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[[1, 3],
+                [2, 4]]], dtype=int32)
+    """
+    return _join("dstack", tup, 2, requested_dtype("dstack", dtype), at_least_3d)
+
+
+@inline_jit(trees=True)
+def column_stack(tup: list[Array]) -> Array:
+    """Join arrays along the second axis, vectors as columns.
+
+    Args:
+        tup: a sequence of arrays, equal in the lengths of the other axes.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: there is no array.
+
+    Example:
+        >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
+    """
+    return _join("column_stack", tup, 1, None, lambda shape: shape if len(shape) > 1 else (math.prod(shape), 1))
+
+
+@inline_jit(static=("axis",), public=True)
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """Join `values` to the end of `arr`.
+
+    Args:
+        arr, values: arrays, equal in rank and in the lengths of the other axes unless `axis` is None.
+        axis: the axis; None to flatten both.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: the ranks or other lengths differ, or an operand is no array.
+        ValueError: the arrays have no such axis.
+
+    Example:
+        >>> jnp.append(jnp.array([1, 2]), 3)
+        Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate([to_array_operand("append", arr, 0), to_array_operand("append", values, 1)], axis)
+
+
+@inline_jit(trees=True)
+def block(arrays: Any) -> Array:
+    """Join nested lists of arrays: innermost lists along the last axis, the next ones along the one before.
+
+    Args:
+        arrays: an array, or nested lists of arrays of one depth.
+
+    Returns:
+        An array of the promoted dtype.
+
+    Raises:
+        TypeError: there is a tuple, or the lengths of other axes differ.
+        ValueError: the lists differ in depth, or one is empty.
+
+    Example:
+        >>> jnp.block([[jnp.array([1, 2]), 3], [4, jnp.array([5, 6])]])
+        Array([[1, 2, 3],
+               [4, 5, 6]], dtype=int32)
+    """
+
+    def depth(item: Any) -> int:
+        if isinstance(item, tuple):
+            raise TypeError("block: arrays must be nested in lists, not tuples")
+        if not isinstance(item, list):
+            return 0
+        if not item:
+            raise ValueError("block: a list is empty")
+        depths = {depth(x) for x in item}
+        if len(depths) > 1:
+            raise ValueError("block: lists must all be nested to the same depth")
+        return 1 + depths.pop()
+
+    levels = depth(arrays)
+
+    def leaves(item: Any) -> Iterable[Any]:
+        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [to_array_operand("block", item)]
+
+    rank = max([levels, *(x.ndim for x in leaves(arrays))])
+
+    def assemble(item: Any, axis: int) -> Array:
+        if not isinstance(item, list):
+            item = to_array_operand("block", item)
+            return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
+        return _concatenated("block", [assemble(x, axis + 1) for x in item], axis, None)
+
+    return assemble(arrays, rank - levels)
+
+
+def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
+    ary = to_array_operand(function, ary)
+    along = canonical_axis(function, axis, ary.ndim)
+    length = ary.shape[along]
+    for value in where_to if isinstance(where_to, (list, tuple)) else (where_to,):
+        if isinstance(value, Tracer):
+            raise explain.concretization(value, f"numpy.{function} argument indices_or_sections")
+    if np.ndim(where_to):
+        places = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
+        bounds = [0, *[min(max(i, 0), length) for i in places], length]
+    else:
+        count = to_known_integer(function, "indices_or_sections", where_to)
+        if count <= 0:
+            raise ValueError(f"{function}: the number of sections must be positive, got {count}")
+        if equal and length % count:
+            raise ValueError(
+                f"{function}: array split does not result in an equal division: axis {along} of length {length} into "
+                f"{count} leaves {length % count}; array_split allows it"
+            )
+        small, larger = divmod(length, count)
+        bounds = [i * small + min(i, larger) for i in range(count + 1)]
+    if list(bounds) != sorted(bounds):
+        raise ValueError(f"{function}: the indices must not decrease, got {where_to}")
+    return list(shapes.split(ary, list(map(operator.sub, bounds[1:], bounds)), along))
+
+
+def _concrete_integers(function: str, values: Any) -> list[int]:
+    entries = np.asarray(values) if isinstance(values, Array) else values
+    return [to_known_integer(function, "indices", i) for i in entries]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Cut an array along an axis into equal sections, or before given indices.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+        axis: the axis.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has no such axis.
+
+    Example:
+        >>> jnp.split(jnp.arange(4), 2)
+        [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
+    return _split("split", ary, indices_or_sections, axis, True)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Cut an array along an axis into sections of about the same length, or before given indices.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, or a sequence of indices that sections begin at; it must be
+            concrete.
+        axis: the axis.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the number of sections is not positive, or `ary` has no such axis.
+
+    Example:
+        >>> jnp.array_split(jnp.arange(3), 2)
+        [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
+    return _split("array_split", ary, indices_or_sections, axis, False)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Cut an array along its first axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.vsplit(jnp.ones((2, 2, 2)), 2)]
+        [(1, 2, 2), (1, 2, 2)]
+    """
+    return _split("vsplit", ary, indices_or_sections, 0, True)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Cut an array along its second axis, or its only one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 2, 2)), 2)]
+        [(2, 1, 2), (2, 1, 2)]
+    """
+    return _split("hsplit", ary, indices_or_sections, 0 if type_of("hsplit", ary).ndim == 1 else 1, True)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Cut an array along its third axis.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of sections, which divides the length, or a sequence of indices that
+            sections begin at; it must be concrete.
+
+    Returns:
+        A list of arrays.
+
+    Raises:
+        TypeError: `ary` is no array.
+        ValueError: the length does not divide into sections, or `ary` has too few axes.
+
+    Example:
+        >>> [x.shape for x in jnp.dsplit(jnp.ones((2, 2, 2)), 2)]
+        [(2, 2, 1), (2, 2, 1)]
+    """
+    return _split("dsplit", ary, indices_or_sections, 2, True)
+
+
+@inline_jit(static=("axis",), public=True)
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """Return the arrays along an axis, without it.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis.
+
+    Returns:
+        A tuple of arrays.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` is a scalar or has no such axis.
+
+    Example:
+        >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
+    x = to_array_operand("unstack", x)
+    along = canonical_axis("unstack", axis, x.ndim)
+    if x.ndim == 0:
+        raise ValueError("unstack: a scalar has no axis to unstack")
+    return tuple(shapes.unstack(x, along))

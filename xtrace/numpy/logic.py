@@ -1,0 +1,96 @@
+"""Elementwise functions of bits and of truth values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.algebra.kinds import BOOL
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api import operators
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import (
+    INTEGERS,
+    alias,
+    as_number,
+    elementwise_docstring,
+    truth,
+    unary_function,
+)
+from xtrace._src.api.promotion import promote
+from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import elementwise as lax
+from xtrace.numpy.ufunc_methods import as_ufunc
+
+__all__ = [
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "right_shift",
+]
+
+
+# Bits
+
+bitwise_and = as_ufunc(operators.bitwise_and)
+bitwise_or = as_ufunc(operators.bitwise_or)
+bitwise_xor = as_ufunc(operators.bitwise_xor)
+invert = operators.invert
+bitwise_invert = alias(invert, "bitwise_invert")
+bitwise_not = alias(invert, "bitwise_not")
+left_shift = operators.left_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
+right_shift = operators.right_shift
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
+
+
+def _count_bits(x: Any) -> Array:
+    size = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
+    return converted(lax.population_count(size), dtypes.uint8)
+
+
+bitwise_count = unary_function(
+    "bitwise_count", _count_bits, "Return the numbers of bits that are set in the absolute values of elements.",
+    adjust=as_number, domain=INTEGERS, returns="dtype uint8",
+    example=("jnp.bitwise_count(-7)", "Array(3, dtype=uint8)"),
+)
+
+
+# Logic and comparisons
+
+def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
+    def logical(x1: Any, x2: ArrayLike, /) -> Array:
+        left, right = promote(name, x1, x2)
+        return combine(truth(left), truth(right))
+
+    logical.__name__ = logical.__qualname__ = name
+    logical.__doc__ = elementwise_docstring(contract, ("x1", "x2"), None, **documentation)
+    return as_ufunc(inline_jit(logical))
+
+
+logical_and = _logical(
+    "logical_and", lax.bitwise_and, "Return whether both elements are true or not zero.", returns="dtype bool",
+    example=("jnp.logical_and(jnp.array([True, False]), True)", "Array([ True, False], dtype=bool)"),
+)
+
+
+logical_or = _logical(
+    "logical_or", lax.bitwise_or, "Return whether one or both elements are true or not zero.", returns="dtype bool",
+    example=("jnp.logical_or(jnp.array([True, False]), False)", "Array([ True, False], dtype=bool)"),
+)
+
+
+logical_xor = _logical(
+    "logical_xor", lax.bitwise_xor, "Return whether exactly one of the two elements is true or not zero.",
+    returns="dtype bool",
+    example=("jnp.logical_xor(jnp.array([True, False]), True)", "Array([False,  True], dtype=bool)"),
+)
+
+
+logical_not = unary_function(
+    "logical_not", lambda x: lax.bitwise_not(truth(x)), "Return whether elements are false or zero.",
+    cases={BOOL: lax.bitwise_not}, returns="dtype bool",
+    example=("jnp.logical_not(jnp.array([True, False]))", "Array([False,  True], dtype=bool)"),
+)

@@ -1,0 +1,336 @@
+"""Numbers counted and spaced."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
+from xtrace._src.api.promotion import as_inexact, check_broadcast, check_mapped_ranks
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.tables import memoize
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.runtime.transfer import scalar_to_host
+from xtrace.numpy.creation import SCALARS, filled_array, python_value, to_size
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, type_of
+
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+
+def _concrete_number(function: str, name: str, value: Any) -> Any:
+    """Return a Python or NumPy number; an error names the argument if it is traced, no scalar or complex."""
+    if isinstance(value, Tracer):
+        raise explain.concretization(value, f"numpy.{function} argument {name}")
+    aval = type_of(function, value)
+    if aval.shape:
+        raise ValueError(f"{function}: arguments must be scalars; got {name} of shape {aval.shape}")
+    if dtypes.is_complex(aval.dtype):
+        raise ValueError(f"{function}: {name} must be real, got the dtype {aval.dtype.name}")
+    if type(value) in SCALARS:
+        return value
+    # NumPy's fixed-size integers would wrap in the arithmetic below; floats keep their rounding.
+    return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
+
+
+def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
+    """Return how many values there are from `start` to before `stop`."""
+    if step == 0:
+        raise ZeroDivisionError(f"{function}: step must not be zero")
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return max(0, -((start - stop) // step))
+    length = (stop - start) / step
+    if not math.isfinite(length):
+        kind = ValueError if math.isnan(length) else OverflowError
+        raise kind(f"{function}: from {start} to {stop} in steps of {step} there is no finite number of values")
+    return max(0, math.ceil(length))
+
+
+def _ramp(first: Any, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
+    # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
+    return add(first, multiply(increment, shapes.iota(dtype, length)))
+
+
+@inline_jit
+def _counted_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Array:
+    return add(first, shapes.iota(dtype, length))
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *, device: Any = None,
+    out_sharding: Any = None
+) -> Array:
+    """Return evenly spaced numbers in an interval, the end not included.
+
+    Args:
+        start: the first number; the only argument is the end, and the first number is 0.
+        stop: the end of the interval.
+        step: the distance; None for 1.
+        dtype: the dtype; None for the one that the arguments promote to.
+        device: the device or its position; None for the default device.
+        out_sharding: not supported; leave it at None.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ConcretizationTypeError: an argument is traced.
+        ValueError: an argument is no real scalar.
+        ZeroDivisionError: `step` is 0.
+        OverflowError: there are infinitely many numbers.
+
+    Example:
+        >>> jnp.arange(1, 6, 2)
+        Array([1, 3, 5], dtype=int32)
+    """
+    refuse("arange", out_sharding=out_sharding)
+    wanted = requested_dtype("arange", dtype)
+    if start is None:
+        raise TypeError("arange: start must be a number, got None")
+    if stop is None:
+        start, stop = None, start
+    plain = all(x is None or type(x) in SCALARS for x in (start, stop, step))
+    count = _count_of_steps if plain else _count_of_steps.__wrapped__
+    length, wanted, host = count(config.cache_key(), start, stop, step, wanted)
+    if step is not None:
+        result = _ramp(*host, length=length, dtype=wanted)
+    elif host[0]:
+        result = _counted_from(host[0], length=length, dtype=wanted)
+    else:
+        result = shapes.iota(wanted, length)
+    return result if device is None else device_put(result, device)
+
+
+@memoize(1024, typed=True)
+def _count_of_steps(
+    _: Any, start: Any, stop: ArrayLike, step: Any, dtype: np.dtype[Any] | None
+) -> tuple[int, Any, list[Any]]:
+    """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
+    given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
+    numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
+    if dtype is None:
+        pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
+        dtype = dtypes.promote(pairs, *config.promotion())[0]
+    if dtypes.is_boolean(dtype):
+        raise TypeError("arange: does not accept dtype bool; count with integers and compare")
+    first, increment = numbers.get("start", 0), numbers.get("step", 1)
+    length = _steps("arange", first, numbers["stop"], increment)
+    ends = [scalar_to_host(python_value("arange", n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
+    return length, dtype, ends
+
+
+@inline_jit
+def _spaced(
+    start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
+    dtype: np.dtype[Any],
+) -> Any:
+    """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
+    start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
+    avals = [type_of("linspace", x) for x in (start, stop)]
+    bounds = check_broadcast("linspace", [a.shape for a in avals])
+    start, stop = (
+        broadcast_operand_to("linspace", x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
+    )
+    real = dtypes.real_part_dtype(compute)
+    divisions = num - 1 if endpoint else num
+    start_column, stop_column = (expand_at(x, bounds, axis) for x in (start, stop))
+    if divisions > 0:
+        distance = true_divide(subtract(stop, start), divisions)
+    else:
+        distance = filled_array(bounds, python_value("linspace", math.nan, compute), compute, False, None)
+    if divisions <= 0 or num == 1:
+        shape = (*bounds[:axis], num, *bounds[axis:])
+        samples = broadcast_in_dim(start_column, shape, range(len(shape)))
+    else:
+        fractions = shapes.iota(real, divisions)
+        fractions = elementwise.div(fractions, elementwise.constant_like(fractions, divisions))
+        fractions = reshape(fractions, [divisions if i == axis else 1 for i in range(len(bounds) + 1)])
+        fractions = converted(fractions, compute)
+        samples = add(multiply(start_column, subtract(1, fractions)), multiply(stop_column, fractions))
+        if endpoint:
+            samples = shapes.concatenate([samples, stop_column], axis)
+    if dtypes.is_integer(dtype) and not dtypes.is_integer(compute):
+        samples = elementwise.floor(samples)
+    return converted(samples, dtype), distance
+
+
+def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
+    """Return `x`, of the given shape, with a new axis of size 1 at `axis`."""
+    return reshape(x, (*shape[:axis], 1, *shape[axis:]))
+
+
+def _inexact(*values: Any) -> np.dtype[Any]:
+    """Return the inexact dtype that values and dtypes promote to."""
+    x64, _, wide = config.promotion()
+    pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
+    promoted = dtypes.promote(pairs, *config.promotion())[0]
+    return as_inexact(promoted, False)[0]
+
+
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
+) -> Any:
+    """Return evenly spaced samples.
+
+    Args:
+        start, stop: the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` is a sample; otherwise it follows the last one.
+        retstep: whether the distance is returned, too.
+        dtype: the dtype; integers are rounded down. None for a floating dtype.
+        axis: the place of the axis of samples.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        An array, or with `retstep` a pair of it and the distance.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.linspace(0, 1, 3)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    wanted = requested_dtype("linspace", dtype)
+    spaced = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
+    if device is None:
+        return spaced
+    return (device_put(spaced[0], device), spaced[1]) if retstep else device_put(spaced, device)
+
+
+@inline_jit(static=("num", "endpoint", "retstep", "dtype", "axis"), public=True)
+def _linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: Any, retstep: Any, dtype: np.dtype[Any] | None,
+    axis: int,
+) -> Any:
+    result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
+    return (result, distance) if retstep else result
+
+
+def _samples(
+    start: ArrayLike, stop: ArrayLike, function: str, num: ArrayLike, endpoint: Any, dtype: np.dtype[Any] | None,
+    axis: int,
+) -> tuple[Any, Any]:
+    count = to_size(function, "num", num)
+    shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
+    rank = len(check_broadcast(function, shapes_given)) + 1
+    check_mapped_ranks(function, shapes_given, (0, 0))
+    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    return _spaced(
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
+        dtype=compute if dtype is None else dtype,
+    )
+
+
+@inline_jit
+def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
+    powers = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
+    return cast_to(powers, powers.aval, dtype)
+
+
+def logspace(
+    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: DTypeLike | None = None,
+    axis: int = 0
+) -> Array:
+    """Return samples that are evenly spaced on a logarithmic scale.
+
+    Args:
+        start, stop: the logarithms of the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` belongs to a sample.
+        base: the base of the logarithms.
+        dtype: the dtype; None for a floating dtype.
+        axis: the place of the axis of samples.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.logspace(0, 3, 4, base=2.0)
+        Array([1., 2., 4., 8.], dtype=float32)
+    """
+    wanted = requested_dtype("logspace", dtype)
+    start, stop, base = map(to_number_operand, (start, stop, base))
+    return _logspace(start, stop, base, num, endpoint, wanted, axis)
+
+
+@inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
+def _logspace(
+    start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: Any, endpoint: Any, dtype: np.dtype[Any] | None, axis: int
+) -> Array:
+    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
+    return _powers(exponents, base, dtype=compute if dtype is None else dtype)
+
+
+def _log10(x: Array) -> Array:
+    return multiply(elementwise.log(x), math.log10(math.e))
+
+
+@inline_jit
+def _geometric(
+    start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
+    dtype: np.dtype[Any],
+) -> Array:
+    start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
+    # The samples keep the sign of `start`, which the logarithm must not see.
+    signs = elementwise.sign(start)
+    exponents, _ = _samples(
+        _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), "geomspace", num, endpoint, compute, axis
+    )
+    bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
+    spread = expand_at(broadcast_operand_to("geomspace", signs, signs.shape, bounds), bounds, axis)
+    powers = multiply(spread, _powers(exponents, 10.0, dtype=compute))
+    return cast_to(powers, powers.aval, dtype)
+
+
+@inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
+def geomspace(
+    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Array:
+    """Return samples each of which is the same multiple of the one before.
+
+    Args:
+        start, stop: the first and the last sample, scalars or arrays that broadcast.
+        num: the number of samples.
+        endpoint: whether `stop` is a sample.
+        dtype: the dtype; None for a floating dtype.
+        axis: the place of the axis of samples.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `num` is negative.
+
+    Example:
+        >>> jnp.geomspace(1, 8, 4).round(3)
+        Array([1., 2., 4., 8.], dtype=float32)
+    """
+    wanted = requested_dtype("geomspace", dtype)
+    count = to_size("geomspace", "num", num)
+    rank = (
+        len(check_broadcast("geomspace", [type_of("geomspace", x, i).shape for i, x in enumerate((start, stop))])) + 1
+    )
+    compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
+    return _geometric(
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis("geomspace", axis, rank), compute=compute,
+        dtype=compute if wanted is None else wanted,
+    )

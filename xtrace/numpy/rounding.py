@@ -1,0 +1,147 @@
+"""Numbers rounded, and split into whole and fractional parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api import operators
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import (
+    REAL_NUMBERS,
+    choose,
+    identity,
+    round_decimals,
+    unary_function,
+)
+from xtrace._src.api.promotion import as_inexact, promote
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
+from xtrace._src.ops import elementwise as lax
+from xtrace.numpy.ufuncs import of_parts
+
+__all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
+
+
+# Rounding
+
+_UNROUNDED = {BOOL: identity, INTEGER: identity}
+
+
+floor = unary_function(
+    "floor", lax.floor, "Return the largest integers that are not above the elements.", cases=_UNROUNDED,
+    domain=REAL_NUMBERS, example=("jnp.floor(-1.5)", "Array(-2., dtype=float32, weak_type=True)"),
+)
+
+
+ceil = unary_function(
+    "ceil", lax.ceil, "Return the smallest integers that are not below the elements.", cases=_UNROUNDED,
+    domain=REAL_NUMBERS, example=("jnp.ceil(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
+)
+
+
+trunc = unary_function(
+    "trunc", lambda x: lax.select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
+    "Return the elements rounded towards zero.", cases=_UNROUNDED, by_keyword=True, domain=REAL_NUMBERS,
+    example=("jnp.trunc(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
+)
+
+
+def _to_even(x: Array) -> Array:
+    return lax.round.bind_positional((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
+
+
+def _as_float(x: Any) -> Any:
+    return converted(x, dtypes.default_float(config.enable_x64.value))
+
+
+rint = unary_function(
+    "rint", _to_even, "Return the elements rounded to integers, halves to even.",
+    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: of_parts(_to_even)},
+    returns="the promoted dtype, the default floating dtype if that is integer or boolean",
+    example=("jnp.rint(2.5)", "Array(2., dtype=float32, weak_type=True)"),
+)
+
+
+@inline_jit(static=("decimals", "out"), public=True)
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Round to a number of decimals, halves to even.
+
+    Args:
+        a: an array or a scalar of numbers.
+        decimals: the number of decimals, a Python integer; of a negative one, digits before the point become 0.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
+        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        ValueError: `a` has booleans.
+
+    Example:
+        >>> jnp.round(jnp.array([0.5, 2.75]), 1)
+        Array([0.5, 2.8], dtype=float32)
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to xtrace.numpy.round is not supported; arrays are immutable")
+    return round_decimals(a, decimals=to_integer("round", "decimals", decimals))
+
+
+@inline_jit(static=("decimals", "out"), public=True)
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Round to a number of decimals, halves to even; another name of `round`.
+
+    Args:
+        a: an array or a scalar of numbers.
+        decimals: the number of decimals, a Python integer.
+        out: not supported; leave it at None.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given, or `a` has integers and `decimals` is negative.
+        TypeError: `decimals` is no Python integer, or `a` is no array and no scalar.
+        ValueError: `a` has booleans.
+
+    Example:
+        >>> jnp.around(jnp.array([0.5, 2.75]), 1)
+        Array([0.5, 2.8], dtype=float32)
+    """
+    return round(a, decimals, out)
+
+
+@inline_jit
+def _modf(x: ArrayLike) -> tuple[Any, Any]:
+    (x,) = promote("modf", x, adjust=as_inexact)
+    whole = choose(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
+    return lax.sub(x, whole), whole
+
+
+@inline_jit(static=("out",), public=True)
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
+    """Return the fractional and the integer parts of elements, both with the sign of `x`.
+
+    Args:
+        x: an array or a scalar of real numbers or booleans.
+        out: not supported; leave it at None.
+
+    Returns:
+        Two arrays of the shape of `x` and its dtype, as a floating one if that is integer or boolean.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `x` is complex, or no array and no scalar.
+
+    Example:
+        >>> jnp.modf(-2.5)
+        (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to xtrace.numpy.modf is not supported; arrays are immutable")
+    return _modf(x)

@@ -1,0 +1,352 @@
+"""Means, variances and ranges along axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, transpose
+from xtrace._src.api.inline_jit import inline_jit, to_number_operand
+from xtrace._src.api.operators import multiply, true_divide
+from xtrace._src.api.promotion import as_inexact, common_dtype
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.ops import elementwise, reductions
+from xtrace.numpy.broadcasting import broadcast_to
+from xtrace.numpy.creation import full
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
+from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, strong, sum
+
+__all__ = ["average", "mean", "ptp", "std", "var"]
+
+
+@inline_jit
+def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    aval = type_of("ptp", a)
+    a = strong(a, aval.dtype)
+    extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
+    return keep_axes(extent, axes, aval.shape) if keepdims else extent
+
+
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
+def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
+    """Return the largest minus the smallest elements over axes.
+
+    Args:
+        a: an array or a scalar of numbers.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` has booleans, or is no array and no scalar.
+        ValueError: `a` has no such axis, or there is no element.
+
+    Example:
+        >>> jnp.ptp(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2, 2], dtype=int32)
+    """
+    refuse("ptp", out=out)
+    aval = type_of("ptp", a)
+    axes = axes_of("ptp", axis, aval.ndim)
+    if 0 in [aval.shape[i] for i in axes]:
+        raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
+    return _range(a, axes=axes, keepdims=bool(keepdims))
+
+
+def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return how many elements the axes hold, as a literal."""
+    return scalar_of(math.prod([own[i] for i in axes]), dtype)
+
+
+def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any, keepdims: bool) -> Array:
+    """Return the mean of `a`, of element type `compute`, over `axes`."""
+    if masks:
+        total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
+        count = reductions.reduce_sum(strong(broadcast_to(masks[0], a.shape), compute), axes)
+        count = keep_axes(count, axes, a.shape) if keepdims else count
+    else:
+        total, count = reductions.reduce_sum(a, axes), _count(a.shape, axes, compute)
+    return elementwise.div(keep_axes(total, axes, a.shape) if keepdims else total, count)
+
+
+@inline_jit
+def _mean(
+    a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
+) -> Any:
+    return strong(_mean_in(strong(a, compute), masks, axes, compute, keepdims), dtype)
+
+
+def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return as_inexact(dtype, False)[0]
+
+
+@inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
+def mean(
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
+    where: ArrayLike | None = None
+) -> Any:
+    """Return the means of elements over axes, NaN if there are none.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean. float16 and bfloat16 are added in float32.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis.
+
+    Example:
+        >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([2., 3.], dtype=float32)
+    """
+    refuse("mean", out=out)
+    aval = type_of("mean", a)
+    wanted = requested_dtype("mean", dtype)
+    compute = wanted
+    if wanted is None:
+        wanted = _inexact_dtype(aval.dtype)
+        compute = accumulator(aval.dtype, wanted)
+    check_divides("mean", wanted)
+    return _mean(
+        a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=compute, dtype=wanted,
+        keepdims=bool(keepdims),
+    )
+
+
+@inline_jit
+def _variance(
+    a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
+    dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
+) -> Any:
+    """Return the variance, or its `root`; `options` are the mask and the mean, where they are given."""
+    masks, means = (options[:1], options[1:]) if masked else ((), options)
+    a = strong(a, compute)
+    centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
+    centred = elementwise.sub(a, converted(centre, compute))
+    complex_product = dtypes.is_complex(compute)
+    squares = (
+        elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
+        if complex_product
+        else elementwise.square(centred)
+    )
+    part = squares.dtype
+    if masks:
+        count = reductions.reduce_sum(strong(broadcast_to(masks[0], a.shape), part), axes)
+        squares = select_or_fill(masks[0], squares, 0)
+    else:
+        count = _count(a.shape, axes, part)
+    # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
+    divisor = elementwise.sub(count, strong(correction, part))
+    variance = strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
+    if not dtypes.is_inexact(dtype):
+        # An integer dtype is asked for, and there must be room for NaN.
+        variance = converted(variance, dtypes.default_float(config.enable_x64.value), True)
+    variance = select_or_fill(elementwise.gt(divisor, scalar_of(0, part)), variance, math.nan)
+    if root:
+        variance = elementwise.sqrt(variance)
+    return keep_axes(variance, axes, a.shape) if keepdims else variance
+
+
+def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
+    """Return the dtype to compute the variance of elements of dtype `own` in, and the result's; `dtype` asks for it."""
+    wanted = requested_dtype(function, dtype)
+    inexact = _inexact_dtype(own)
+    if wanted is None:
+        compute, wanted = accumulator(inexact, inexact), dtypes.real_part_dtype(inexact)
+    elif dtypes.is_complex(inexact) and not dtypes.is_complex(wanted):
+        raise ValueError(
+            f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
+        )
+    elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
+        compute = _common(own, wanted)
+        compute = accumulator(compute, compute)
+    else:
+        compute = accumulator(wanted, wanted)
+    return compute, wanted
+
+
+def check_correction(function: str, ddof: ArrayLike) -> None:
+    """Raise ValueError if what the number of elements is reduced by is no scalar."""
+    shape = type_of(function, ddof, 1).shape
+    if shape:
+        raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
+
+
+def _correction(function: str, ddof: Any, correction: ArrayLike | None) -> Any:
+    """Return the one of two names' values that is given, as an operand."""
+    if correction is not None:
+        if ddof:
+            raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
+        ddof = correction
+    return to_number_operand(ddof)
+
+
+@inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)
+def _checked_variance(
+    a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+) -> Any:
+    refuse(function, out=out)
+    aval = type_of(function, a)
+    compute, wanted = variance_dtypes(function, aval.dtype, dtype)
+    if root and not dtypes.is_inexact(wanted):
+        raise ValueError(f"{function}: dtype must be inexact, since a root is no integer; got {wanted.name}")
+    check_divides(function, wanted)
+    check_correction(function, ddof)
+    options = list(masks_of(function, mask))
+    if mean is not None:
+        options.append(mean)
+    return _variance(
+        a, ddof, *options, axes=axes_of(function, axis, aval.ndim), compute=compute, dtype=wanted,
+        keepdims=bool(keepdims), masked=mask is not None, root=root,
+    )
+
+
+def _common(*own: np.dtype[Any]) -> np.dtype[Any]:
+    x64, _, wide = config.promotion()
+    return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
+
+
+@inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
+def var(
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
+) -> Any:
+    """Return the variances of elements over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+        correction: another name of `ddof`.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or `ddof` and `correction` are given.
+
+    Example:
+        >>> jnp.var(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1., 1.], dtype=float32)
+    """
+    ddof = _correction("var", ddof, correction)
+    return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
+
+
+@inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
+def std(
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
+) -> Any:
+    """Return the standard deviations of elements over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        dtype: the dtype of the computation and the result; None for the one below.
+        out: not supported; leave it at None.
+        ddof: the sums are divided by the number of elements less `ddof`; NaN where that is not positive.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+        mean: the mean, with the reduced axes kept; None to compute it.
+        correction: another name of `ddof`.
+
+    Returns:
+        An array of the axes that are not reduced, of the dtype of `a`, or the default floating one if that is
+        integer or boolean, real for complex numbers.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, or `ddof` and `correction` are given.
+
+    Example:
+        >>> jnp.std(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([1., 1.], dtype=float32)
+    """
+    ddof = _correction("std", ddof, correction)
+    return _checked_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
+
+
+@inline_jit(static=("axis", "returned", "keepdims"), public=True)
+def average(
+    a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Return weighted means over axes.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        weights: the weights, an array of the shape of `a`, or a vector of its length along `axis`; None for equal
+            weights.
+        returned: whether the sums of the weights are returned, too.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of a floating or complex dtype, or with `returned` a pair of it and the sums.
+
+    Raises:
+        TypeError: an operand is no array and no scalar.
+        ValueError: `weights` do not have the shape, or `a` has no such axis.
+
+    Example:
+        >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3, 1]))
+        Array(1.25, dtype=float32)
+    """
+    aval = type_of("average", a)
+    axes = axes_of("average", axis, aval.ndim)
+    if weights is None:
+        averages = mean(a, axis, keepdims=keepdims)
+        if not returned:
+            return averages
+        return averages, full(averages.shape, math.prod([aval.shape[i] for i in axes]), averages.dtype)
+    own = type_of("average", weights, 1)
+    if own.shape != aval.shape:
+        if axis is None:
+            raise ValueError(
+                f"average: Axis must be specified when shapes of a {aval.shape} and weights {own.shape} differ"
+            )
+        if own.shape != tuple([aval.shape[i] for i in axes]):
+            raise ValueError(
+                f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
+                f"{axis}"
+            )
+    averages, total = _weighted(a, weights, axes=axes, keepdims=bool(keepdims))
+    return (averages, total) if returned else averages
+
+
+@inline_jit
+def _weighted(a: Any, weights: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+    (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
+    a, weights = strong(a, dtype), strong(weights, dtype)
+    if own.shape != aval.shape:
+        ordered = sorted(range(len(axes)), key=lambda i: axes[i])
+        weights = broadcast_in_dim(transpose(weights, ordered), aval.shape, sorted(axes))
+    total = sum(weights, axes, keepdims=keepdims)
+    return true_divide(sum(multiply(a, weights), axes, keepdims=keepdims), total), total
