@@ -15,11 +15,11 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
-from xtrace._src.ops.contractions.contraction import Precision, dot_general
+from xtrace._src.ops.contractions.contraction import Precision, PrecisionLike, dot_general
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.indexing import take
@@ -77,10 +77,10 @@ def _triangle(x: Array) -> Array:
     return maximum(0, 1 - x)
 
 
-def _cubic(a: float) -> Callable[[Any], Any]:
+def _cubic(a: float) -> Callable[[Array], Array]:
     """Return the cubic kernel of parameter `a` (Keys, Cubic Convolution Interpolation, 1981)."""
 
-    def kernel(x: Any) -> Array:
+    def kernel(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = a * (((x - 5) * x + 8) * x - 4)
         return choose(x >= 2, 0.0, choose(x >= 1, far, near))
@@ -88,10 +88,10 @@ def _cubic(a: float) -> Callable[[Any], Any]:
     return kernel
 
 
-def _lanczos(radius: float) -> Callable[[Any], Any]:
+def _lanczos(radius: float) -> Callable[[Array], Array]:
     """Return the product of sinc(x) and sinc(x / radius), within the radius."""
 
-    def kernel(x: Any) -> Array:
+    def kernel(x: Array) -> Array:
         angle = math.pi * x
         product = radius * sin(angle) * sin(angle / radius)
         positive = x > 1e-3
@@ -108,7 +108,7 @@ _KERNELS = {
 }
 
 
-def _kernel(method: ResizeMethod, antialias: bool) -> Callable[[Any], Any]:
+def _kernel(method: ResizeMethod, antialias: bool) -> Callable[[Array], Array]:
     return _KERNELS[ResizeMethod.CUBIC if antialias and method is ResizeMethod.CUBIC_PYTORCH else method]
 
 
@@ -141,7 +141,7 @@ def _weights(
     return choose(inside[None], weights, 0)
 
 
-def _applied(x: Array, axis: int, matrix: Array, precision: Precision) -> Array:
+def _applied(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Array:
     """Return `x` with the vectors along `axis` multiplied by a matrix."""
     pairs = ((axis,), (0,)), ((), ())
     result = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
@@ -150,19 +150,19 @@ def _applied(x: Array, axis: int, matrix: Array, precision: Precision) -> Array:
 
 @inline_jit
 def _resampled(
-    image: Any, scale: Any, translation: Any, *, shape: tuple[int, ...], axes: tuple[int, ...],
-    method: ResizeMethod, antialias: bool, precision: Any,
-) -> Any:
+    image: ArrayLike, scale: ArrayLike, translation: ArrayLike, *, shape: tuple[int, ...], axes: tuple[int, ...],
+    method: ResizeMethod, antialias: bool, precision: PrecisionLike,
+) -> Array:
     result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
-    scale, translation = [converted(to_array(x), result.dtype) for x in (scale, translation)]
+    scales, shifts = [converted(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
-        matrix = _weights(result.shape[axis], shape[axis], scale[i], translation[i], method, antialias, result.dtype)
+        matrix = _weights(result.shape[axis], shape[axis], scales[i], shifts[i], method, antialias, result.dtype)
         result = _applied(result, axis, matrix, precision)
     return result
 
 
 @inline_jit
-def _nearest(image: Array, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+def _nearest(image: ArrayLike, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     result = to_array(promote("resize", image)[0])
     for axis in axes:
         count, wanted = result.shape[axis], shape[axis]
@@ -190,9 +190,9 @@ def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) ->
 
 @inline_jit(static=("shape", "spatial_dims", "method", "antialias", "precision"), public=True)
 def scale_and_translate(
-    image: Any, shape: Any, spatial_dims: Sequence[int], scale: ArrayLike, translation: Any, method: str | ResizeMethod,
-    antialias: bool = True, precision: Any = Precision.HIGHEST,
-) -> Any:
+    image: ArrayLike, shape: ShapeLike, spatial_dims: Sequence[int], scale: ArrayLike, translation: ArrayLike,
+    method: str | ResizeMethod, antialias: bool = True, precision: PrecisionLike = Precision.HIGHEST,
+) -> Array:
     """Resize and move an image: the point x goes to ``scale * x + translation``, pixels being of size 1.
 
     Args:
@@ -234,7 +234,7 @@ def scale_and_translate(
 
 @inline_jit
 def _resized(
-    image: Array, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Precision
+    image: ArrayLike, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: PrecisionLike
 ) -> Array:
     result = to_array(promote("resize", image, adjust=as_inexact)[0])
     for axis, (own, wanted) in enumerate(zip(result.shape, shape, strict=True)):
@@ -247,7 +247,8 @@ def _resized(
 
 @inline_jit(static=("shape", "method", "antialias", "precision"), public=True)
 def resize(
-    image: Any, shape: Any, method: str | ResizeMethod, antialias: bool = True, precision: Any = Precision.HIGHEST
+    image: ArrayLike, shape: ShapeLike, method: str | ResizeMethod, antialias: bool = True,
+    precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
     """Resize an image by resampling.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace.numpy.complex_parts import real
@@ -23,15 +23,17 @@ _CUBIC_MARGIN, _QUADRATIC_MARGIN = 0.2, 0.1
 # Halving an interval more often than this leaves nothing of it in single precision.
 _ZOOMS = 30
 
+Tree = TypeVar("Tree")
+
 GROWING, ZOOMING, FOUND, EXHAUSTED, UNBOUNDED = range(5)
 
 
 class Sample(NamedTuple):
     """A point of the line: the step to it, and the function and its slope there."""
 
-    step: Any
-    value: Any
-    slope: Any
+    step: Array
+    value: Array
+    slope: Array
 
 
 class Search(NamedTuple):
@@ -41,19 +43,19 @@ class Search(NamedTuple):
     `recent` was one of its ends.
     """
 
-    phase: Any
-    trial: Any
+    phase: Array
+    trial: Array
     low: Sample
     high: Sample
     recent: Sample
-    growths: Any
-    zooms: Any
-    step: Any
-    value: Any
-    gradient: Any
+    growths: RealLike
+    zooms: RealLike
+    step: Array
+    value: Array
+    gradient: Array
 
 
-def _choose(condition: Array, one: Any, other: Any) -> Any:
+def _choose(condition: ArrayLike, one: Tree, other: Tree) -> Tree:
     return pytree.tree_map(lambda x, y: where(condition, x, y), one, other)
 
 
@@ -94,8 +96,8 @@ def _between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
 
 
 def line_search(
-    evaluate: Callable[[Any], tuple[Any, Any]], x: Any, direction: Any, value: Any, gradient: ArrayLike,
-    first: ArrayLike, growths: int,
+    evaluate: Callable[[Array], tuple[Array, Array]], x: Array, direction: Array, value: Array, gradient: Array,
+    first: Array, growths: int,
 ) -> Search:
     """Return where the strong Wolfe conditions hold along `direction` from `x`, with the value and gradient there.
 
@@ -119,7 +121,7 @@ def line_search(
     def going(search: Search) -> Array:
         return search.phase <= ZOOMING
 
-    def grown(search: Search, at: Sample) -> tuple[Any, Sample, Sample, Sample]:
+    def grown(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
         """Return phase, low, high and recent after a trial of algorithm 3.5."""
         before = search.low
         over = ~is_low(at) | ((search.growths > 0) & (at.value >= before.value))
@@ -130,7 +132,7 @@ def line_search(
         low, high = _choose(over, before, at), _choose(over, at, before)
         return phase, low, high, high
 
-    def zoomed(search: Search, at: Sample) -> tuple[Any, Sample, Sample, Sample]:
+    def zoomed(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
         """Return the same after a trial of algorithm 3.6."""
         low, high = search.low, search.high
         over = ~is_low(at) | (at.value >= low.value)

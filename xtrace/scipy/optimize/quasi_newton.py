@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.api.grad import value_and_grad
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import while_loop
@@ -23,22 +23,22 @@ from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, l
 class State(NamedTuple):
     """Where a method is; `gradient` is the direction of steepest ascent, and `memory` what is known of the Hessian."""
 
-    x: Any
-    value: Any
-    gradient: Any
+    x: Array
+    value: Array
+    gradient: Array
     memory: Any
-    before: Any
-    steps: Any
-    evaluations: Any
-    status: Any
-    going: Any
+    before: Array
+    steps: RealLike
+    evaluations: RealLike
+    status: RealLike
+    going: Array
 
 
-def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Array, Array]]:
     """Return what gives the value and the direction of steepest ascent, of types that do not change."""
     both = value_and_grad(function)
 
-    def evaluate(x: ArrayLike) -> tuple[Any, Any]:
+    def evaluate(x: ArrayLike) -> tuple[Array, Array]:
         value, gradient = both(x)
         return value.astype(value.dtype), conj(gradient)
 
@@ -50,8 +50,8 @@ def _reciprocal(x: Array) -> Array:
 
 
 def bfgs(
-    function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, gtol: Any = 1e-5,
-    line_search_maxiter: int = 10,
+    function: Callable[[Any], Any], x: Array, *, maxiter: int | None = None, norm: float = math.inf,
+    gtol: RealLike = 1e-5, line_search_maxiter: int = 10,
 ) -> State:
     """Minimize by BFGS until the gradient's `norm` is below `gtol`; the memory is the inverse Hessian's estimate.
 
@@ -105,12 +105,12 @@ def _descent(gradient: Array, memory: tuple[Array, ...]) -> Array:
     """Return minus the inverse Hessian times the gradient, by the recursion over the steps that are kept."""
     steps, changes, factors, scale = memory
 
-    def back(vector: Any, kept: tuple[Array, ...]) -> tuple[Any, Any]:
+    def back(vector: Array, kept: tuple[Array, ...]) -> tuple[Array, Array]:
         step, change, factor = kept
         weight = factor * inner_product(step, vector)
         return vector - weight.astype(vector.dtype) * change, weight
 
-    def forth(vector: Any, kept: tuple[Array, ...]) -> tuple[Any, None]:
+    def forth(vector: Array, kept: tuple[Array, ...]) -> tuple[Array, None]:
         step, change, factor, weight = kept
         weight = weight - factor * inner_product(change, vector)
         return vector + weight.astype(vector.dtype) * step, None
@@ -125,9 +125,9 @@ def _pushed(kept: Array, newest: Array) -> Array:
 
 
 def limited_bfgs(
-    function: Callable[[Any], Any], x: Any, *, maxiter: int | None = None, norm: Any = math.inf, maxcor: int = 10,
-    ftol: Any = 2.220446049250313e-09, gtol: Any = 1e-5, maxfun: Any = math.inf, maxgrad: Any = math.inf,
-    maxls: int = 20,
+    function: Callable[[Any], Any], x: Array, *, maxiter: int | None = None, norm: float = math.inf, maxcor: int = 10,
+    ftol: RealLike = 2.220446049250313e-09, gtol: RealLike = 1e-5, maxfun: RealLike = math.inf,
+    maxgrad: RealLike = math.inf, maxls: int = 20,
 ) -> State:
     """Minimize by L-BFGS, which keeps `maxcor` steps, until the gradient's `norm` is below `gtol`.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import rev
+from xtrace._src.ops.contractions.contraction import PrecisionLike
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.complex_parts import conj
@@ -21,7 +21,7 @@ from xtrace.numpy.operands import axes_of, cast_to
 _MODES = ("full", "same", "valid")
 
 
-def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Any], list[tuple[int, ...]]]:
+def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Array], list[Shape]]:
     """Return arrays of a common floating or complex dtype, and their shapes."""
     avals, dtype, _ = common_dtype(function, (in1, in2), as_inexact)
     shapes = [x.shape for x in avals]
@@ -45,7 +45,7 @@ def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
 
 
 @inline_jit
-def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, precision: Any) -> Array:
+def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, precision: PrecisionLike) -> Array:
     rank = x.ndim
     if not rank:
         return x * kernel
@@ -69,7 +69,8 @@ def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, prec
 
 
 def _direct(
-    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, precision: Any, flipped: bool, rank: int | None = None
+    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool,
+    rank: int | None = None,
 ) -> Array:
     (x, y), shapes = _operands(function, in1, in2, mode)
     if rank is not None and len(shapes[0]) != rank:
@@ -81,7 +82,9 @@ def _direct(
     return _slid(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 
-def _by(function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: Any, flipped: bool) -> Array:
+def _by(
+    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
+) -> Array:
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviated(method)}")
     if method != "fft":
@@ -92,7 +95,9 @@ def _by(function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, p
     return fftconvolve(in1, in2, mode)
 
 
-def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
+def convolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
+) -> Array:
     """Compute the convolution of two arrays.
 
     Args:
@@ -119,7 +124,9 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
     return _by("convolve", in1, in2, mode, method, precision, True)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def correlate(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: PrecisionLike = None
+) -> Array:
     """Compute the correlation of two arrays, the second one conjugated.
 
     Args:
@@ -156,7 +163,7 @@ def _filled(function: str, boundary: str, fillvalue: float) -> None:
 
 def convolve2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """Compute the convolution of two matrices.
 
@@ -189,7 +196,7 @@ def convolve2d(
 
 def correlate2d(
     in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-    precision: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """Compute the correlation of two matrices, the second one conjugated.
 
@@ -229,19 +236,19 @@ def _by_spectra(x: Array, y: Array, *, axes: tuple[int, ...], mode: str) -> Arra
     if 0 in x.shape or 0 in y.shape:
         return zeros([max(n, 0) for n in shape], x.dtype)
     if dtypes.is_complex(x.dtype):
-        found = fourier.ifftn(fourier.fftn(x, sizes, axes) * fourier.fftn(y, sizes, axes), sizes, axes)
+        convolved = fourier.ifftn(fourier.fftn(x, sizes, axes) * fourier.fftn(y, sizes, axes), sizes, axes)
     else:
-        found = fourier.irfftn(fourier.rfftn(x, sizes, axes) * fourier.rfftn(y, sizes, axes), sizes, axes)
+        convolved = fourier.irfftn(fourier.rfftn(x, sizes, axes) * fourier.rfftn(y, sizes, axes), sizes, axes)
     if mode == "full":
-        return found
+        return convolved
     wanted = list(shape)
     for i in axes:
         wanted[i] = x.shape[i] if mode == "same" else abs(x.shape[i] - y.shape[i]) + 1
     starts = [(n - w) // 2 for n, w in zip(shape, wanted, strict=True)]
-    return found[tuple([slice(start, start + w) for start, w in zip(starts, wanted, strict=True)])]
+    return convolved[tuple([slice(start, start + w) for start, w in zip(starts, wanted, strict=True)])]
 
 
-def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes = None) -> Array:
     """Compute the convolution of two arrays by Fourier transforms.
 
     Args:
@@ -265,15 +272,15 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = 
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 8.7.
     """
     (x, y), shapes = _operands("fftconvolve", in1, in2, mode)
-    found = axes_of("fftconvolve", axes, len(shapes[0]))
-    kept = [[n for i, n in enumerate(shape) if i not in found] for shape in shapes]
+    chosen = axes_of("fftconvolve", axes, len(shapes[0]))
+    kept = [[n for i, n in enumerate(shape) if i not in chosen] for shape in shapes]
     if kept[0] != kept[1]:
         raise ValueError(
             f"fftconvolve: axes that are not convolved must have equal sizes, got shapes {shapes[0]} and {shapes[1]} "
-            f"and axes {found}"
+            f"and axes {chosen}"
         )
-    if not found:
+    if not chosen:
         return x * y
     if mode == "valid":
-        _check_sizes("fftconvolve", [[shape[i] for i in found] for shape in shapes])
-    return _by_spectra(x, y, axes=found, mode=mode)
+        _check_sizes("fftconvolve", [[shape[i] for i in chosen] for shape in shapes])
+    return _by_spectra(x, y, axes=chosen, mode=mode)

@@ -7,7 +7,7 @@ estimation from modified short-time Fourier transform" (1984).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from xtrace.numpy.statistics import mean
 from xtrace.numpy.ufuncs import abs, square
 from xtrace.scipy.signal.tapers import named_window
 from xtrace.scipy.signal.trends import detrend as without_trend
+
+# A window by its name, by its name and parameters, or as an array; a kind of trend, or a function that removes it.
+_WindowLike = Union[str, tuple[Any, ...], list[float], ArrayLike]  # noqa: UP007
+_TrendLike = Union[str, Literal[False], Callable[[Any], Any]]  # noqa: UP007
 
 
 class _Plan(NamedTuple):
@@ -86,7 +90,9 @@ def _overlapped(segments: Array, step: int) -> Array:
 # Arguments
 
 
-def _sizes(function: str, size: int, noverlap: Any, nfft: Any, default_length: int | None = None) -> tuple[int, int]:
+def _sizes(
+    function: str, size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None
+) -> tuple[int, int]:
     """Return the step from one segment to the next and the length that is transformed."""
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = (size if default_length is None else default_length) if nfft is None else int(nfft)
@@ -97,7 +103,7 @@ def _sizes(function: str, size: int, noverlap: Any, nfft: Any, default_length: i
     return size - overlap, length
 
 
-def _window(function: str, window: Any, size: int | None) -> tuple[Any, int]:
+def _window(function: str, window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
     """Return a window and its size; one of a name is given it."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
@@ -111,7 +117,7 @@ def _window(function: str, window: Any, size: int | None) -> tuple[Any, int]:
     return window, int(shape[0])
 
 
-def _positive(function: str, nperseg: Any) -> int | None:
+def _positive(function: str, nperseg: int | None) -> int | None:
     """Return the size of segments that is asked for, None for None."""
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
@@ -119,7 +125,7 @@ def _positive(function: str, nperseg: Any) -> int | None:
     return size
 
 
-def _segment_window(function: str, window: Any, nperseg: Any, count: int) -> tuple[Any, int]:
+def _segment_window(function: str, window: _WindowLike, nperseg: int | None, count: int) -> tuple[ArrayLike, int]:
     """Return the window of the segments of `count` samples and its size."""
     size = _positive(function, nperseg)
     if isinstance(window, (str, tuple)):
@@ -128,13 +134,13 @@ def _segment_window(function: str, window: Any, nperseg: Any, count: int) -> tup
                 f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}"
             )
         size = count if size is None else min(size, count)
-    found, own = _window(function, window, size)
+    samples, own = _window(function, window, size)
     if own > count:
         raise ValueError(f"{function}: window is longer than input signal, {own} and {count} samples")
-    return found, own
+    return samples, own
 
 
-def _trend_remover(detrend: Any, axis: int) -> Callable[..., Any]:
+def _trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
     """Return what removes the trend of segments along their last axis; a function gets them along `axis`."""
     if not detrend:
         return lambda x: x
@@ -143,14 +149,14 @@ def _trend_remover(detrend: Any, axis: int) -> Callable[..., Any]:
     return lambda x: without_trend(x, axis=-1, type=detrend)
 
 
-def _check_trend(function: str, detrend: Any) -> None:
+def _check_trend(function: str, detrend: _TrendLike) -> None:
     if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
         raise ValueError(
             f"{function}: detrend must be 'constant', 'linear', False or a function; got {abbreviated(detrend)}"
         )
 
 
-def _one_sided(function: str, wanted: Any, dtype: np.dtype[Any]) -> bool:
+def _one_sided(function: str, wanted: bool, dtype: np.dtype[Any]) -> bool:
     if wanted and dtypes.is_complex(dtype):
         warn_user(f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False")
         return False
@@ -160,7 +166,7 @@ def _one_sided(function: str, wanted: Any, dtype: np.dtype[Any]) -> bool:
 # Spectra
 
 
-def _spectra(x: Array, window: Array, plan: _Plan, detrend: Any, axis: int) -> Array:
+def _spectra(x: Array, window: ArrayLike, plan: _Plan, detrend: _TrendLike, axis: int) -> Array:
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
     segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
@@ -172,7 +178,7 @@ def _frequencies(plan: _Plan, fs: ArrayLike, dtype: np.dtype[Any]) -> Array:
     return frequencies(plan.length, 1 / fs, dtype=dtypes.real_part_dtype(dtype))
 
 
-def _median(products: Any) -> Any:
+def _median(products: Array) -> Array:
     if dtypes.is_complex(products.dtype):
         return of_parts(median(products.real, -2), median(products.imag, -2))
     return median(products, -2)
@@ -185,8 +191,9 @@ def _median_bias(count: int) -> float:
 
 
 def _powers(
-    fs: ArrayLike, window: Any, *signals: Array, plan: _Plan, detrend: Any, axis: int, density: bool, average: str
-) -> tuple[Any, Any]:
+    fs: ArrayLike, window: ArrayLike, *signals: Array, plan: _Plan, detrend: _TrendLike, axis: int, density: bool,
+    average: str,
+) -> tuple[Array, Array]:
     """Return frequencies and averaged products of the spectra of one or two signals."""
     dtype = signals[0].dtype
     part = dtypes.real_part_dtype(dtype)
@@ -202,17 +209,18 @@ def _powers(
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
     products = products * broadcast_to_shape(converted(scale * factors, products.dtype), products.shape)
-    found = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
-    return _frequencies(plan, fs, dtype), moveaxis(found, -1, axis)
+    powers = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
+    return _frequencies(plan, fs, dtype), moveaxis(powers, -1, axis)
 
 
 _powers_program = inline_jit(_powers)
 
 
 def _power_spectra(
-    function: str, signals: Sequence[Any], fs: ArrayLike, window: Any, nperseg: Any, noverlap: Any, nfft: Any,
-    detrend: Any, return_onesided: Any, scaling: str, axis: int, average: str,
-) -> tuple[Any, Any]:
+    function: str, signals: Sequence[ArrayLike], fs: ArrayLike, window: _WindowLike, nperseg: int | None,
+    noverlap: int | None, nfft: int | None, detrend: _TrendLike, return_onesided: bool, scaling: str, axis: int,
+    average: str,
+) -> tuple[Array, Array]:
     avals, dtype, _ = common_dtype(function, signals, as_inexact)
     if len({aval.ndim for aval in avals}) > 1:
         raise ValueError(f"{function}: x and y must have the same rank, got {avals[0]} and {avals[1]}")
@@ -233,18 +241,17 @@ def _power_spectra(
     plan = _Plan(size, *_sizes(function, size, noverlap, nfft), one_sided)
     program = _powers if callable(detrend) else _powers_program
     ready = [cast_to(x, aval, dtype) for x, aval in zip(signals, avals, strict=True)]
-    found: tuple[Any, Any] = program(
+    return program(
         fs, samples, *ready, plan=plan, detrend=detrend or False, axis=axis, density=scaling == "density",
         average=average,
     )
-    return found
 
 
 def csd(
-    x: ArrayLike, y: ArrayLike, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None,
-    noverlap: int | None = None, nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True,
-    scaling: str = "density", axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:
+    x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: _WindowLike = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: _TrendLike = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:
     """Compute an estimate of the cross power spectral density of two signals.
 
     Args:
@@ -281,10 +288,10 @@ def csd(
 
 
 def welch(
-    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-    axis: int = -1, average: str = "mean",
-) -> tuple[Any, Any]:
+    x: ArrayLike, fs: ArrayLike = 1.0, window: _WindowLike = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, detrend: _TrendLike = "constant",
+    return_onesided: bool = True, scaling: str = "density", axis: int = -1, average: str = "mean",
+) -> tuple[Array, Array]:
     """Compute an estimate of the power spectral density of a signal.
 
     Args:
@@ -326,8 +333,9 @@ _EXTENSIONS: dict[str, dict[str, str]] = {
 
 
 def _short_time(
-    fs: ArrayLike, window: Any, x: Any, *, plan: _Plan, detrend: Any, axis: int, boundary: str | None, padded: bool
-) -> tuple[Any, Any, Any]:
+    fs: ArrayLike, window: ArrayLike, x: Array, *, plan: _Plan, detrend: _TrendLike, axis: int, boundary: str | None,
+    padded: bool,
+) -> tuple[Array, Array, Array]:
     """Return frequencies, times and spectra."""
     part, half = dtypes.real_part_dtype(x.dtype), plan.size // 2
     window = converted(window, part)
@@ -348,10 +356,10 @@ _short_time_program = inline_jit(_short_time)
 
 
 def stft(
-    x: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
-    padded: bool = True, axis: int = -1,
-) -> tuple[Any, Any, Any]:
+    x: ArrayLike, fs: ArrayLike = 1.0, window: _WindowLike = "hann", nperseg: int | None = 256,
+    noverlap: int | None = None, nfft: int | None = None, detrend: _TrendLike = False, return_onesided: bool = True,
+    boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
+) -> tuple[Array, Array, Array]:
     """Compute the spectra of segments of a signal.
 
     Args:
@@ -396,20 +404,20 @@ def stft(
     samples, size = _segment_window("stft", window, nperseg, aval.shape[along])
     plan = _Plan(size, *_sizes("stft", size, noverlap, nfft), one_sided)
     program = _short_time if callable(detrend) else _short_time_program
-    found: tuple[Any, Any, Any] = program(
+    return program(
         fs, samples, cast_to(x, aval, dtype), plan=plan, detrend=detrend or False, axis=axis, boundary=boundary,
         padded=bool(padded),
     )
-    return found
 
 
 @inline_jit
 def _restored(
-    fs: Any, window: Any, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
-) -> tuple[Any, Any]:
+    fs: ArrayLike, window: ArrayLike, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
+) -> tuple[Array, Array]:
     """Return times and the signal, the last axis of which goes where the times were."""
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
-    window = converted(window, dtypes.real_part_dtype(spectra.dtype))
+    part = dtypes.real_part_dtype(spectra.dtype)
+    window = converted(window, part)
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * converted(sum(window), segments.dtype)
@@ -421,14 +429,14 @@ def _restored(
         x, weights = x[..., half:-half], weights[half:-half]
     x = x / broadcast_to_shape(converted(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
-    return np.arange(x.shape[0]).astype(window.dtype) / converted(fs, window.dtype), x
+    return np.arange(x.shape[0]).astype(part) / converted(fs, part), x
 
 
 def istft(
-    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
-    freq_axis: int = -2,
-) -> tuple[Any, Any]:
+    Zxx: ArrayLike, fs: ArrayLike = 1.0, window: _WindowLike = "hann", nperseg: int | None = None,
+    noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True, boundary: bool = True,
+    time_axis: int = -1, freq_axis: int = -2,
+) -> tuple[Array, Array]:
     """Compute the signal of spectra of segments.
 
     Args:
@@ -474,8 +482,7 @@ def istft(
     plan = _Plan(size, *_sizes("istft", size, noverlap, nfft, length), bool(input_onesided))
     _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)
     wide = _complex_dtype(dtypes.real_part_dtype(dtype))
-    found: tuple[Any, Any] = _restored(
+    return _restored(
         fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],
         trimmed=bool(boundary),
     )
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -39,7 +39,10 @@ def _detrended(x: Array, *, axis: int, breaks: tuple[int, ...] | None) -> Array:
     return moveaxis(concatenate(parts, -1), -1, axis)
 
 
-def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Array:
+def detrend(
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] | ArrayLike = 0,
+    overwrite_data: None = None,
+) -> Array:
     """Subtract the line of least squares, or the mean.
 
     Args:

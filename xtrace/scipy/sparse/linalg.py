@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Union
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
@@ -31,22 +31,38 @@ from xtrace.numpy.ufuncs import maximum, minimum, sqrt, where
 __all__ = ["bicgstab", "cg", "gmres"]
 
 
-def _inner(x: Array, y: Array) -> Any:
+class _Matrix(Protocol):
+    """An object with a shape that multiplies vectors by ``@``, such as a sparse matrix."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """The numbers of rows and columns."""
+
+    def __matmul__(self, vector: Any, /) -> Any: ...
+
+
+# An array or a tree of arrays, and what multiplies it.
+_Tree = Any
+_Operator = Union[ArrayLike, _Matrix, Callable[[_Tree], _Tree]]  # noqa: UP007
+_Multiply = Callable[[Array], Array]
+
+
+def _inner(x: _Tree, y: _Tree) -> Any:
     """Return the inner product of two trees, the first one conjugated."""
     pairs = zip(pytree.tree_leaves(x), pytree.tree_leaves(y), strict=True)
     return sum(vdot(a, b, precision="highest") for a, b in pairs)
 
 
-def _product(x: Any, y: Any) -> Any:
+def _product(x: _Tree, y: _Tree) -> Array:
     """Return the real part of the inner product of two trees."""
     return real(_inner(x, y))
 
 
-def _plus(x: Array, factor: Array, y: Array) -> Array:
+def _plus(x: _Tree, factor: Array, y: _Tree) -> _Tree:
     return pytree.tree_map(lambda a, b: a + factor.astype(a.dtype) * b, x, y)
 
 
-def _multiplier(function: str, name: str, matrix: Array) -> Callable[[Any], Any]:
+def _multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
     """Return what multiplies by a matrix, by an object that has a shape and ``@``, or the function given for one."""
     if callable(matrix):
         return matrix
@@ -57,7 +73,7 @@ def _multiplier(function: str, name: str, matrix: Array) -> Callable[[Any], Any]
     return (lambda x: matrix @ x) if operator else (lambda x: matmul(matrix, x, precision="highest"))
 
 
-def _leaves_like(function: str, tree: Any) -> Array:
+def _leaves_like(function: str, tree: _Tree) -> _Tree:
     """Return a tree with arrays of a floating or complex dtype as leaves."""
 
     def leaf(x: ArrayLike) -> Array:
@@ -68,8 +84,8 @@ def _leaves_like(function: str, tree: Any) -> Array:
 
 
 def _system(
-    function: str, A: Array, b: Array, x0: Any, M: Any, maxiter: Array | None
-) -> tuple[Any, Any, Any, Any, Any]:
+    function: str, A: _Operator, b: _Tree, x0: _Tree, M: _Operator | None, maxiter: ArrayLike | None
+) -> tuple[_Tree, _Tree, Callable[[_Tree], _Tree], Callable[[_Tree], _Tree], ArrayLike]:
     """Return the right-hand side, the start, what multiplies by `A` and by `M`, and the number of steps allowed."""
     b = _leaves_like(function, b)
     x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
@@ -86,10 +102,10 @@ def _system(
     return b, x0, multiply, precondition, limit
 
 
-def _weak_as(x: Array, b: Array, x0: Array) -> Array:
+def _weak_as(x: _Tree, b: _Tree, x0: _Tree) -> _Tree:
     """Return the solution, weakly typed where both the right-hand side and the start are."""
 
-    def leaf(value: Any, one: ArrayLike, other: ArrayLike) -> Array:
+    def leaf(value: Array, one: ArrayLike, other: ArrayLike) -> Array:
         return converted(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
 
     return pytree.tree_map(leaf, x, b, x0)
@@ -97,8 +113,9 @@ def _weak_as(x: Array, b: Array, x0: Array) -> Array:
 
 @inline_jit(trees=True)
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
-) -> tuple[Any, None]:
+    A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
+    maxiter: ArrayLike | None = None, M: _Operator | None = None,
+) -> tuple[_Tree, None]:
     """Solve ``A x = b`` for a Hermitian positive definite operator.
 
     Derivatives are those of the exact solution.
@@ -127,15 +144,15 @@ def cg(
     """
     b, x0, multiply, precondition, limit = _system("cg", A, b, x0, M, maxiter)
 
-    def solve(multiply: Callable[[Any], Any], b: Any) -> Array:
+    def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
         square = _product(b, b)
         bound = maximum(square * tol**2, atol**2)
 
-        def going(state: tuple[Array, ...]) -> Array:
+        def going(state: tuple[_Tree, ...]) -> Array:
             _, residual, _, _, step = state
             return (_product(residual, residual) > bound) & (step < limit)
 
-        def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, gamma, step = state
             image = multiply(direction)
             length = gamma / _product(direction, image)
@@ -155,8 +172,9 @@ def cg(
 
 @inline_jit(trees=True)
 def bicgstab(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, maxiter: Any = None, M: Any = None
-) -> tuple[Any, None]:
+    A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
+    maxiter: ArrayLike | None = None, M: _Operator | None = None,
+) -> tuple[_Tree, None]:
     """Solve ``A x = b`` for a regular operator.
 
     Derivatives are those of the exact solution.
@@ -185,15 +203,15 @@ def bicgstab(
     """
     b, x0, multiply, precondition, limit = _system("bicgstab", A, b, x0, M, maxiter)
 
-    def solve(multiply: Callable[[Any], Any], b: Any) -> Any:
+    def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
         bound = maximum(_product(b, b) * tol**2, atol**2)
         shadow = residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
         one = _inner(b, b) * 0 + 1
 
-        def going(state: Any) -> Any:
+        def going(state: tuple[_Tree, ...]) -> Array:
             return (_product(state[1], state[1]) > bound) & (state[-1] < limit)
 
-        def advance(state: Any) -> Any:
+        def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, image, rho, alpha, omega, step = state
             following = _inner(shadow, residual)
             beta = following / rho * (alpha / omega)
@@ -223,7 +241,7 @@ def _length(x: Array) -> Array:
     return sqrt(real(vdot(x, x, precision="highest")))
 
 
-def _extended(product: Callable[[Any], Any], basis: Array, step: Array) -> tuple[Any, Any]:
+def _extended(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Array]:
     """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
 
     Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
@@ -244,10 +262,10 @@ def _extended(product: Callable[[Any], Any], basis: Array, step: Array) -> tuple
     return basis, column.at[step + 1].set(below.astype(column.dtype))
 
 
-def _at_once(product: Callable[[Any], Any], first: Any, size: Any, width: int, _: Any) -> Any:
+def _at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
     """Return the step in the whole Krylov space that leaves the least residual, by one QR factorisation."""
 
-    def extend(step: Any, state: Any) -> Any:
+    def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, columns = state
         basis, column = _extended(product, basis, step)
         return basis, columns.at[step].set(column)
@@ -260,11 +278,11 @@ def _at_once(product: Callable[[Any], Any], first: Any, size: Any, width: int, _
     return matmul(weights, basis[:width], precision="highest")
 
 
-def _rotated(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Any, Any]:
+def _rotated(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Array, Array]:
     return conj(cosine) * first + sine * second, cosine * second - sine * first
 
 
-def _in_steps(product: Callable[[Any], Any], first: Array, size: Array, width: int, bound: Array) -> Array:
+def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
     """Return the same step, by Givens rotations that tell the residual's norm; it is at most `bound`, or all is used.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
@@ -278,7 +296,7 @@ def _in_steps(product: Callable[[Any], Any], first: Array, size: Array, width: i
         basis, triangle, cosines, sines, right, step = state
         basis, column = _extended(product, basis, step)
 
-        def rotate(i: Any, column: Any) -> Array:
+        def rotate(i: Array, column: Array) -> Array:
             upper, lower = _rotated(cosines[i], sines[i], column[i], column[i + 1])
             return column.at[i].set(upper).at[i + 1].set(lower)
 
@@ -308,9 +326,9 @@ _METHODS = {"batched": _at_once, "incremental": _in_steps}
 
 @inline_jit(static=("restart", "solve_method"), trees=True)
 def gmres(
-    A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, restart: int = 20, maxiter: Any = None,
-    M: Any = None, solve_method: str = "batched",
-) -> tuple[Any, Any]:
+    A: _Operator, b: _Tree, x0: _Tree = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0, restart: int = 20,
+    maxiter: ArrayLike | None = None, M: _Operator | None = None, solve_method: str = "batched",
+) -> tuple[_Tree, Array]:
     """Solve ``A x = b`` for a regular operator by least residuals in Krylov spaces.
 
     Derivatives are those of the exact solution.
@@ -353,13 +371,13 @@ def gmres(
         raise ValueError(f"gmres: restart is the dimension of the Krylov spaces and must be at least 1, got {restart}")
     best = _METHODS[solve_method]
 
-    def solve(multiply: Callable[[Any], Any], b: Any) -> Array:
+    def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
         right, tree_of = ravel_pytree(b)
 
-        def product(x: ArrayLike) -> Any:
+        def product(x: Array) -> Array:
             return ravel_pytree(multiply(tree_of(x)))[0]
 
-        def preconditioned(x: ArrayLike) -> Array:
+        def preconditioned(x: Array) -> Array:
             return ravel_pytree(precondition(tree_of(x)))[0]
 
         bound = maximum(tol * _length(right), atol)

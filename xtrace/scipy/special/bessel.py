@@ -37,22 +37,22 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
     def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         k = count - i
         above, evens = state
-        found = ratio(converted(k, z.dtype), above)
+        now = ratio(converted(k, z.dtype), above)
         # The sum of J(j) / J(k - 1) over the even j from k on.
-        return found, found * (evens + converted((k + 1) % 2, z.dtype))
+        return now, now * (evens + converted((k + 1) % 2, z.dtype))
 
     start = z / (2 * (count + 1))
-    found, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
+    last, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
     kept = min(highest, count)
 
     def kept_step(state: tuple[Any, Any], i: Array) -> tuple[Any, Any]:
         state = step(i, state)
         return state, state[0]
 
-    (_, evens), ratios = scan(kept_step, (found, evens), arange(count - kept, count, dtype=dtypes.int32))
+    (_, evens), ratios = scan(kept_step, (last, evens), arange(count - kept, count, dtype=dtypes.int32))
     # J(0) + 2 J(2) + 2 J(4) + … is 1.
     first = 1 / (1 + 2 * evens)
-    _, results = scan(lambda below, found: (below * found,) * 2, first, ratios, reverse=True)
+    _, results = scan(lambda below, factor: (below * factor,) * 2, first, ratios, reverse=True)
     missing = zeros((highest - kept, *z.shape), z.dtype)
     return converted(concatenate([expand_dims(first, 0), flip(results, 0), missing + expand_dims(0 * z, 0)]), dtype)
 
@@ -63,10 +63,10 @@ _bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, co
 @_bessel_jn.defjvp
 def _bessel_jn_jvp(highest: int, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (z,) = primals
-    found = _bessel_jn(z, highest + 1, count)
+    values = _bessel_jn(z, highest + 1, count)
     # J(k)' is (J(k - 1) - J(k + 1)) / 2, J(0)' is -J(1).
-    slopes = concatenate([-found[1:2], (found[:highest] - found[2:]) / 2])
-    return found[: highest + 1], slopes * expand_dims(tangents[0], 0)
+    slopes = concatenate([-values[1:2], (values[:highest] - values[2:]) / 2])
+    return values[: highest + 1], slopes * expand_dims(tangents[0], 0)
 
 
 @inline_jit(static=("v", "n_iter"), public=True)

@@ -109,9 +109,9 @@ def _faddeeva(z: Array) -> Array:
     inverse = 1 / (scale - turned)
     ratio = (scale + turned) * inverse
     series = rolled_polynomial(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
-    found = (2 * series * inverse + 1 / _ROOT) * inverse
+    upper = (2 * series * inverse + 1 / _ROOT) * inverse
     # w(-z) = 2 exp(-z²) - w(z)
-    return choose(below, 2 * exp(-z * z) - found, found)
+    return choose(below, 2 * exp(-z * z) - upper, upper)
 
 
 @custom_jvp

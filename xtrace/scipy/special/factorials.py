@@ -54,8 +54,8 @@ def gammasgn(x: RealLike) -> Array:
     below = floor(x)
     pole = (x < 0) & (x == below)
     negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
-    found = choose(pole | (x != x), math.nan, choose(negative, -1.0, 1.0))
-    return converted(found, x.dtype)
+    result = choose(pole | (x != x), math.nan, choose(negative, -1.0, 1.0))
+    return converted(result, x.dtype)
 
 
 @inline_jit(public=True)
@@ -133,14 +133,14 @@ _NEAR_ONE = (
 )
 
 
-def _near_zeros(z: Array, found: Array) -> Array:
-    """Return log gamma close to its zeros 1 and 2, and `found` elsewhere."""
+def _near_zeros(z: Array, elsewhere: Array) -> Array:
+    """Return log gamma close to its zeros 1 and 2, and the value `elsewhere` in other places."""
     second = real(z) > 1.5
     centred = z - converted(choose(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
     centred = choose(near, centred, 0.0)
     series = polynomial(centred, _NEAR_ONE)
-    return choose(near, choose(second, log1p(centred) + series, series), found)
+    return choose(near, choose(second, log1p(centred) + series, series), elsewhere)
 
 
 def _right_loggamma(z: Array) -> Array:
@@ -155,8 +155,8 @@ def _right_loggamma(z: Array) -> Array:
         turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
     large = choose(far, z, z + 11)
     logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
-    found = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
-    return _near_zeros(z, found)
+    result = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
+    return _near_zeros(z, result)
 
 
 def _complex_loggamma(z: Array) -> Array:
@@ -167,10 +167,10 @@ def _complex_loggamma(z: Array) -> Array:
     inner = choose(left, upper, 0.25)
     turn = inner - converted(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
-    found = _right_loggamma(choose(left, 1 - upper, upper))
-    found = choose(left, math.log(math.pi) - sine - found, found)
+    result = _right_loggamma(choose(left, 1 - upper, upper))
+    result = choose(left, math.log(math.pi) - sine - result, result)
     pole = (imag(z) == 0) & (real(z) <= 0) & (real(z) == floor(real(z)))
-    return choose(pole, complex(math.nan, math.nan), choose(below, conj(found), found))
+    return choose(pole, complex(math.nan, math.nan), choose(below, conj(result), result))
 
 
 @inline_jit(public=True)
@@ -261,8 +261,8 @@ def poch(z: RealLike, m: RealLike) -> Array:
 @poch.defjvp
 def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     z, m = operands("poch", *primals)
-    found, above = poch(z, m), digamma(z + m)
-    return found, found * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
+    result, above = poch(z, m), digamma(z + m)
+    return result, result * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
 
 
 @inline_jit(public=True)
@@ -307,8 +307,8 @@ def _comb(n: RealLike, k: RealLike, *, repetition: bool) -> Array:
     inside = (k >= 0) & (k <= n)
     # What is not used must have a finite derivative.
     n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
-    found = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-    return choose(inside, found, choose(nothing, 1.0, 0.0) if repetition else 0.0)
+    ways = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return choose(inside, ways, choose(nothing, 1.0, 0.0) if repetition else 0.0)
 
 
 def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
@@ -389,9 +389,9 @@ def bernoulli(n: int) -> Array:
     count = to_integer("bernoulli", "n", n)
     if count < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
-    found = [fractions.Fraction(1)]
+    numbers = [fractions.Fraction(1)]
     # The sum of binomial(m + 1, k) B(k) over k = 0 … m is 0.
     for m in range(1, count + 1):
-        total = sum((math.comb(m + 1, k) * found[k] for k in range(m)), fractions.Fraction(0))
-        found.append(-total / (m + 1))
-    return asarray([float(b) for b in found], dtypes.default_float(config.enable_x64.value))
+        total = sum((math.comb(m + 1, k) * numbers[k] for k in range(m)), fractions.Fraction(0))
+        numbers.append(-total / (m + 1))
+    return asarray([float(b) for b in numbers], dtypes.default_float(config.enable_x64.value))

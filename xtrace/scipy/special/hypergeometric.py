@@ -143,9 +143,11 @@ def _tangent(
 
 def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula`, with derivatives that reverse mode can use too."""
-    found = custom_jvp(formula)
-    found.defjvp(lambda values, tangents: (found(*values), _slopes(formula, values, tangents)), symbolic_zeros=True)
-    return found
+    differentiable = custom_jvp(formula)
+    differentiable.defjvp(
+        lambda values, tangents: (differentiable(*values), _slopes(formula, values, tangents)), symbolic_zeros=True
+    )
+    return differentiable
 
 
 def _ends(a: Array) -> Array:
@@ -162,8 +164,8 @@ def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) ->
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         k, a, last, now, *given = state
-        found = following(k, last, now, a, *given)
-        kept = [choose(k < -a, new, old) for new, old in zip(found, (last, now), strict=True)]
+        pair = following(k, last, now, a, *given)
+        kept = [choose(k < -a, new, old) for new, old in zip(pair, (last, now), strict=True)]
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
@@ -203,7 +205,7 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     turned = choose(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
     above = choose(turned, b - a, a)
     # How far terms neither cancel nor, in a factor of a small number, overflow. The solution that is x**(1 - b) near 0
-    # must not be larger than what has to be found.
+    # must not be larger than the result.
     spread = abs(stop_gradient(above)) + 1
     longest = choose(turned, minimum(20.0, 400 / spread), math.inf)
     limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / spread), 1 / spread))
@@ -251,9 +253,9 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     other = _ends(rest) & ((b > -1) | (rest == 0))
     degree = choose(polynomial, a, choose(other, rest, 0.0))
     ended = _recurring(degree, _laguerre, (b, choose(polynomial, x, -x)))
-    found = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
-    found = choose(pole & ~(polynomial & (a >= b)), math.inf, found)
-    return converted(choose(x == 0, 1.0, found), dtype)
+    value = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
+    value = choose(pole & ~(polynomial & (a >= b)), math.inf, value)
+    return converted(choose(x == 0, 1.0, value), dtype)
 
 
 @functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
@@ -363,12 +365,12 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     at_one = choose(finite, factor * exp(choose(finite, logarithm, 0.0)), choose(factor < 0, -math.inf, math.inf))
     nothing = (a == 0) | (b == 0) | (x == 0)
     usual = ~(nothing | short | pole | (x >= 1))
-    found = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
-    found = choose(short, ended, choose(x == 1, at_one, found))
+    value = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
+    value = choose(short, ended, choose(x == 1, at_one, value))
     # Above 1 a sum that ends may still have a factor that is no real number there.
     divergent = (x > 1) & (~short | (turned & (floor(excess) != excess)))
-    found = choose((pole & ~(own <= -c)) | divergent, math.inf, found)
-    return converted(choose(nothing, 1.0, found), dtype)
+    value = choose((pole & ~(own <= -c)) | divergent, math.inf, value)
+    return converted(choose(nothing, 1.0, value), dtype)
 
 
 @functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)

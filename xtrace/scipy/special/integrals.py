@@ -161,10 +161,10 @@ def expn(n: RealLike, x: RealLike) -> Array:
     n = floor(n)
     near = _expn_series(maximum(n, 1.0), minimum(x, 0.5))
     far = _expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
-    found = choose(n == 0, exp(-x) / x, choose(x > 0.5, far, near))
+    result = choose(n == 0, exp(-x) / x, choose(x > 0.5, far, near))
     at_zero = choose(n > 1, 1 / choose(n > 1, n - 1, 1.0), math.inf)
-    found = choose(x == 0, at_zero, choose((n < 0) | (x < 0), math.nan, found))
-    return converted(choose((n != n) | (x != x), n + x, found), dtype)
+    result = choose(x == 0, at_zero, choose((n < 0) | (x < 0), math.nan, result))
+    return converted(choose((n != n) | (x != x), n + x, result), dtype)
 
 
 @expn.defjvp
@@ -335,8 +335,8 @@ def spence(x: RealLike) -> Array:
     other = -_log_of_rest(choose(small, inner, 0.0))
     zero = inner == 0
     product = choose(zero, 0.0, choose(zero, 1.0, logarithm) * other)
-    found = choose(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
-    return choose(x > 2, -found - logarithm * logarithm / 2, found)
+    result = choose(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
+    return choose(x > 2, -result - logarithm * logarithm / 2, result)
 
 
 @spence.defjvp

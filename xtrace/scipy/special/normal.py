@@ -75,9 +75,9 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     x = wide_operand("log_ndtr", primals[0])
-    found = _log_ndtr(x, order)
+    result = _log_ndtr(x, order)
     # The density over the function itself, both as logarithms.
-    return found, tangents[0] * exp(-square(x) / 2 - found - _LOG_ROOT)
+    return result, tangents[0] * exp(-square(x) / 2 - result - _LOG_ROOT)
 
 
 def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
@@ -156,8 +156,8 @@ def ndtri(p: RealLike) -> Array:
     tail = minimum(p, 1 - p)
     distance = sqrt(-log(tail))
     size = choose(distance <= 5, quotient(distance - 1.6, _OUTER), quotient(distance - 5, _FAR))
-    found = choose((centred > -0.425) & (centred < 0.425), middle, choose(centred < 0, -size, size))
-    return choose(p == 0, -math.inf, choose(p == 1, math.inf, found))
+    quantile = choose((centred > -0.425) & (centred < 0.425), middle, choose(centred < 0, -size, size))
+    return choose(p == 0, -math.inf, choose(p == 1, math.inf, quantile))
 
 
 # One over the density at the result.

@@ -25,10 +25,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
 
 def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
     refuse_complex("owens_t", h, a)
-    found = operands("owens_t", h, a)
+    arrays = operands("owens_t", h, a)
     default = dtypes.default_float(config.enable_x64.value)
-    wider = dtypes.bit_width(found[0].dtype) > dtypes.bit_width(default)
-    return [converted(x, x.dtype if wider else default) for x in found]
+    wider = dtypes.bit_width(arrays[0].dtype) > dtypes.bit_width(default)
+    return [converted(x, x.dtype if wider else default) for x in arrays]
 
 
 def _within(h: Array, a: Array) -> Array:

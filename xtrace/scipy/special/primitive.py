@@ -126,8 +126,8 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def strong(*args: ArrayLike, **kwargs: Any) -> Array:
-        found, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
-        return converted(found, found.dtype) if found.aval.weak_type and np.ndim(first) else found
+        result, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
+        return converted(result, result.dtype) if result.aval.weak_type and np.ndim(first) else result
 
     return strong
 

@@ -20,21 +20,21 @@ from xtrace.scipy.special.primitive import operands, refuse_complex
 
 def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
     """Return the polynomial of the given coefficients, from the constant term, at `x`."""
-    found: Any = coefficients[-1]
+    value: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
-        found = found * x + coefficient
-    return found
+        value = value * x + coefficient
+    return value
 
 
 def rolled_polynomial(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
     """Return what `polynomial` does by a loop, which takes so many terms at a time; there are a multiple of these."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
-    def step(i: Array, found: Array) -> Array:
+    def step(i: Array, value: Array) -> Array:
         row = dynamic_index_in_dim(table, i, keepdims=False)
         for k in range(terms):
-            found = found * x + row[k]
-        return found
+            value = value * x + row[k]
+        return value
 
     return fori_loop(0, len(table), step, 0 * x)
 
@@ -63,10 +63,10 @@ def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dt
     ValueError for complex numbers; else errors as in `operands`.
     """
     refuse_complex(function, *values)
-    found = operands(function, *values)
-    dtype = found[0].dtype
+    arrays = operands(function, *values)
+    dtype = arrays[0].dtype
     computed = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
-    return [converted(x, computed) for x in found], dtype
+    return [converted(x, computed) for x in arrays], dtype
 
 
 def odd(x: RealLike, of_size: Array) -> Array:

@@ -41,17 +41,17 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
         before = maximum((k - 1 - order) * (k - 1 + order), 0) / maximum(4 * (k - 1) ** 2 - 1, 1)
         next_degree = sqrt((4 * k * k - 1) / inside) * (cosine * one - sqrt(before) * two)
         follow = k <= order
-        found = choose(follow, diagonal, next_degree)
+        new = choose(follow, diagonal, next_degree)
         kept = k > degree
-        return choose(kept, one, found), choose(kept, two, choose(follow, 0.0, one))
+        return choose(kept, one, new), choose(kept, two, choose(follow, 0.0, one))
 
     start = 0 * theta + 0.5 / np.sqrt(np.pi)
-    found, _ = fori_loop(0, highest, step, (start, 0 * theta))
-    found = choose(order > degree, 0.0, found)
+    size, _ = fori_loop(0, highest, step, (start, 0 * theta))
+    size = choose(order > degree, 0.0, size)
     # That of -m is (-1)**m times the conjugate of that of m.
-    found = choose((signed < 0) & (signed % 2 != 0), -found, found)
+    size = choose((signed < 0) & (signed % 2 != 0), -size, size)
     angle = signed * phi
-    return complex_of(found * cos(angle), found * sin(angle))
+    return complex_of(size * cos(angle), size * sin(angle))
 
 
 def sph_harm_y(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Union
+
+import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
@@ -32,9 +34,12 @@ from xtrace.random.multivariate import multivariate_normal
 from xtrace.scipy.special.normal import ndtr
 from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 
+# A rule by its name, a factor, or a function that gives it.
+_Bandwidth = Union[str, float, Array, Callable[["gaussian_kde"], Any], None]  # noqa: UP007
+
 
 @inline_jit
-def _normalized(dataset: Array, *weights: Array) -> tuple[Any, Any]:
+def _normalized(dataset: Array, *weights: Array) -> tuple[Array, Array]:
     """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
     count = dataset.shape[1]
     shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
@@ -42,7 +47,7 @@ def _normalized(dataset: Array, *weights: Array) -> tuple[Any, Any]:
 
 
 @inline_jit
-def _spread(dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str) -> tuple[Any, Any]:
+def _spread(dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str) -> tuple[Array, Array]:
     """Return the covariance of each normal distribution and its inverse: the data's, times a squared bandwidth."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
@@ -66,7 +71,7 @@ def _evaluated(dataset: Array, weights: Array, inverse: Array, points: Array, *,
 
 
 @inline_jit
-def _overlap_of_normal(dataset: Array, weights: Array, covariance: Array, mean: Array, cov: Array) -> Array:
+def _overlap_of_normal(dataset: Array, weights: Array, covariance: Array, mean: Any, cov: Any) -> Array:
     density = normal_logpdf(dataset.T, mean.reshape((1, -1)), covariance + cov.reshape(covariance.shape))
     return sum(exp(density) * weights)
 
@@ -81,7 +86,7 @@ def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Array:
 
 
 @inline_jit
-def _mass_between(dataset: Array, weights: Array, covariance: Array, low: Any, high: ArrayLike) -> Array:
+def _mass_between(dataset: Array, weights: Array, covariance: Array, low: ArrayLike, high: ArrayLike) -> Array:
     deviation = sqrt(covariance[0, 0])
     below = [ndtr((limit - dataset[0]) / deviation) for limit in (low, high)]
     return sum(weights * (below[1] - below[0]))
@@ -109,13 +114,13 @@ class gaussian_kde:
         (1,)
     """
 
-    neff: Any
-    dataset: Any
-    weights: Any
-    covariance: Any
-    inv_cov: Any
+    neff: Array
+    dataset: Array
+    weights: Array
+    covariance: Array
+    inv_cov: Array
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Array | None = None) -> None:
+    def __init__(self, dataset: ArrayLike, bw_method: _Bandwidth = None, weights: Array | None = None) -> None:
         operands = (dataset,) if weights is None else (dataset, weights)
         avals, dtype, _ = common_dtype("gaussian_kde", operands, as_inexact)
         if dtypes.is_complex(avals[0].dtype):
@@ -141,7 +146,7 @@ class gaussian_kde:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    def _scaled(self, bw_method: Any) -> tuple[Any, Any]:
+    def _scaled(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
         """Return the covariance and its inverse."""
         given: list[Any] = []
         rule = "scott" if bw_method is None else bw_method
@@ -175,7 +180,7 @@ class gaussian_kde:
         """How many samples there are."""
         return int(self.dataset.shape[1])
 
-    def _places(self, function: str, points: ArrayLike) -> tuple[Any, Any]:
+    def _places(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:
         """Return `points` as columns, and the dtype of results."""
         aval = type_of(function, points)
         if dtypes.is_complex(aval.dtype):
@@ -203,19 +208,19 @@ class gaussian_kde:
         """
         return self._at("evaluate", points, False)
 
-    def __call__(self, points: Any) -> Any:
+    def __call__(self, points: ArrayLike) -> Array:
         """Return the density at `points`, as `evaluate`."""
         return self.evaluate(points)
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: ArrayLike) -> Array:
         """Return the density at `x`, as `evaluate`."""
         return self.evaluate(x)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: ArrayLike) -> Array:
         """Return the logarithm of the density at `x`, without underflow; shapes and errors as in `evaluate`."""
         return self._at("logpdf", x, True)
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
+    def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
         """Return the integral of the density times that of the normal distribution of `mean`, (d,), and `cov`, (d, d).
 
         ValueError for other shapes; where d is 1 they may be numbers.
@@ -229,7 +234,7 @@ class gaussian_kde:
             raise ValueError(f"gaussian_kde.integrate_gaussian: cov does not have dimension {self.d}: {sizes[1]}")
         return _overlap_of_normal(self.dataset, self.weights, self.covariance, mean, cov)
 
-    def integrate_box_1d(self, low: Any, high: ArrayLike) -> Array:
+    def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: only densities of numbers have it, not of {self.d}")
@@ -255,18 +260,18 @@ class gaussian_kde:
         parts = [(x.dataset, x.weights, x.covariance) for x in (self, other)]
         return _overlap(*parts)
 
-    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> NoReturn:
+    def integrate_box(self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int | None = None) -> NoReturn:
         """Raise NotImplementedError: only integrals over intervals are implemented, by `integrate_box_1d`."""
         raise NotImplementedError("gaussian_kde.integrate_box: only 1D integrations are supported: integrate_box_1d")
 
-    def set_bandwidth(self, bw_method: Any = None) -> NoReturn:
+    def set_bandwidth(self, bw_method: _Bandwidth = None) -> NoReturn:
         """Raise NotImplementedError: the object does not change; make another one with the `bw_method` wanted."""
         raise NotImplementedError(
             "gaussian_kde.set_bandwidth: changing the bandwidth of an object is not supported; make a new "
             "gaussian_kde(dataset, bw_method)"
         )
 
-    def resample(self, key: ArrayLike, shape: Any = ()) -> Array:
+    def resample(self, key: ArrayLike, shape: Sequence[int] = ()) -> Array:
         """Return a sample of the density, of shape (d, *shape). TypeError for a shape that is no sequence."""
         which, around = split(key)
         chosen = choice(which, self.n, shape, p=self.weights)
