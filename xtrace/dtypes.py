@@ -8,6 +8,7 @@ import numpy as np
 
 from xtrace._src.core import config
 from xtrace._src.core import dtypes as _core
+from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.dtypes import (
     TypePromotionError,
     extended,
@@ -30,7 +31,7 @@ bfloat16 = _core.bfloat16.type
 itemsize_bits = _renamed(_core.bit_width, "itemsize_bits")
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype[Any]:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype[Any]:
     """Return the dtype that an array gets where a dtype is asked for.
 
     Args:

@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 
-def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
+def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: object) -> None:
     """Register a handler under the name that `ffi_call` uses.
 
     Args:
@@ -42,7 +42,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     _ffi.register_target(name, fn, platform, api_version, **kwargs)
 
 
-def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+def register_ffi_type(name: str, type_registration: object, platform: str = "cpu") -> None:
     """Register a type whose objects handlers keep as state.
 
     Args:
@@ -61,7 +61,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     _ffi.register_type(name, type_registration, platform)
 
 
-def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
+def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
     """Register the id of a type whose objects handlers keep as state.
 
     Args:
@@ -95,7 +95,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
     _ffi.mark_batch_partitionable(name)
 
 
-def pycapsule(funcptr: Any) -> Any:
+def pycapsule(funcptr: object) -> Any:
     """Convert a function pointer of ctypes to a capsule that `register_ffi_target` takes.
 
     Args:

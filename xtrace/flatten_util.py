@@ -50,7 +50,7 @@ class _Unravel:
     def _key(self) -> tuple[Any, ...]:
         return self.tree, self.shapes, self.types, self.dtype
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return type(other) is _Unravel and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -82,7 +82,7 @@ class _Unravel:
         return tree_unflatten(self.tree, _parts(vector, shapes=self.shapes, types=self.types if mixed else None))
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: object) -> tuple[Any, Callable[[Any], Any]]:
     """Flatten the leaves of a tree to one vector.
 
     Args:

@@ -54,7 +54,9 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., Any]:
+def annotate_function(
+    func: Callable[..., Any], name: str | None = None, **decorator_kwargs: object
+) -> Callable[..., Any]:
     """Return a function whose calls the timeline shows under a name.
 
     Args:
@@ -75,7 +77,7 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
     shown = getattr(func, "__name__", type(func).__name__) if name is None else name
 
     @functools.wraps(func)
-    def annotated(*args: Any, **kwargs: Any) -> Any:
+    def annotated(*args: object, **kwargs: object) -> Any:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
 

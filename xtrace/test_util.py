@@ -64,7 +64,7 @@ def check_grads(
         check_vjp(f, lambda *primals: vjp(f, *primals), args, atol, rtol, eps, "VJP")
         cotangents = _direction(random, f(*args))
 
-        def value_and_pullback(*xs: Any) -> Any:
+        def value_and_pullback(*xs: object) -> Any:
             y, pullback = vjp(f, *xs)
             return y, pullback(cotangents)
 
@@ -133,10 +133,10 @@ def check_vjp(
     _assert_close(backward.astype(kind), forward.astype(kind), atol, rtol, f"{err_msg} cotangent projection".strip())
 
 
-def _direction(random: np.random.RandomState, tree: Any) -> Any:
+def _direction(random: np.random.RandomState, tree: object) -> Any:
     """Return a tree of standard normal numbers of the types of `tree`'s leaves; TypeError unless they have tangents."""
 
-    def normal(leaf: Any) -> Any:
+    def normal(leaf: object) -> Any:
         aval = aval_of(leaf)
         if not is_differentiable(aval):
             raise TypeError(
@@ -151,7 +151,7 @@ def _direction(random: np.random.RandomState, tree: Any) -> Any:
     return tree_map(normal, tree)
 
 
-def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, eps: float) -> Any:
+def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: object, eps: float) -> Any:
     """Return (f(x + eps t) - f(x - eps t)) / 2 eps, the derivative along t up to O(eps²)."""
 
     def moved(step: float) -> Any:
@@ -163,12 +163,12 @@ def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, eps
     )
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: object) -> Any:
     """Return a value as a NumPy array of double precision."""
     return np.asarray(value).astype(np.complex128 if dtypes.is_complex(aval_of(value).dtype) else np.float64)
 
 
-def _projection(a: Any, b: Any) -> Any:
+def _projection(a: object, b: object) -> Any:
     """Return the real part of the sum of the products of two trees' leaves."""
     pairs = zip(tree_leaves(a), tree_leaves(b), strict=True)
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs))
@@ -179,20 +179,20 @@ def _bits(dtype: np.dtype[Any]) -> int:
     return dtypes.bit_width(dtypes.real_part_dtype(dtype) if dtypes.is_complex(dtype) else dtype)
 
 
-def _narrowest(*trees: Any) -> np.dtype[Any]:
+def _narrowest(*trees: object) -> np.dtype[Any]:
     """Return the real dtype of the leaves of `trees` with the fewest digits."""
     own = [a.dtype for a in map(aval_of, tree_leaves(trees)) if is_differentiable(a)]
     real = [dtypes.real_part_dtype(d) if dtypes.is_complex(d) else d for d in own]
     return max(real, key=lambda d: float(dtypes.finfo(d).eps), default=dtypes.default_float(config.enable_x64.value))
 
 
-def _step(args: Any) -> float:
+def _step(args: object) -> float:
     """Return the step for arguments of these types: the cube root of the precision balances truncation and rounding."""
     precision = float(dtypes.finfo(_narrowest(args)).eps)
     return _EPS if precision < 1e-6 else float(np.cbrt(precision))
 
 
-def _assert_close(actual: Any, expected: Any, atol: float | None, rtol: float | None, message: str) -> None:
+def _assert_close(actual: object, expected: object, atol: float | None, rtol: float | None, message: str) -> None:
     """Raise AssertionError unless two trees of arrays are close, by default as close as their dtypes allow."""
     (ours, our_tree), (theirs, their_tree) = tree_flatten(actual), tree_flatten(expected)
     if our_tree != their_tree:
@@ -207,7 +207,7 @@ def _assert_close(actual: Any, expected: Any, atol: float | None, rtol: float | 
         )
 
 
-def _tolerance(value: Any) -> float:
+def _tolerance(value: object) -> float:
     dtype = aval_of(value).dtype
     if not dtypes.issubdtype(dtype, np.inexact):
         return 0.0

@@ -17,6 +17,7 @@ from xtrace._src.api.jit import jit
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable
@@ -60,15 +61,15 @@ _STAGES = len(_NODES)
 _GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
 
 
-def _weighted(weights: Any, slopes: Any) -> Any:
+def _weighted(weights: Sequence[Any] | np.ndarray, slopes: Array) -> Array:
     return matmul(asarray(weights, slopes.dtype), slopes, precision="highest")
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Array:
     return sqrt(total(x**2))
 
 
-def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, rtol: Any, atol: Any) -> Array:
+def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, rtol: float, atol: float) -> Array:
     """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
     scale = atol + absolute(y) * rtol
     size, speed = _norm(absolute(y) / scale), _norm(absolute(f) / scale)
@@ -87,7 +88,7 @@ def _stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step
     length = step.astype(y.dtype)
     tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
 
-    def stage(i: Any, state: tuple[Array, ...]) -> Any:
+    def stage(i: Array, state: tuple[Array, ...]) -> tuple[Array, Array]:
         slopes, _ = state
         at = y + length * matmul(tableau[i], slopes, precision="highest")
         return slopes.at[i].set(slope(at, t + nodes[i] * step)), at
@@ -111,11 +112,11 @@ def _polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Arra
 
 
 def _integrated(
-    slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: Any, atol: Any, mxstep: Any, hmax: Any
+    slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: float, atol: float, mxstep: float, hmax: float
 ) -> Array:
     """Return the vectors y at `times`, for y at the first of them."""
 
-    def advance(state: tuple[Array, ...]) -> Any:
+    def advance(state: tuple[Array, ...]) -> tuple[Any, ...]:
         count, y, f, t, step, start, polynomial = state
         after, slopes = _stages(slope, t, y, f, step)
         allowed = atol + rtol * maximum(absolute(y), absolute(after))
@@ -129,8 +130,8 @@ def _integrated(
         ]
         return count + 1, y, f, t, minimum(step * factor, hmax).astype(step.dtype), start, polynomial
 
-    def reach(state: tuple[Array, ...], target: Any) -> tuple[Any, Any]:
-        def going(state: tuple[Array, ...]) -> Any:
+    def reach(state: tuple[Array, ...], target: Array) -> tuple[Any, Any]:
+        def going(state: tuple[Array, ...]) -> Array:
             count, _, _, t, step, *_ = state
             return (t < target) & (count < mxstep) & (step > 0)
 
@@ -154,7 +155,7 @@ def _integrated(
 def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
     """Return `func` with a result of the element types of y; TypeError if it is otherwise unlike y."""
 
-    def slope(y: Any, t: Any, *args: Any) -> Any:
+    def slope(y: object, t: Array, *args: object) -> Any:
         dy = func(y, t, *args)
         trees, leaves = [pytree.tree_structure(x) for x in (y, dy)], [pytree.tree_leaves(x) for x in (y, dy)]
         avals = [[aval_of(x) for x in flat] for flat in leaves]
@@ -177,18 +178,20 @@ def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _solution(
-    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Any, times: Array, *args: Array
+    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
+    *args: Array,
 ) -> Any:
     vector, tree_of = ravel_pytree(y0)
 
-    def slope(x: Any, t: Any) -> Any:
+    def slope(x: Array, t: Array) -> Array:
         return ravel_pytree(func(tree_of(x), t, *args))[0].astype(vector.dtype)
 
     return vmap(tree_of)(_integrated(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
 
 
 def _forward(
-    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Array, times: Array, *args: Array
+    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
+    *args: Array,
 ) -> tuple[Any, Any]:
     ys = _solution(func, rtol, atol, mxstep, hmax, y0, times, *args)
     return ys, (ys, times, args)
@@ -217,7 +220,8 @@ def _with_parameters(
 
 
 def _backward(
-    func: Any, rtol: Any, atol: Any, mxstep: Any, hmax: Any, saved: Any, cotangent: Array
+    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, saved: tuple[Any, ...],
+    cotangent: Array,
 ) -> tuple[Array, ...]:
     """Return the cotangents of y0, the times and the arguments.
 
@@ -227,13 +231,13 @@ def _backward(
     """
     ys, times, args = saved
 
-    def augmented(state: Any, s: Any, *args: Any) -> Any:
+    def augmented(state: tuple[Any, ...], s: Array, *args: object) -> tuple[Any, ...]:
         y, adjoint, *_ = state
         dy, pull = vjp(lambda y, t, *p: func(y, t, *_with_parameters(args, p)), y, -s, *_parameters(args))
         moved, of_time, *of_parameters = pull(adjoint)
         return pytree.tree_map(lambda x: -x, dy), moved, of_time, of_parameters
 
-    def back(carry: Any, interval: tuple[Array, ...]) -> tuple[Any, Any]:
+    def back(carry: tuple[Any, ...], interval: tuple[Array, ...]) -> tuple[Any, Any]:
         adjoint, of_start, sums = carry
         y, earlier, later, jump = interval
         # Moving a time moves y there by f, and what comes before it lasts as much longer.
@@ -257,15 +261,16 @@ _solution.defvjp(_forward, _backward)
 # Part of other programs as a call, so that eager derivatives find what they have compiled for `func` before.
 @functools.partial(jit, static_argnames=("func", "rtol", "atol", "mxstep", "hmax"))
 def _solved(
-    func: Callable[..., Any], rtol: Any, atol: Any, mxstep: Any, hmax: Any, y0: Array, times: Array, *args: Array
-) -> Array:
+    func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
+    *args: Array,
+) -> Any:
     converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
     return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
 
 
 def odeint(
-    func: Callable[..., Any], y0: Any, t: Any, *args: Any, rtol: Any = 1.4e-8, atol: Any = 1.4e-8,
-    mxstep: Any = math.inf, hmax: Any = math.inf,
+    func: Callable[..., Any], y0: Any, t: ArrayLike, *args: object, rtol: float = 1.4e-8, atol: float = 1.4e-8,
+    mxstep: float = math.inf, hmax: float = math.inf,
 ) -> Any:
     """Solve the differential equation ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0``.
 
@@ -293,8 +298,7 @@ def odeint(
 
     Reference:
         E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993), sections II.4
-        to
-        II.6: Dormand and Prince's method of order 5(4) with its continuous solution of order 4.
+        to II.6: Dormand and Prince's method of order 5(4) with its continuous solution of order 4.
     """
     check_callable("odeint", func)
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):

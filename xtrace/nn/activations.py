@@ -423,7 +423,7 @@ def selu(x: ArrayLike) -> Array:
 
 
 @inline_jit
-def _gelu(x: Any, *, approximate: bool) -> Any:
+def _gelu(x: Any, *, approximate: bool) -> Array:
     x = operand("gelu", x, as_inexact)
     x = converted(x, aval_of(x).dtype)
     if not approximate:

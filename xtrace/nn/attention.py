@@ -163,7 +163,7 @@ def _check_lengths(name: str, aval: ShapedArray, batch: int) -> None:
         raise ValueError(f"{_FUNCTION}: {name} shape should be [{batch}], but got {aval.shape}")
 
 
-def _window(size: Any) -> tuple[int, int] | None:
+def _window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
     if isinstance(size, int):

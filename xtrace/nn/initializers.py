@@ -10,8 +10,9 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, RealLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
@@ -40,14 +41,16 @@ _Axes = int | Sequence[int]
 class Initializer(Protocol):
     """What an initializer is: ``initializer(key, shape, dtype=None, out_sharding=None)`` gives an array."""
 
-    def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+    def __call__(
+        self, key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None
+    ) -> Array:
         """Return an array of `shape` and `dtype`; None is the dtype the initializer was made with."""
 
 
-def _made(name: str, dtype: Any, make: Callable[[Any, Any, Any], Any]) -> Initializer:
+def _made(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Any]) -> Initializer:
     """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
 
-    def init(key: ArrayLike, shape: ShapeLike, dtype: Any = dtype, out_sharding: Any = None) -> Array:
+    def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         _refuse_sharding(name, out_sharding)
         return make(key, shape, _dtype(name, dtype))
 
@@ -56,12 +59,12 @@ def _made(name: str, dtype: Any, make: Callable[[Any, Any, Any], Any]) -> Initia
     return init
 
 
-def _refuse_sharding(name: str, out_sharding: Any) -> None:
+def _refuse_sharding(name: str, out_sharding: object) -> None:
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; use device_put with the result")
 
 
-def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
+def _dtype(name: str, dtype: DTypeLike | None) -> np.dtype[Any]:
     requested = requested_dtype(name, dtype)
     return dtypes.default_float(config.enable_x64.value) if requested is None else requested
 
@@ -69,7 +72,7 @@ def _dtype(name: str, dtype: Any) -> np.dtype[Any]:
 # Without a distribution
 
 
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
     """Return an array of zeros: an initializer that uses no key.
 
     Args:
@@ -92,7 +95,7 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
     return full(shape, 0, _dtype("zeros", dtype))
 
 
-def ones(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Any:
+def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
     """Return an array of ones: an initializer that uses no key.
 
     Args:
@@ -115,7 +118,7 @@ def ones(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any
     return full(shape, 1, _dtype("ones", dtype))
 
 
-def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer of arrays that are filled with a value.
 
     Args:
@@ -138,7 +141,7 @@ def constant(value: Any, dtype: DTypeLike | None = None) -> Initializer:
 # Independent elements
 
 
-def normal(stddev: Any = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+def normal(stddev: RealLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Return an initializer of normal numbers of mean 0.
 
     Args:
@@ -179,7 +182,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: DTypeLike | None = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: RealLike = 1e-2, dtype: DTypeLike | None = None, lower: RealLike = -2.0, upper: RealLike = 2.0
 ) -> Initializer:
     """Return an initializer of normal numbers that lie between two bounds.
 
@@ -241,7 +244,7 @@ def _direction(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
     return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
 
 
-def _scaled_normal(key: Any, shape: Any, dtype: Any, variance: Any) -> Any:
+def _scaled_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     return random_normal(key, shape, dtype) * sqrt(variance)
 
 
@@ -516,7 +519,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         networks" (2014).
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Array:
+    def make(key: Array, shape: Shape, kind: DType) -> Array:
         if len(shape) < 2:
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}")
         columns = shape[column_axis]
@@ -551,7 +554,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         (2018).
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Array:
+    def make(key: Array, shape: Shape, kind: DType) -> Array:
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}")
         if shape[-1] < shape[-2]:

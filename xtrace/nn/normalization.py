@@ -15,10 +15,11 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -36,7 +37,7 @@ from xtrace.numpy.ufuncs import clip, exp, log, sign, square
 _INFINITY = math.inf
 
 
-def _mask(function: str, where: Any) -> tuple[Any, ...]:
+def _mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
     """Return the mask, where there is one, as operands of a unit."""
     if where is None:
         return ()
@@ -46,7 +47,7 @@ def _mask(function: str, where: Any) -> tuple[Any, ...]:
     return (where,)
 
 
-def _static(axis: Any) -> Any:
+def _static(axis: Axes) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
@@ -59,9 +60,9 @@ def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
 # Softmax
 
 
-def _shifted(function: str, x: Array, axis: Any, masks: Sequence[Any]) -> tuple[Any, Any, tuple[int, ...]]:
-    """Return `x` less its largest element along `axis`, the exponential of that, zero where masked, and the axes."""
-    x = to_array(promote(function, x)[0])
+def _shifted(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
+    """Return the operand less its largest element along `axis`, the exponential, zero where masked, and the axes."""
+    x = to_array(promote(function, operand)[0])
     x = converted(x, x.dtype, False)
     axes = axes_of(function, axis, x.ndim)
     kept = x
@@ -80,13 +81,13 @@ def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
 
 
 @inline_jit
-def _softmax(x: Any, *masks: Any, axis: Any) -> Any:
+def _softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
     _, powers, axes = _shifted("softmax", x, axis, masks)
     shares = powers / _total(powers, axes, masks)
     return select_or_fill(masks[0], shares, 0) if masks else shares
 
 
-def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
+def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """Return ``exp(x)`` divided by its sum along an axis, without overflow.
 
     Args:
@@ -109,14 +110,14 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> An
 
 
 @inline_jit
-def _log_softmax(x: Any, *masks: Any, axis: Any) -> Any:
+def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
     moved, powers, axes = _shifted("log_softmax", x, axis, masks)
     logarithms = moved - log(_total(powers, axes, masks))
     return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
 
 @inline_jit(static=("axis",), public=True)
-def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
     """Return the logarithm of `softmax`, computed without it.
 
     Args:
@@ -143,7 +144,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
 
 @inline_jit
 def _logsumexp(
-    a: ArrayLike, *rest: ArrayLike, name: str, axis: int | None, keepdims: bool, return_sign: bool, weighted: bool,
+    a: ArrayLike, *rest: ArrayLike, name: str, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool,
     masked: bool,
 ) -> Any:
     """`rest` has the weights and the mask, where there are any."""
@@ -206,7 +207,7 @@ def logsumexp(
 
 
 @inline_jit
-def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
+def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> Array:
     logarithm = _logsumexp(
         x, *masks, name="logmeanexp", axis=axis, keepdims=keepdims, return_sign=False, weighted=False,
         masked=bool(masks),
@@ -224,7 +225,7 @@ def _logmeanexp(x: Any, *masks: Any, axis: Any, keepdims: bool) -> Any:
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
-def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """Return the logarithm of the mean of ``exp(x)`` along an axis, without overflow.
 
     Args:
@@ -253,7 +254,7 @@ _ALGORITHMS = ("fast", "stable")
 
 
 @inline_jit
-def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algorithm: str) -> Any:
+def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: str, algorithm: str) -> Array:
     """`rest` has what the letters of `given` say: the mean, the variance and the mask (mvw)."""
     options = dict(zip(given, rest, strict=True))
     mask = options.get("w")
@@ -271,8 +272,8 @@ def _standardize(x: Any, epsilon: Any, *rest: Any, axis: Any, given: str, algori
 
 @inline_jit(static=("axis", "algorithm"), public=True)
 def standardize(
-    x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None, variance: Any = None, epsilon: Any = 1e-5,
-    where: ArrayLike | None = None, *, algorithm: str = "fast",
+    x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None, variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast",
 ) -> Array:
     """Return `x` shifted and scaled to mean 0 and variance 1 along an axis.
 
@@ -319,7 +320,7 @@ def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Ar
 
 
 @inline_jit
-def _is_here(x: Any, *, dtype: Any, axis: Any) -> Any:
+def _is_here(x: ArrayLike, *, dtype: DType, axis: int) -> Any:
     x = to_array(promote("one_hot", x)[0])
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
 

@@ -18,7 +18,7 @@ from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -61,7 +61,7 @@ class BlockScaleConfig:
     global_scale: Any = None
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = None) -> BlockScaleConfig:
     """Return the quantization of an operand by name.
 
     Args:
@@ -140,8 +140,9 @@ def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any
 
 
 def scaled_matmul(
-    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = dtypes.float32
-) -> Any:
+    lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike | None = dtypes.float32,
+) -> Array:
     """Multiply batches of matrices whose elements have a scale for each block.
 
     Args:
@@ -231,7 +232,7 @@ def _quantized_product(
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
-def _matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Any) -> Array:
+def _matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Sequence[Array]) -> Array:
     return _quantized_product(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
 
 
@@ -239,7 +240,7 @@ def _forward(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> 
     return _matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
 
 
-def _turned(x: Any) -> Any:
+def _turned(x: Array) -> Array:
     return transpose(x, (0, 2, 1))
 
 
@@ -304,7 +305,7 @@ def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan
 
 
 def scaled_dot_general(
-    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: Any = dtypes.float32,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, preferred_element_type: DTypeLike | None = dtypes.float32,
     configs: list[BlockScaleConfig] | None = None, implementation: str | None = None,
 ) -> Array:
     """Multiply operands along the contracted axes after quantizing them in blocks.

@@ -23,10 +23,13 @@ from xtrace._src.algebra.monoids import Monoid, write_reduction
 from xtrace._src.algebra.vector_space import broadcast_like, converted, move_axis, reshape, unbroadcast
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -35,7 +38,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
 def _bilinear_jvp(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[Any, Any]:
     values = tuple(parameters.values())
     result, total = primitive.bind_positional(primals, values), None
@@ -164,7 +167,7 @@ class Elementwise(Primitive):
                 return self._jvp(primals, tangents)
         return self.bind_positional(primals), self.bind_positional(tangents)
 
-    def _transpose(self, cotangent: Any, *operands: Any, **_: Any) -> list[Any]:
+    def _transpose(self, cotangent: Array, *operands: Any, **_: Any) -> list[Any]:
         signed = {1: cotangent}
         if any(type(x) is UndefinedPrimal and d < 0 for x, d in zip(operands, self.derivatives, strict=True)):
             signed[-1] = neg.bind_positional((cotangent,))
@@ -283,7 +286,7 @@ class Unary(Elementwise):
                 raise
         return self(*ready[0], **ready[1])
 
-    def _check_accuracy(self, accuracy: Any) -> None:
+    def _check_accuracy(self, accuracy: object) -> None:
         if not self.parameters:
             raise TypeError(f"{self.__name__}() got an unexpected keyword argument 'accuracy'")
         if not isinstance(accuracy, (AccuracyMode, Tolerance)):
@@ -428,17 +431,19 @@ add_any = binary(
 )
 
 
-def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: Any) -> Value:
+def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: DType | None) -> Value:
     if out_dtype is not None:
         x, y = builder.convert(x, out_dtype), builder.convert(y, out_dtype)
     return builder.elementwise("multiply", x, y)
 
 
-def _product_dtype(x: Any, y: Any, *, out_dtype: Any) -> Any:
+def _product_dtype(x: Any, y: object, *, out_dtype: object) -> Any:
     return x if out_dtype is None else out_dtype
 
 
-def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> list[Any]:
+def _product_transpose(
+    cotangent: Array, x: Array | UndefinedPrimal, y: Array | UndefinedPrimal, *, out_dtype: object
+) -> list[Any]:
     linear, known = (x, y) if type(x) is UndefinedPrimal else (y, x)
     result = unbroadcast(mul.bind_positional((cotangent, known), (None,)), linear.aval)
     if aval_of(result).dtype != linear.aval.dtype:
@@ -450,7 +455,7 @@ def _product_transpose(cotangent: Any, x: Any, y: Any, *, out_dtype: Any) -> lis
     "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
     jvp=BILINEAR, transpose=_product_transpose,
 )
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Return the product of corresponding elements.
 
     Args:

@@ -9,6 +9,7 @@ from typing import Any
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.dtypes import DType
 
 # Kinds of element type that operations accept.
 FLOAT, COMPLEX, INTEGER, BOOL = "floating", "complexfloating", "integer", "bool"
@@ -45,7 +46,7 @@ def kind_names(kinds: Sequence[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def is_kind(dtype: Any, kinds: Sequence[str]) -> bool:
+def is_kind(dtype: DType, kinds: Sequence[str]) -> bool:
     """Whether `dtype` is of one of the `kinds`."""
     return any(_kind_tests[kind](dtype) for kind in kinds)
 

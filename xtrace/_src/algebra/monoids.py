@@ -97,7 +97,7 @@ OR = Monoid("stablehlo.or", lambda dtype: 0)
 XOR = Monoid("stablehlo.xor", lambda dtype: 0)
 
 
-def canonical_axes(name: str, axes: Any, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
+def canonical_axes(name: str, axes: object, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
     """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError name what is not."""
     canonical = integer_tuple(name, parameter, axes)
     if len(set(canonical)) != len(canonical):
@@ -174,7 +174,7 @@ class Reduction(Primitive):
         shifted = tuple([a + (a >= axis) for a in axes])
         return self.bind_positional(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
 
-    def _sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    def _sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: object = None) -> Array:
         no_sharding(self.name, out_sharding)
         if not config.allow_f16_reductions.value:
             aval = aval_of(operand)

@@ -13,7 +13,7 @@ from xtrace._src.algebra.kinds import NUMBER, no_sharding
 from xtrace._src.algebra.monoids import SUM, Reduction
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import Shape
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -22,7 +22,7 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.tangents import is_differentiable
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -31,7 +31,7 @@ __all__ = ["broadcast_in_dim", "convert_element_type", "reduce_sum", "reshape", 
 
 
 def _linear_jvp(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[Any, Any]:
     values = tuple(parameters.values())
     result = primitive.bind_positional(primals, values)
@@ -45,7 +45,7 @@ def _linear_jvp(
 
 
 def _zero_derivative_jvp(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[Any, Any]:
     result = primitive.bind_positional(primals, tuple(parameters.values()))
     return result, [None] * len(result) if primitive.multiple_results else None
@@ -56,7 +56,7 @@ def _zero_derivative_jvp(
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp), Derived(_zero_derivative_jvp)
 
 
-def _same_type(operand: ShapedArray, **_: Any) -> ShapedArray:
+def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
     return operand
 
 
@@ -86,7 +86,7 @@ def linear(
             values[key] = value + (value >= place) if isinstance(value, int) else shift_past(place, value)
         return primitive.bind_positional(operands, tuple(values.values())), place
 
-    def transpose_one(cotangent: Any, operand: Any, **values: Any) -> list[Any]:
+    def transpose_one(cotangent: Array, operand: UndefinedPrimal, **values: object) -> list[Any]:
         return [transpose(cotangent, operand, **values)]
 
     rules = {"batch": Derived(batch), "moves_elements": True} | rules
@@ -123,7 +123,7 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
     return canonical
 
 
-def no_axis(name: str, axis: Any) -> TypeError:
+def no_axis(name: str, axis: object) -> TypeError:
     """The error of an `axis` given to the operation `name` that is no integer."""
     if isinstance(axis, Tracer):
         return explain.concretization(axis, f"numpy.{name} argument axis")
@@ -146,7 +146,7 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
     return number % ndim if ndim else number
 
 
-def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArray:
+def operand_aval(name: str, value: object, argument: str = "operand") -> ShapedArray:
     """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
     aval = getattr(value, "aval", None)
     if aval is not None:
@@ -158,7 +158,7 @@ def operand_aval(name: str, value: Any, argument: str = "operand") -> ShapedArra
 
 
 def _broadcast_abstract(
-    operand: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], sharding: Any
+    operand: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], sharding: object
 ) -> ShapedArray:
     if len(broadcast_dimensions) != operand.ndim:
         raise TypeError(
@@ -179,12 +179,13 @@ def _broadcast_abstract(
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
-def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Shape, **_: Any) -> Value:
+def _broadcast_emit(builder: FunctionBuilder, x: Value, *, broadcast_dimensions: Shape, **_: object) -> Value:
     return builder.broadcast(x, builder.results[0].shape, broadcast_dimensions)
 
 
 def _broadcast_transpose(
-    cotangent: Array, operand: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **_: Any
+    cotangent: Array, operand: UndefinedPrimal, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...],
+    **_: object,
 ) -> Array:
     own = operand.aval.shape
     repeated = [d for n, d in zip(own, broadcast_dimensions, strict=True) if n != shape[d]]
@@ -197,7 +198,7 @@ def _broadcast_transpose(
 
 def _broadcast_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Shape, broadcast_dimensions: Shape,
-    sharding: Any,
+    sharding: object,
 ) -> tuple[Any, int]:
     dimensions = (0, *[d + 1 for d in broadcast_dimensions])
     x = move_axis(operands[0], axes[0], 0)
@@ -209,7 +210,9 @@ def _broadcast_batch(
     emit=_broadcast_emit, transpose=_broadcast_transpose, batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
 )
-def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast_in_dim(
+    operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: object = None
+) -> Array:
     """Expand an array to a shape by repeating it along new axes and along axes of size 1.
 
     Args:
@@ -240,7 +243,7 @@ def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[in
 
 
 def _reshape_abstract(
-    operand: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None, **_: Any
+    operand: ShapedArray, *, new_sizes: tuple[int, ...], dimensions: tuple[int, ...] | None, **_: object
 ) -> ShapedArray:
     if dimensions is not None and sorted(dimensions) != list(range(operand.ndim)):
         raise TypeError(
@@ -254,14 +257,16 @@ def _reshape_abstract(
     return ShapedArray(new_sizes, operand.dtype, operand.weak_type)
 
 
-def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...] | None, **_: Any) -> Value:
+def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...] | None, **_: object) -> Value:
     aval = builder.results[0]
     if dimensions is not None:
         x = builder.transpose(x, dimensions)
     return builder.cast("reshape", x, aval)
 
 
-def _reshape_transpose(cotangent: Array, operand: Any, *, dimensions: tuple[int, ...] | None, **_: Any) -> Array:
+def _reshape_transpose(
+    cotangent: Array, operand: UndefinedPrimal, *, dimensions: tuple[int, ...] | None, **_: object
+) -> Array:
     own = operand.aval.shape
     if dimensions is None:
         return reshape.bind_positional((cotangent,), (own, None, None))
@@ -271,7 +276,7 @@ def _reshape_transpose(cotangent: Array, operand: Any, *, dimensions: tuple[int,
 
 def _reshape_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Shape, dimensions: Shape | None,
-    sharding: Any,
+    sharding: object,
 ) -> tuple[Any, int]:
     x = move_axis(operands[0], axes[0], 0)
     if dimensions is not None:
@@ -283,7 +288,9 @@ def _reshape_batch(
     "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
     transpose=_reshape_transpose, batch=_reshape_batch,
 )
-def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None) -> Any:
+def reshape(
+    operand: ArrayLike, new_sizes: ShapeLike, dimensions: Sequence[int] | None = None, *, out_sharding: object = None
+) -> Array:
     """Reshape an array, with its elements in row-major order.
 
     Args:
@@ -330,7 +337,7 @@ def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-def _transpose_transpose(cotangent: Array, operand: Any, *, permutation: tuple[int, ...]) -> Array:
+def _transpose_transpose(cotangent: Array, operand: UndefinedPrimal, *, permutation: tuple[int, ...]) -> Array:
     return transpose.bind_positional((cotangent,), (_inverse(permutation),))
 
 
@@ -369,7 +376,7 @@ def transpose(operand: Array, permutation: Sequence[int]) -> Array:
     return transpose.bind_positional((operand,), (permutation,))
 
 
-def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: Any) -> ShapedArray:
+def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: object) -> ShapedArray:
     if new_dtype != operand.dtype and dtypes.ExtendedDType in (type(operand.dtype), type(new_dtype)):
         why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
         raise TypeError(
@@ -378,7 +385,7 @@ def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_ty
     return ShapedArray(operand.shape, new_dtype, weak_type)
 
 
-def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any], **_: Any) -> Value:
+def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any], **_: object) -> Value:
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
     if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
@@ -386,17 +393,17 @@ def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any
     return builder.convert(x, new_dtype)
 
 
-def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     result = convert.bind_positional(primals, tuple(parameters.values()))
     smooth = dtypes.is_inexact(parameters["new_dtype"])
     return result, convert.bind_positional(tangents, tuple(parameters.values())) if smooth else None
 
 
-def _convert_transpose(cotangent: Array, operand: Any, **_: Any) -> list[Any]:
+def _convert_transpose(cotangent: Array, operand: UndefinedPrimal, **_: object) -> list[Any]:
     return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
-def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
+def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object) -> tuple[Any, int]:
     return convert.bind_positional(operands, tuple(parameters.values())), axes[0]
 
 
@@ -404,7 +411,7 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
 )
-def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert an array to another dtype.
 
     Floating numbers become integers by rounding towards zero; those out of range become the nearest integer, and NaN
@@ -460,7 +467,7 @@ def concrete(value: Any) -> Array:
     return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
-def _integer_constant(value: Any, aval: ShapedArray) -> Array:
+def _integer_constant(value: float | np.generic, aval: ShapedArray) -> Array:
     """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
 
     NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
@@ -470,7 +477,7 @@ def _integer_constant(value: Any, aval: ShapedArray) -> Array:
     return array_from_host(number, aval) if constant is None and isinstance(value, np.generic) else constant
 
 
-def _sum_transpose(cotangent: Any, operand: Any, *, axes: tuple[int, ...], **_: Any) -> list[Any]:
+def _sum_transpose(cotangent: Array, operand: UndefinedPrimal, *, axes: tuple[int, ...], **_: object) -> list[Any]:
     shape = operand.aval.shape
     kept = tuple([i for i in range(len(shape)) if i not in axes])
     return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, None))]
@@ -483,7 +490,7 @@ reduce_sum = Reduction(
 )
 
 
-def zeros(aval: ShapedArray) -> Any:
+def zeros(aval: ShapedArray) -> Array:
     """Return an array of zeros of the given type."""
     scalar = ShapedArray((), aval.dtype, aval.weak_type)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
@@ -498,7 +505,7 @@ def broadcast_like(x: Any, example: Array) -> Any:
     return broadcast_in_dim.bind_positional((x,), (shape, tuple(range(len(shape))) if own else (), None))
 
 
-def unbroadcast(cotangent: Any, aval: ShapedArray) -> Any:
+def unbroadcast(cotangent: Array, aval: ShapedArray) -> Array:
     """Return the cotangent of an operand of type `aval` that was a scalar, or had axes of size 1: summed over these."""
     shape = aval_of(cotangent).shape
     if shape == aval.shape:
@@ -518,7 +525,7 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
     return transpose.bind_positional((x,), (tuple(order),))
 
 
-def with_axis(x: Any, axis: int | None, size: int, destination: int = 0) -> Array:
+def with_axis(x: Array, axis: int | None, size: int, destination: int = 0) -> Array:
     """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
     if axis is not None:
         return move_axis(x, axis, destination)

@@ -111,7 +111,7 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
     return False, static, -len(differences), sum(one.text.count("[") for one in differences)
 
 
-def _alike(signature: Any, other: ShapedArray) -> int:
+def _alike(signature: object, other: ShapedArray) -> int:
     one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6
@@ -130,7 +130,7 @@ def find_key_differences(function: Callable[..., Any], key: Key, before: Key) ->
     return differences
 
 
-def _setting_differences(key: Any, before: Any) -> list[Difference]:
+def _setting_differences(key: object, before: object) -> list[Difference]:
     # Where axes are mapped, they stand beside the settings.
     settings, axes = key if isinstance(key, tuple) else (key, ())
     settings_before, axes_before = before if isinstance(before, tuple) else (before, ())
@@ -173,7 +173,7 @@ def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> 
     return differences
 
 
-def _identity(value: Any, before: Any) -> str:
+def _identity(value: object, before: object) -> str:
     """Say of two values of one class that they differ for being two objects, if that is why."""
     kind = type(value)
     if type(before) is not kind or kind.__eq__ is not object.__eq__:
@@ -241,7 +241,7 @@ def _node(data: Any) -> str:
     return "None" if data[0] is type(None) else f"a {data[0].__name__}"
 
 
-def _type_differences(path: str, signature: Any, before: ShapedArray) -> list[Difference]:
+def _type_differences(path: str, signature: object, before: ShapedArray) -> list[Difference]:
     subject = f"argument {path}"
     now, then = type_of_signature(signature), type_of_signature(before)
     differences = []
@@ -263,7 +263,7 @@ def type_of_signature(signature: Any) -> ShapedArray:
     return signature.aval if type(signature) is Placement else signature
 
 
-def _place(signature: Any) -> str:
+def _place(signature: object) -> str:
     if type(signature) is not Placement:
         return "wherever data goes by default"
     return f"{'put' if signature.committed else 'computed'} on {signature.device}"

@@ -103,7 +103,7 @@ class _WeakIdentityTable:
                 entry = self._values[number] = (reference, {})
             return entry[1]
 
-    def _drop(self, number: int, dead: Any) -> None:
+    def _drop(self, number: int, dead: object) -> None:
         entry = self._values.get(number)
         if entry is not None and entry[0] is dead:
             del self._values[number]

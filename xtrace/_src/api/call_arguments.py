@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import DebugInfo
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -57,7 +58,7 @@ def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
 
-def _as_integers(name: str, value: Any) -> tuple[int, ...]:
+def _as_integers(name: str, value: object) -> tuple[int, ...]:
     if value is None:
         return ()
     values = value if isinstance(value, (tuple, list, set, frozenset)) or hasattr(value, "__iter__") else (value,)
@@ -80,7 +81,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     return names
 
 
-def compiler_options_of(caller: str, options: Any) -> tuple[tuple[str, Any], ...]:
+def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], ...]:
     """Return `compiler_options` in a form that hashes."""
     if options is None:
         return ()
@@ -161,7 +162,7 @@ class Selection:
         return sorted({n % count for n in self.numbers if n < count})
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: object) -> Any:
     """Return what tells apart values that Python calls equal: 1, 1.0 and True, 0.0 and -0.0, also inside tuples."""
     cls = type(value)
     if isinstance(value, (float, complex)):
@@ -173,7 +174,7 @@ def _kind(value: Any) -> Any:
     return cls
 
 
-def same_static(one: Any, other: Any) -> bool:
+def same_static(one: object, other: object) -> bool:
     """Whether two static values have one signature: equal, and of the same types throughout."""
     return _kind(one) == _kind(other) and bool(one == other)
 
@@ -234,7 +235,7 @@ def _chosen(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return positional, tuple((n, kwargs[n]) for n in chosen.names if n in kwargs)
 
 
-def _hash_error(value: Any) -> TypeError | None:
+def _hash_error(value: object) -> TypeError | None:
     try:
         hash(value)
     except TypeError as error:
@@ -292,7 +293,7 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     return paths
 
 
-def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: Any) -> Callable[[], list[str]]:
+def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: PyTreeDef) -> Callable[[], list[str]]:
     """Return `argument_paths` to be called later, without keeping `function` alive: caches that it owns hold this."""
     owner: Callable[[], Callable[..., Any] | None]
     try:
@@ -341,7 +342,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
     return positional, named, missing
 
 
-def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
+def _evaluated(annotation: object, function: Callable[..., Any]) -> Any:
     """Return an annotation's value where it was kept as text; one that cannot be evaluated describes nothing."""
     if not isinstance(annotation, str):
         return annotation

@@ -26,6 +26,7 @@ from xtrace._src.ops.remat.policies import Offloadable, Recompute
 from xtrace._src.ops.remat.rematerialization import checkpoint_name, origins, remat_call
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -37,7 +38,7 @@ _NOT_GIVEN = object()
 def checkpoint(
     fun: Callable[_Arguments, _Result], *, prevent_cse: bool | Sequence[Any] = True,
     policy: Callable[..., Any] | None = None, static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Iterable[str] = (), concrete: Any = _NOT_GIVEN,
+    static_argnames: str | Iterable[str] = (), concrete: object = _NOT_GIVEN,
 ) -> Callable[_Arguments, _Result]:
     """Return `fun` as a function whose intermediate values are computed again when its derivative needs them.
 
@@ -83,7 +84,7 @@ def checkpoint(
 
     @boundary
     @functools.wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: object, **kwargs: object) -> Any:
         traced, leaves, flags = _traced(fun, numbers, names, prevent_cse, args, kwargs)
         closed: ClosedJaxpr = traced.move_constants_to_inputs()
         if not isinstance(flags, bool):
@@ -96,7 +97,7 @@ def checkpoint(
 
 def remat(
     fun: Callable[..., Any], *, prevent_cse: bool | Sequence[Any] = True, policy: Callable[..., Any] | None = None,
-    static_argnums: int | Sequence[int] = (), concrete: Any = _NOT_GIVEN,
+    static_argnums: int | Sequence[int] = (), concrete: object = _NOT_GIVEN,
 ) -> Callable[..., Any]:
     """Return `fun` as a function whose intermediate values are computed again; another name of `checkpoint`.
 
@@ -120,7 +121,7 @@ def remat(
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete)
 
 
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object) -> None:
     """Print the values that the gradient of a function keeps from its forward pass, one a line, with their origins.
 
     Literals and constants come first, then arguments, then results of operations, in the program's order.
@@ -163,7 +164,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
 
 def _traced(
-    fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: Any,
+    fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: bool | Sequence[Any],
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:
     """Return the trace of `fun` for these arguments, the leaves of those that are not static, and their barriers."""
@@ -194,7 +195,7 @@ def _traced(
     return traced, leaves, flags
 
 
-def _avals(fun: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any) -> list[Any]:
+def _avals(fun: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> list[Any]:
     return abstract_leaves(fun, static, leaves, in_tree, aval_of)
 
 
@@ -240,17 +241,17 @@ def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return (*map(bool, spread), *(True,) * len(pytree.tree_leaves(kwargs)))
 
 
-def everything_saveable(*_: Any, **__: Any) -> bool:
+def everything_saveable(*_: object, **__: object) -> bool:
     """Keep every value: as without `checkpoint`."""
     return True
 
 
-def nothing_saveable(*_: Any, **__: Any) -> bool:
+def nothing_saveable(*_: object, **__: object) -> bool:
     """Keep no value: as without a policy."""
     return False
 
 
-def dots_saveable(primitive: Primitive, *_: ShapedArray, **__: Any) -> bool:
+def dots_saveable(primitive: Primitive, *_: ShapedArray, **__: object) -> bool:
     """Keep the results of contractions and convolutions."""
     return primitive is dot_general or primitive.name == "conv_general_dilated"
 
@@ -265,7 +266,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: ShapedArray, **pa
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
     """Keep in the memory `offload_dst` the results of contractions without batch dimensions."""
 
-    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> Any:
+    def policy(primitive: Primitive, *_: object, **parameters: object) -> Any:
         kept = dots_with_no_batch_dims_saveable(primitive, **parameters)
         return Offloadable(offload_src, offload_dst) if kept else Recompute
 
@@ -277,7 +278,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
     """Keep every value except those that `checkpoint_name` gave one of these names."""
     names = frozenset(names_not_to_save)
 
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
         return primitive is not checkpoint_name or parameters["name"] not in names
 
     return policy
@@ -288,7 +289,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
     """Keep the values that `checkpoint_name` gave other names than these."""
     names = frozenset(names_not_to_save)
 
-    def policy(primitive: Primitive, *_: Any, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *_: object, **parameters: object) -> bool:
         return primitive is checkpoint_name and parameters["name"] not in names
 
     return policy
@@ -299,7 +300,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
     """Keep the values that `checkpoint_name` gave one of these names."""
     names = frozenset(names_which_can_be_saved)
 
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> bool:
         return primitive is checkpoint_name and parameters["name"] in names
 
     return policy
@@ -309,7 +310,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Callable[..., Any]:
     """Keep what either policy keeps."""
 
-    def policy(primitive: Primitive, *avals: ShapedArray, **parameters: Any) -> bool:
+    def policy(primitive: Primitive, *avals: ShapedArray, **parameters: object) -> bool:
         return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
 
     return policy
@@ -330,7 +331,7 @@ def save_and_offload_only_these_names(
             f"nothing in common; both have {sorted(saved & offloaded)}"
         )
 
-    def policy(primitive: Primitive, *_: ShapedArray, **parameters: Any) -> Any:
+    def policy(primitive: Primitive, *_: ShapedArray, **parameters: object) -> Any:
         if primitive is checkpoint_name and parameters["name"] in saved:
             return True
         if primitive is checkpoint_name and parameters["name"] in offloaded:

@@ -12,10 +12,11 @@ from xtrace._src.core import config, monitoring
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.runtime.execute import Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla.clients import Device
 
 
 def compile_module(
-    module: LoweredModule, text: str, closed: ClosedJaxpr, device: Any,
+    module: LoweredModule, text: str, closed: ClosedJaxpr, device: Device,
     compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None, committed: bool = False,
 ) -> Program:
     """Compile `module`, whose text is `text`, for `device`; `closed` is the jaxpr that it was lowered from.

@@ -22,6 +22,7 @@ from xtrace._src.runtime.arrays import ConcreteArray, deleted_message
 from xtrace._src.runtime.transfer import array_from_host, current_device, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.buffers import SingleDeviceSharding
+from xtrace._src.xla.clients import Device
 from xtrace._src.xla.versions import JAXLIB_VERSION
 
 
@@ -187,7 +188,9 @@ host_count = copy_with_name(process_count, "host_count")
 host_ids = copy_with_name(process_indices, "host_ids")
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+def device_put(
+    x: object, device: object = None, *, src: object = None, donate: object = False, may_alias: object = None
+) -> Any:
     """Return a tree with its arrays on a device.
 
     Args:
@@ -262,7 +265,7 @@ def _recorded(moves: list[_Move]) -> list[Any]:
     )
 
 
-def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> list[Any]:
+def _for_leaves(name: str, value: object, x: object, count: int, expected: str) -> list[Any]:
     """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
     if value is None or isinstance(value, (bool, clients.Device, SingleDeviceSharding, MemorySpace, Format)):
         return [value] * count
@@ -272,7 +275,7 @@ def _for_leaves(name: str, value: Any, x: Any, count: int, expected: str) -> lis
         raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
 
 
-def _checked_target(target: Any) -> Any:
+def _checked_target(target: object) -> Any:
     if isinstance(target, Format):
         target = target.sharding
     if target is None or isinstance(target, (clients.Device, SingleDeviceSharding, MemorySpace)):
@@ -302,7 +305,7 @@ def _put_leaf(move: _Move) -> Array:
     return moved
 
 
-def one_device(function: str, argument: str, shardings: Any) -> Any:
+def one_device(function: str, argument: str, shardings: object) -> Device | None:
     """Return the device that a tree of shardings names, None if it names none.
 
     TypeError for what is no sharding of one device, ValueError if there are several, or one is of other memory.
@@ -325,7 +328,7 @@ def one_device(function: str, argument: str, shardings: Any) -> Any:
     return devices.pop() if devices else None
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: object) -> Any:
     """Return a tree with its arrays as NumPy arrays.
 
     Args:
@@ -339,7 +342,7 @@ def device_get(x: Any) -> Any:
         {'a': array([1., 1.], dtype=float32)}
     """
 
-    def get(leaf: Any) -> Any:
+    def get(leaf: object) -> Any:
         if isinstance(leaf, ConcreteArray) and type(leaf.dtype) is dtypes.ExtendedDType:
             return leaf
         return np.asarray(leaf) if isinstance(leaf, (ConcreteArray, Tracer)) else leaf
@@ -370,7 +373,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: object) -> Any:
     """Start to copy the arrays of a tree to the host, for a later `device_get`.
 
     Args:
@@ -388,7 +391,7 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: object) -> Any:
     """Return the type of an array as programs have it: shape, dtype and weak type.
 
     Args:

@@ -28,6 +28,8 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Program
 from xtrace._src.runtime.transfer import scalar_buffers
 from xtrace._src.xla import buffers
+from xtrace._src.xla.clients import Device
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 # What a specialised call returns when the arguments are not of its signature.
 MISS = object()
@@ -166,14 +168,14 @@ def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return MISS
 
 
-def _forget(table: dict[Any, tuple[Any, ...]], key: Any) -> None:
+def _forget(table: dict[Any, tuple[Any, ...]], key: object) -> None:
     """Take a signature whose program failed out of its call shape's table."""
     row = table.pop(key, None)
     if row is not None:
         row[0]()
 
 
-def _given(*args: Any) -> tuple[Any, ...]:
+def _given(*args: object) -> tuple[Any, ...]:
     """Return the arguments that a call has: those of parameters that got none are missing."""
     return tuple([x for x in args if x is not _MISSING])
 
@@ -214,7 +216,7 @@ class _Writer:
     called. `objects` are constants of the call shape.
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Device) -> None:
         self.device, self.devices, self.sharding = device, [device], buffers.transfer_sharding(device)
         self.checks: list[str] = []
         self.keys: list[str] = []
@@ -228,7 +230,7 @@ class _Writer:
         self.supported = True
         self._known: dict[int, str] = {}
 
-    def in_row(self, prefix: str, value: Any) -> str:
+    def in_row(self, prefix: str, value: object) -> str:
         """Return the name that `value` has in the function: the rest of its row."""
         name = self._known.get(id(value))
         if name is None:
@@ -237,7 +239,7 @@ class _Writer:
             self.row.append(value)
         return name
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: object) -> str:
         name = f"K{len(self.objects)}"
         self.objects.append((name, value))
         return f"'@{name}'"
@@ -252,7 +254,7 @@ class _Writer:
     def require(self, condition: str) -> None:
         self.checks.append(f"if not ({condition}): raise KeyError")
 
-    def distinguish(self, expression: str, value: Any) -> None:
+    def distinguish(self, expression: str, value: object) -> None:
         """Make the value of an expression part of the key."""
         self.keys.append(expression)
         self.key.append(value)
@@ -365,7 +367,7 @@ def _result(tree: Any, arrays: list[str], depth: int = 0) -> str | None:
 
 def specialise(
     args: tuple[Any, ...], kwargs: dict[str, Any], static: Static, donated: Sequence[bool], program: Program,
-    out_tree: Any, settings: Any, forget: Callable[[], None],
+    out_tree: PyTreeDef, settings: Any, forget: Callable[[], None],
 ) -> Call | None:
     """Return the specialised call for arguments like `args` and `kwargs`, or None if their kinds are not simple.
 
@@ -380,7 +382,7 @@ def specialise(
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0
 
-    def leaves_of(value: Any) -> tuple[Any, list[_Leaf]]:
+    def leaves_of(value: object) -> tuple[Any, list[_Leaf]]:
         nonlocal position
         leaves, tree = pytree.tree_flatten(value)
         kept_leaves = [_Leaf(leaf, i in kept, donated[i]) for i, leaf in enumerate(leaves, position)]

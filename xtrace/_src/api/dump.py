@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from typing import Any
 
 from xtrace._src.api.equation_profile import profile_of
 from xtrace._src.api.jaxpr_page import page_of
@@ -37,7 +36,7 @@ class Files:
         self._write("jaxpr_html", ".jaxpr.html", lambda: page_of(closed, module.builder.name, address, lines))
         self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: profile_of(closed.jaxpr, module.builder.name))
 
-    def write_program(self, executable: Any) -> None:
+    def write_program(self, executable: object) -> None:
         """Write XLA's optimised program."""
         self._write("hlo", ".hlo.txt", lambda: executables.hlo_text(executable))
 

@@ -101,7 +101,7 @@ def _name(names: Callable[[], Sequence[str]] | None, position: int) -> str:
 _Run = Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]
 
 
-def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: tuple[Any, ...], key: Any) -> _Run:
+def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: tuple[Any, ...], key: object) -> _Run:
     """Return what runs `primitive` on such arrays, and keep it under `key`."""
     with _lock:
         if key is not None and key in primitive.programs:

@@ -41,11 +41,11 @@ def fwd_and_bwd(
     numbers, several = argument_numbers(argnums)
 
     @boundary
-    def fwd(*args: Any) -> Any:
+    def fwd(*args: object) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
 
         @functools.wraps(fun)
-        def of_chosen(*values: Any) -> Any:
+        def of_chosen(*values: object) -> Any:
             full = list(args)
             for n, value in zip(chosen, values, strict=True):
                 full[n] = value

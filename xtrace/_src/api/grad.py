@@ -274,7 +274,7 @@ def linearize(
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]: ...
 
 
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Return ``fun(*primals)`` and the derivative of `fun` there as a function of tangents.
 
     The work of `fun` is done once, by this call. Each call of the second result does linear operations only.
@@ -304,7 +304,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
     @boundary
-    def linear_function(residuals: Sequence[Any], *tangents: Any) -> Any:
+    def linear_function(residuals: Sequence[Any], *tangents: object) -> Any:
         moved, tree = pytree.tree_flatten(tangents)
         if tree != flat.in_tree:
             raise TypeError(
@@ -351,7 +351,7 @@ def vjp(
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any: ...
 
 
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
+def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce_axes: Sequence[Any] = ()) -> Any:
     """Return ``fun(*primals)`` and the pullback, which maps cotangents of the result to cotangents of the arguments.
 
     Args:
@@ -384,7 +384,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
 
-    def pullback(residuals: list[Any], *cotangents: Any, **named: Any) -> Any:
+    def pullback(residuals: list[Any], *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise ValueError(
@@ -400,7 +400,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_ax
     return (*pair, aux) if has_aux else pair
 
 
-def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: Any) -> Any:
+def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
     """Return a cotangent of a result of type `aval`; ValueError if the types disagree.
 
     That of an integer is None, unless a function of integers is transposed.
@@ -533,7 +533,7 @@ def grad(
 
     @boundary
     @functools.wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: object, **kwargs: object) -> Any:
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 

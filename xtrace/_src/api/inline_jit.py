@@ -180,7 +180,7 @@ def _key_of(
     return tuple(key)
 
 
-def _add_value(key: list[Any], value: Any) -> bool:
+def _add_value(key: list[Any], value: object) -> bool:
     """Append a value to a key that tells 0.0 from -0.0 and 1 from True; return whether no array is in it."""
     kind = type(value)
     if not isinstance(value, tuple):
@@ -206,12 +206,12 @@ def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     return called
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     """Whether `value` is an array or a tracer, or one of NumPy's arrays that jit takes as they are."""
     return isinstance(value, Array) or (type(value) is np.ndarray and value.dtype in _OF_NUMPY)
 
 
-def to_number_operand(value: Any) -> Any:
+def to_number_operand(value: object) -> Any:
     """Return `value`, if it is a Python number and no trace is on, as an array that a compiled program takes.
 
     A number that is part of a program XLA would compute with beforehand, and round otherwise.

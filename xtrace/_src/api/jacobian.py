@@ -69,7 +69,7 @@ def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _of_integers(tangent: Array, value: Any) -> Array:
+def _of_integers(tangent: Array, value: object) -> Array:
     """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
@@ -80,7 +80,7 @@ def _of_chosen(
     """Return `fun` as a function of the arguments `filter_by_mask` alone."""
 
     @functools.wraps(fun)
-    def of_chosen(*values: Any) -> Any:
+    def of_chosen(*values: object) -> Any:
         full = list(args)
         for n, value in zip(chosen, values, strict=True):
             full[n] = value
@@ -200,7 +200,7 @@ def jacrev(
 
     @boundary
     @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
@@ -216,7 +216,7 @@ def jacrev(
         for leaf in leaves:
             check_output("jacrev", name, aval_of(leaf), holomorphic)
 
-        def pulled(cotangents: Any) -> Any:
+        def pulled(cotangents: object) -> Any:
             return pytree.tree_map(_of_integers, pullback(cotangents), primals)
 
         rows = vmap(pulled)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
@@ -259,7 +259,7 @@ def hessian(
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
+def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Sequence[Any] = ()) -> Callable[..., Any]:
     """Return the transpose of a linear function.
 
     Args:
@@ -294,7 +294,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     out_tree = flat.out_tree
 
     @boundary
-    def transposed(*cotangents: Any, **named: Any) -> Any:
+    def transposed(*cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
         if tree != out_tree:
             raise TypeError(

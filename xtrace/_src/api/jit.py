@@ -38,6 +38,8 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
 from xtrace._src.xla import clients
+from xtrace._src.xla.clients import Device
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -149,10 +151,10 @@ def jit(
 
 
 def jit(
-    fun: Callable[..., Any] | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None,
+    fun: Callable[..., Any] | None = None, /, *, in_shardings: object = None, out_shardings: object = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False, device: Any = None, backend: str | None = None, inline: bool = False,
+    keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
@@ -248,7 +250,7 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     return run
 
 
-def _device(device: Any, backend: Any, shardings: dict[str, Any]) -> Any:
+def _device(device: Device | None, backend: Any, shardings: dict[str, Any]) -> Device | None:
     """Return the device that `jit` was told to run on, if it was; `shardings` are trees of them, by argument."""
     placements = [one_device("jit", name, tree) for name, tree in shardings.items()]
     wanted = [placement for placement in placements if placement is not None]
@@ -351,13 +353,15 @@ class Jitted:
                 leaf.note_deletion()
         return result
 
-    def _aval(self, leaf: Any, static: Static, leaves: Sequence[Any], in_tree: Any) -> ShapedArray:
+    def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:
             return aval_of_value(leaf)
         except (TypeError, ValueError):
             return abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)[0]
 
-    def _bind(self, static: Static, leaves: list[Any], in_tree: Any, args: Any, kwargs: Any) -> Any:
+    def _bind(
+        self, static: Static, leaves: list[Any], in_tree: PyTreeDef, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Record a call of this function in the current trace."""
         if self.options.compiler_options:
             raise ValueError(
@@ -384,12 +388,12 @@ class Jitted:
         )
         return pytree.tree_unflatten(traced.out_tree, results)
 
-    def traced(self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]) -> TracedFunction:
+    def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""
         return self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
 
     def _tracing(
-        self, static: Static, in_tree: Any, avals: Sequence[ShapedArray]
+        self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
         """Return the key of the trace for a signature, and what makes it."""
         axes = axis_environment(current_trace.get())
@@ -426,7 +430,7 @@ class Jitted:
             return "it was called through a jit with other options, such as static arguments or donation, before"
         return None
 
-    def _compile(self, static: Static, in_tree: Any, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
+    def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
         log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
@@ -541,7 +545,7 @@ class Jitted:
             flags += [name in self.donated.names] * tree.num_leaves
         return flags
 
-    def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: Any) -> None:
+    def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if an array is donated and given a second time."""
         seen: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
@@ -573,12 +577,12 @@ class Jitted:
         return device_for(leaves, self.name, traced.debug_info.argument_paths)
 
     @boundary
-    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+    def trace(self, *args: object, **kwargs: object) -> stages.Traced:
         """Trace for the given arguments, which may be ShapeDtypeStructs; the result has the jaxpr."""
         return stages.Traced(self, *self._abstract_call(args, kwargs))
 
     @boundary
-    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+    def lower(self, *args: object, **kwargs: object) -> stages.Lowered:
         """Trace and lower for the given arguments, which may be ShapeDtypeStructs; the result has the StableHLO."""
         return self.trace(*args, **kwargs).lower()
 
@@ -598,7 +602,7 @@ class Jitted:
         return self.lower(*positional, **named)
 
     @boundary
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the results' shapes and dtypes."""
         return self._abstract_call(args, kwargs)[1].out_info
 
@@ -613,7 +617,7 @@ def _paths_of_results(tree: Any) -> list[str]:
     return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
-def lower(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> stages.Lowered:
+def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages.Lowered:
     """Return ``jit(fun).lower(*args, **kwargs)``, the lowered program of a function, without compiling or running it.
 
     Args:

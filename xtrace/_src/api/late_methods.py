@@ -34,7 +34,7 @@ class LateAttribute:
     def __init__(self, name: str, load: Callable[[], Any]) -> None:
         self.name, self.load = name, load
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         self.load()
         return getattr(owner if instance is None else instance, self.name)
 
@@ -51,7 +51,7 @@ def install_late(load: Callable[[], Any], *classes: type) -> None:
 
 
 def _late(name: str, load: Callable[[], Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: object, *args: object, **kwargs: object) -> Any:
         load()
         return getattr(self, name)(*args, **kwargs)
 

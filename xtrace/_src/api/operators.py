@@ -27,6 +27,7 @@ from xtrace._src.api.promotion import (
     scalar_value,
 )
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation, with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
@@ -72,7 +73,7 @@ class _NumpyFunction:
         self.jitted = inline_jit(_renamed(self.promoted, name), inline=True)
         self.run_known = run_specialised(self.jitted)
 
-    def promoted(self, *operands: Any) -> Array:
+    def promoted(self, *operands: ArrayLike) -> Array:
         """Apply to operands of any types, remembering nothing."""
         for x in operands:
             if type(x) is int:
@@ -129,7 +130,7 @@ class _NumpyFunction:
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
-        def function(x: Any, y: Any, /) -> Any:
+        def function(x: ArrayLike, y: ArrayLike, /) -> Any:
             try:
                 if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
                     return jitted(x, y)
@@ -159,7 +160,7 @@ class _NumpyFunction:
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
-        def function(x: Any, /) -> Any:
+        def function(x: ArrayLike, /) -> Any:
             try:
                 if type(x) is ConcreteArray and _trace_of_thread() is base_trace:
                     return jitted(x)
@@ -191,7 +192,7 @@ class _NumpyFunction:
         direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
         jitted = self.jitted
 
-        def forward(self: Any, other: Any) -> Any:
+        def forward(self: Any, other: object) -> Any:
             try:
                 if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
                     return jitted(self, other)
@@ -214,7 +215,7 @@ class _NumpyFunction:
                     raise
             return forward(*ready[0])
 
-        def reflected(self: Any, other: Any) -> Array:
+        def reflected(self: Any, other: object) -> Array:
             try:
                 left = getattr(other, "aval", None)
                 plan = plans.get((type(other) if left is None else left, self.aval))
@@ -242,7 +243,7 @@ def _defaults(primitive: Primitive) -> tuple[Any, ...]:
     return (None,) * len(primitive.parameters)
 
 
-def _apply(operation: _Operation, *operands: Any) -> Array:
+def _apply(operation: _Operation, *operands: object) -> Array:
     if isinstance(operation, Primitive):
         return operation.bind_positional(operands, _defaults(operation))
     result = operation(*operands)
@@ -284,7 +285,7 @@ def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) 
     if conversion is None:
         return lambda value: _trace_of_thread().process(broadcast_in_dim, (value,), spreading)
 
-    def prepare(value: Any) -> Array:
+    def prepare(value: ArrayLike) -> Array:
         process = _trace_of_thread().process
         return process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
 
@@ -302,7 +303,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
         parameters = _defaults(operation)
         if one and left is None and right is not None:
 
-            def array_and_scalar(x: Any, y: Any) -> Array:
+            def array_and_scalar(x: Array, y: bool | int | float | complex) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
                     return jitted(x, to_operand(right(y)))
@@ -311,7 +312,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
             return array_and_scalar
         if one and right is None and left is not None:
 
-            def scalar_and_array(x: Any, y: Any) -> Array:
+            def scalar_and_array(x: bool | int | float | complex, y: Array) -> Array:
                 trace = _trace_of_thread()
                 if trace is base_trace or trace.fusion_level >= level:
                     return jitted(to_operand(left(x)), y)
@@ -319,7 +320,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
             return scalar_and_array
 
-        def bind(x: Any, y: Any) -> Array:
+        def bind(x: ArrayLike, y: ArrayLike) -> Array:
             trace = _trace_of_thread()
             if trace.fusion_level >= level:
                 return jitted(x, y)
@@ -329,7 +330,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
         return bind
 
-    def run(*operands: Any) -> Any:
+    def run(*operands: ArrayLike) -> Array:
         trace = _trace_of_thread()
         if trace.fusion_level >= level:
             return jitted(*operands)
@@ -339,7 +340,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
 
 
 def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def renamed(*operands: Any) -> Array:
+    def renamed(*operands: ArrayLike) -> Array:
         return function(*operands)
 
     renamed.__name__ = renamed.__qualname__ = name
@@ -437,7 +438,7 @@ def identity(x: Any) -> Any:
     return x
 
 
-def _accepted(symbol: str, other: Any) -> bool:
+def _accepted(symbol: str, other: object) -> bool:
     """Whether an operator takes `other`; if not, Python asks the other operand's class, but containers are an error."""
     if type(other) in (list, tuple, dict, set):
         raise TypeError(
@@ -474,7 +475,7 @@ def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim.bind_positional((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
 
 
-def truth(x: Any) -> Any:
+def truth(x: Any) -> Array:
     """Return whether elements are not zero; TypeError for random keys."""
     aval = aval_of(x)
     if dtypes.is_boolean(aval.dtype):
@@ -522,7 +523,7 @@ absolute = unary_function(
 )
 
 
-def _floor_divide_signed(x: Any, y: Any) -> Array:
+def _floor_divide_signed(x: Array, y: Array) -> Array:
     # `div` rounds towards zero: one too high where there is a remainder and the signs differ.
     quotient, rest = lax.div(x, y), lax.rem(x, y)
     lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), not_equal(rest, 0))
@@ -538,11 +539,11 @@ def _divmod_of_floats(x: Array, y: Array) -> tuple[Any, Any]:
     return lax.round(quotient), lax.select(lower, lax.add(rest, y), rest)
 
 
-def _floor_divide_floats(x: Any, y: Any) -> Any:
+def _floor_divide_floats(x: Array, y: Array) -> Array:
     return _divmod_of_floats(x, y)[0]
 
 
-def _remainder(x: Any, y: Any) -> Array:
+def _remainder(x: Array, y: Array) -> Array:
     if dtypes.is_integer(aval_of(y).dtype):
         y = choose(equal(y, 0), 1, y)
     rest = lax.rem(x, y)
@@ -563,7 +564,7 @@ remainder = binary_function(
 
 
 @inline_jit
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
     """Return the quotients rounded down, and the remainders, which have the sign of `x2`.
 
     Args:
@@ -586,7 +587,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     return _divmod_of_floats(left, right)
 
 
-def _power_of_integers(x: Any, y: Array) -> Array:
+def _power_of_integers(x: Array, y: Array) -> Array:
     # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
     zero, one = [Literal(n, ShapedArray((), aval_of(x).dtype)) for n in (0, 1)]
     result = choose(lax.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
@@ -597,7 +598,7 @@ def _power_of_integers(x: Any, y: Array) -> Array:
     return result
 
 
-def cast_as(example: Any, value: Any) -> Any:
+def cast_as(example: ArrayLike, value: ArrayLike) -> Any:
     """Return `value`, an array or a Python scalar, with the element type of `example`."""
     dtype = aval_of(example).dtype
     return cast(value, aval_of(value), dtype, False)
@@ -681,10 +682,10 @@ right_shift = binary_function(
 
 
 def _comparison(
-    name: str, primitive: Any, contract: str, *, ordered: bool = True, **documentation: Any
+    name: str, primitive: Primitive, contract: str, *, ordered: bool = True, **documentation: Any
 ) -> Callable[[Any, Any], Any]:
     # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
-    def by_parts(x: Any, y: Any) -> Array:
+    def by_parts(x: Array, y: Array) -> Array:
         left, right = lax.real(x), lax.real(y)
         return lax.select(lax.eq(left, right), primitive(lax.imag(x), lax.imag(y)), primitive(left, right))
 
@@ -728,7 +729,7 @@ greater_equal = _comparison(
 
 
 @inline_jit
-def round_decimals(x: Any, *, decimals: int) -> Array:
+def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     """Return `x` rounded to `decimals` places, halves to even."""
     (x,) = promote("round", x)
     dtype = aval_of(x).dtype
@@ -795,17 +796,17 @@ def install_operators(abstract: type, *classes: type) -> None:
 
 
 def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self: Array, other: object) -> Array:
         return function(self, other) if _accepted(symbol, other) else NotImplemented
 
-    def reflected(self: Any, other: Any) -> Array:
+    def reflected(self: Array, other: object) -> Array:
         return function(other, self) if _accepted(symbol, other) else NotImplemented
 
     return forward, reflected
 
 
 def _unary_method(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
+    def method(self: Array) -> Array:
         return function(self)
 
     return method

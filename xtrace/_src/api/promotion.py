@@ -9,8 +9,10 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.errors import BroadcastError
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.tables import Table
@@ -22,7 +24,7 @@ _SCALARS = frozenset((bool, int, float, complex))
 _plans = Table(16384)
 
 
-def operand_aval(function: str, position: int, value: Any) -> ShapedArray:
+def operand_aval(function: str, position: int, value: object) -> ShapedArray:
     """Return the aval of an operand; the error of what is none names the function and the argument."""
     try:
         return aval_of(value)
@@ -54,7 +56,7 @@ def common_dtype(
     return avals, *promoted
 
 
-def dtype_of_all(*values: Any) -> np.dtype[Any]:
+def dtype_of_all(*values: object) -> np.dtype[Any]:
     """Return the dtype that `values` promote to in the library's own arithmetic, whatever the settings forbid."""
     pairs = tuple([(aval.dtype, aval.weak_type) for aval in map(aval_of, values)])
     return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
@@ -68,7 +70,7 @@ def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
     return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak
 
 
-def cast(value: Any, aval: ShapedArray, dtype: Any, weak: bool) -> Any:
+def cast(value: ArrayLike, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     """Return an operand with element type `dtype`; a Python scalar becomes a literal of it."""
     if type(value) in _SCALARS:
         return Literal(scalar_value(value, dtype), ShapedArray((), dtype, weak))
@@ -106,7 +108,9 @@ def scalar_value(value: Any, dtype: np.dtype[Any]) -> bool | int | float | compl
     return complex(value) if dtypes.is_complex(dtype) else bool(value)
 
 
-def promote(function: str, *operands: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> list[Any]:
+def promote(
+    function: str, *operands: object, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+) -> list[Any]:
     """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
 
     TypeError for an operand that is no array; ValueError for shapes that do not broadcast.

@@ -10,6 +10,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
 from xtrace._src.transforms.inlined_calls import without_calls
 from xtrace._src.transforms.stage import StagedTracer
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class NotNeeded:
@@ -54,7 +55,7 @@ class VJP:
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
 
     def __init__(
-        self, fun: Backward, in_tree: Any, out_tree: Any, leaves: Sequence[Any], opaque_residuals: list[Any]
+        self, fun: Backward, in_tree: PyTreeDef, out_tree: PyTreeDef, leaves: Sequence[Any], opaque_residuals: list[Any]
     ) -> None:
         self.fun, self.in_tree, self.out_tree, self.opaque_residuals = fun, in_tree, out_tree, opaque_residuals
         self._leaves: Sequence[Any] = leaves
@@ -88,7 +89,7 @@ class VJP:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
 
-    def with_refs(self, *refs: Any) -> Any:
+    def with_refs(self, *refs: object) -> Any:
         """Raise NotImplementedError: gradients are added up in references, which there are none of."""
         raise NotImplementedError(
             "with_refs: there are no references to add gradients up in; call the pullback, and add its results"
@@ -102,7 +103,7 @@ class VJP:
 
 
 def pullback_of(
-    call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: Any, out_tree: Any,
+    call: Callable[..., Any], linear: Jaxpr, residuals: Sequence[Any], in_tree: PyTreeDef, out_tree: PyTreeDef,
     leaves: Sequence[Any],
 ) -> VJP:
     """Return the pullback that keeps `residuals`, some of which are among the `leaves` of the arguments."""
@@ -124,7 +125,7 @@ def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
     return next(leaves) if tree.node_data() is None else tuple([_as_tuples(child, leaves) for child in tree.children()])
 
 
-def _identity(value: Any) -> Any:
+def _identity(value: object) -> Any:
     """Return what values have in common that are the same array, also as tracers of one variable."""
     return value.variable if type(value) is StagedTracer else id(value)
 

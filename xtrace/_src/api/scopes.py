@@ -82,7 +82,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
 
     @boundary
     @functools.wraps(fun)
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def named(*args: object, **kwargs: object) -> Any:
         with named_scope(called):
             return fun(*args, **kwargs)
 

@@ -23,6 +23,7 @@ from xtrace._src.runtime.transfer import current_device
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
+from xtrace._src.xla.clients import Device
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
@@ -55,16 +56,16 @@ class Wrapped(Protocol[_Arguments, _Result]):
         self: Wrapped[Concatenate[Any, _Rest], _Result], instance: object, owner: type | None = None, /
     ) -> Callable[_Rest, _Result]: ...
 
-    def __get__(self, instance: Any, owner: type | None = None, /) -> Any:
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any:
         """Return the method of an instance."""
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: object, **kwargs: object) -> Traced:
         """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Trace the function and write its StableHLO."""
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""
 
     def clear_cache(self) -> None:
@@ -175,7 +176,7 @@ class Traced(Stage):
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
 
-    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, device: Any = None) -> None:
+    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, device: Device | None = None) -> None:
         super().__init__(jitted, static, traced)
         self._device = device
 
@@ -206,7 +207,7 @@ class Lowered(Stage):
     """
 
     def __init__(
-        self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, device: Any = None
+        self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, device: Device | None = None
     ) -> None:
         super().__init__(jitted, static, traced)
         self._platform, self._device = platform, device

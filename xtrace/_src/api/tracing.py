@@ -20,6 +20,7 @@ from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_tr
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.stage import stage
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class TracedFunction:
@@ -30,7 +31,9 @@ class TracedFunction:
 
     __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_without_constants")
 
-    def __init__(self, jaxpr: Jaxpr, consts: list[Any], in_tree: Any, out_tree: Any, debug_info: DebugInfo) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, consts: list[Any], in_tree: PyTreeDef, out_tree: Any, debug_info: DebugInfo
+    ) -> None:
         self.jaxpr, self.consts, self.in_tree, self.out_tree = jaxpr, consts, in_tree, out_tree
         self.debug_info = debug_info
         self.seconds = 0.0
@@ -71,7 +74,7 @@ def struct_of(aval: ShapedArray) -> Any:
     return aval if type(aval) is AbstractToken else ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
-def abstract_leaf(value: Any) -> ShapedArray:
+def abstract_leaf(value: object) -> ShapedArray:
     """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
     if type(value) is int:
         return int_aval(value)
@@ -81,7 +84,8 @@ def abstract_leaf(value: Any) -> ShapedArray:
 
 
 def abstract_leaves(
-    function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: Any, of: Callable[[Any], ShapedArray]
+    function: Callable[..., Any], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef,
+    of: Callable[[Any], ShapedArray],
 ) -> list[ShapedArray]:
     """Return the aval of each leaf; the error of one that is no array, or too large, names the argument."""
     avals = []
@@ -106,7 +110,7 @@ def abstract_leaves(
     return avals
 
 
-def _about_pytrees(leaf: Any) -> str:
+def _about_pytrees(leaf: object) -> str:
     if type(leaf).__module__ == "builtins":
         return ""
     return (
@@ -116,7 +120,8 @@ def _about_pytrees(leaf: Any) -> str:
 
 
 def trace(
-    transformation: str, function: Callable[..., Any], static: Static, in_tree: Any, in_avals: Sequence[ShapedArray]
+    transformation: str, function: Callable[..., Any], static: Static, in_tree: PyTreeDef,
+    in_avals: Sequence[ShapedArray],
 ) -> TracedFunction:
     """Run `function` on tracers of the given types and return the record."""
     info = call_arguments.debug_info_of(
@@ -124,7 +129,7 @@ def trace(
     )
     out_tree = None
 
-    def flat(*leaves: Any) -> list[Any]:
+    def flat(*leaves: object) -> list[Any]:
         nonlocal out_tree
         args, kwargs = pytree.tree_unflatten(in_tree, leaves)
         args, kwargs = call_arguments.join(static, args, kwargs)
@@ -152,8 +157,8 @@ def trace(
 
 
 def make_jaxpr(
-    fun: Callable[..., Any], static_argnums: Any = (), axis_env: Sequence[tuple[Any, int]] | None = None,
-    return_shape: bool = False,
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that returns the jaxpr of `fun` for arguments of given types.
 
@@ -179,7 +184,7 @@ def make_jaxpr(
 
     @boundary
     @functools.wraps(fun)
-    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_maker(*args: object, **kwargs: object) -> Any:
         static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
         avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
@@ -194,7 +199,7 @@ def make_jaxpr(
     return jaxpr_maker
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """Return the shapes and dtypes of the results of ``fun(*args, **kwargs)``, without computing them.
 
     Args:
@@ -218,7 +223,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_source_info: bool = True) -> list[Any]:
     """Evaluate a jaxpr on values under the current trace, equation by equation.
 
     Args:

@@ -29,8 +29,8 @@ _Result = TypeVar("_Result")
 
 
 def vmap(
-    fun: Callable[_Arguments, _Result], in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
-    axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False,
+    fun: Callable[_Arguments, _Result], in_axes: object = 0, out_axes: object = 0, axis_name: object = None,
+    axis_size: int | None = None, spmd_axis_name: object = None, sum_match: bool = False,
 ) -> Callable[_Arguments, _Result]:
     """Return `fun` mapped over an axis of its arguments, in one pass over arrays with that axis.
 
@@ -76,7 +76,7 @@ def vmap(
 
     @boundary
     @functools.wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         name = function_name(fun)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -104,7 +104,7 @@ def vmap(
         size = _size(values, axes, axis_size, paths, name)
         out_tree: Any = None
 
-        def flat(*inner: Any) -> list[Any]:
+        def flat(*inner: object) -> list[Any]:
             nonlocal out_tree
             inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
             result = fun(*inner_args, **inner_kwargs)
@@ -158,7 +158,7 @@ def _summed(x: Array, axis: int) -> Array:
     return add_elements(x, (axis,))
 
 
-def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:
+def _spread(parameter: str, axes: object, tree: object, name: str) -> list[Any]:
     """Return the entry of the tree prefix `axes` for each leaf of `tree`."""
     try:
         flat_axes = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)
@@ -172,7 +172,7 @@ def _spread(parameter: str, axes: Any, tree: Any, name: str) -> list[Any]:
     return [axis if axis is None else operator.index(axis) for axis in flat_axes]
 
 
-def _canonical(axis: int | None, value: Any, position: int, paths: Callable[[], list[str]], name: str) -> int | None:
+def _canonical(axis: int | None, value: object, position: int, paths: Callable[[], list[str]], name: str) -> int | None:
     if axis is None:
         return None
     aval = aval_of(value)

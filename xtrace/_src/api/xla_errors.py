@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
@@ -14,6 +13,7 @@ from xtrace._src.core.printer import format_equation
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo.builder import Locations
 from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla.clients import Device
 
 _Place = tuple[Position | None, str]
 
@@ -25,7 +25,7 @@ _INVALID = "Failed to parse using StableHLO"
 _MOST_EQUATIONS = 3
 
 
-def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Any) -> None:
+def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Device) -> None:
     """Add to an error of the compiler which equations of `closed` it is about, as far as that can be told."""
     message = str(error)
     equations = _named_equations(message, closed.jaxpr, module)

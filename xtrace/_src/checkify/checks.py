@@ -148,7 +148,7 @@ def _batch(
     return check_p.bind_positional(operands, tuple(parameters.values())), []
 
 
-def _jvp(primals: Sequence[Any], _: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+def _jvp(primals: Sequence[Any], _: Sequence[Any], **parameters: object) -> tuple[list[Any], list[Any]]:
     return check_p.bind_positional(primals, tuple(parameters.values())), []
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import converted, reshape, zeros
 from xtrace._src.checkify.errors import Slot
 from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
@@ -42,13 +43,13 @@ def place_in_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
     return placed
 
 
-def any_element(flags: Any) -> Any:
+def any_element(flags: Array) -> Array:
     """Return whether one of the elements of `flags` holds."""
     rank = aval_of(flags).ndim
     return reduce_or(flags, tuple(range(rank))) if rank else flags
 
 
-def any_of(flags: Sequence[Any]) -> Any:
+def any_of(flags: Sequence[Any]) -> Array:
     """Return whether one of several flags holds."""
     either = flags[0]
     for flag in flags[1:]:
@@ -56,7 +57,7 @@ def any_of(flags: Sequence[Any]) -> Any:
     return either
 
 
-def first_element(flags: Any, values: Any) -> Any:
+def first_element(flags: Array, values: Array) -> Array:
     """Return that of `values` for which the first of `flags` holds."""
     aval = aval_of(flags)
     if aval.size == 1:
@@ -65,7 +66,7 @@ def first_element(flags: Any, values: Any) -> Any:
     return dynamic_index_in_dim(reshape(values, (aval.size,)), position, 0, False, allow_negative_indices=False)
 
 
-def position_of_first(flags: Any) -> Any:
+def position_of_first(flags: Array) -> Array:
     """Return where, of all elements in a row, the first of `flags` holds."""
     row = reshape(converted(flags, dtypes.int32), (aval_of(flags).size,))
     return argmax(row, 0, dtypes.int32)

@@ -114,7 +114,7 @@ def _index_vectors(
 
 def _gather(
     checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: Any,
+    slice_sizes: tuple[int, ...], mode: GatherScatterMode, **_: object,
 ) -> None:
     # Who asks for clipping means it; a mapped dynamic_slice, which clips whole windows, does not ask.
     if mode is not GatherScatterMode.CLIP or not dimension_numbers.collapsed_slice_dims:
@@ -123,7 +123,7 @@ def _gather(
 
 
 def _scatter(
-    checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: ScatterDimensionNumbers, **_: Any
+    checker: CheckTrace, operands: Sequence[Any], *, dimension_numbers: ScatterDimensionNumbers, **_: object
 ) -> None:
     shape = aval_of(operands[0]).shape
     window = window_sizes(shape, aval_of(operands[2]), dimension_numbers)
@@ -165,7 +165,8 @@ def _check(
 
 
 def _jit(
-    checker: CheckTrace, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+    checker: CheckTrace, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
+    **_: object,
 ) -> list[Any]:
     inner = checker.of(jaxpr)
     return checker.take(inner, bind_jit(inner.jaxpr, operands, name, compiler_options))
@@ -181,7 +182,7 @@ def _remat(
 
 
 def _cond(
-    checker: CheckTrace, operands: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], branches_platforms: Any
+    checker: CheckTrace, operands: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], branches_platforms: object
 ) -> list[Any]:
     checked = checker.of_each(branches)
     outputs = bind_cond([c.jaxpr for c in checked], operands[0], operands[1:], branches_platforms)
@@ -196,7 +197,7 @@ def _scan_body(closed: ClosedJaxpr, loop: Loop, count: int) -> tuple[ClosedJaxpr
     """
     consts, carry, xs = loop.split(closed.in_avals)
 
-    def step(*values: Any) -> list[Any]:
+    def step(*values: object) -> list[Any]:
         error = values[len(consts) : len(consts) + count]
         results = evaluate(closed.jaxpr, closed.consts, [*values[: len(consts)], *values[len(consts) + count :]])
         return [*(first_error(error, results[:count]) if count else ()), *results[count:]]
@@ -225,7 +226,7 @@ def _while_jaxprs(
     """
     before = own + consts
 
-    def step(*values: Any) -> list[Any]:
+    def step(*values: object) -> list[Any]:
         error, carry = values[before + 1 : before + 1 + count], values[before + 1 + count :]
         after = evaluate(body.jaxpr, body.consts, [*values[own:before], *carry])
         goes_on = evaluate(cond.jaxpr, cond.consts, [*values[:own], *after[count:]])

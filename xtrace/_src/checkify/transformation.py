@@ -13,6 +13,7 @@ from xtrace._src.checkify.checks import Error, state_check
 from xtrace._src.checkify.errors import DivisionByZeroError, FailedCheckError, JaxException, NaNError, OOBError
 from xtrace._src.checkify.trace import run_checked
 from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like, short_repr
 from xtrace._src.core.callables import check_callable, function_name
@@ -55,7 +56,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
 
     @boundary
     @functools.wraps(f)
-    def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+    def checked(*args: object, **kwargs: object) -> tuple[Error, Any]:
         error, result = run_checked(f, enabled, *args, **kwargs)
         leaves, tree = pytree.tree_flatten(result)
         for leaf in leaves:
@@ -80,7 +81,7 @@ def _categories(errors: Any) -> frozenset[ErrorCategory]:
     return categories
 
 
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Check that a condition holds, with an error of a function that `checkify` made.
 
     Args:
@@ -120,7 +121,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     state_check(pred, msg, (fmt_args, fmt_kwargs), bool(debug))
 
 
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: object, **fmt_kwargs: object) -> None:
     """Check that a condition holds where `checkify` looks for errors; do nothing elsewhere.
 
     Args:

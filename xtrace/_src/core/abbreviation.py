@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any
 
 _WIDTH = 200
 _ELEMENTS = 20
@@ -17,7 +16,7 @@ class _Short(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = _ELEMENTS
         self.maxstring = self.maxother = self.maxlong = _WIDTH
 
-    def repr1(self, x: Any, level: int) -> str:
+    def repr1(self, x: object, level: int) -> str:
         # Of a class, shape and dtype are descriptors.
         shape = None if isinstance(x, type) else getattr(x, "shape", None)
         if isinstance(shape, tuple) and hasattr(x, "dtype") and getattr(x, "size", 0) > _ELEMENTS:
@@ -28,7 +27,7 @@ class _Short(reprlib.Repr):
 _short = _Short()
 
 
-def abbreviated(value: Any) -> str:
+def abbreviated(value: object) -> str:
     """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape.
 
     A value whose own repr fails is shown by its class.

@@ -62,7 +62,7 @@ def _call_again(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         raise
 
 
-def with_arrays(error: BaseException, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+def with_arrays(error: BaseException, args: object, kwargs: object) -> tuple[Any, Any] | None:
     """Return the arguments of a call that failed, with arrays in the place of objects with ``__jax_array__``.
 
     None if there are no such objects, or a function is among the arguments: those that take functions refuse them.
@@ -75,7 +75,7 @@ def with_arrays(error: BaseException, args: Any, kwargs: Any) -> tuple[Any, Any]
     return _converted(args), _converted(kwargs)
 
 
-def _is_convertible(value: Any) -> bool:
+def _is_convertible(value: object) -> bool:
     return hasattr(value, "__jax_array__") and not isinstance(value, type)
 
 

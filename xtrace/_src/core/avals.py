@@ -105,13 +105,13 @@ class ShapedArray:
         with _lock:
             return _interned.setdefault((shape, dtype, bool(weak_type), place), made)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"ShapedArray is immutable; make a new one with update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space)
 
-    def update(self, **changes: Any) -> ShapedArray:
+    def update(self, **changes: object) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
@@ -299,7 +299,7 @@ class ShapeDtypeStruct:
         committed = not hasattr(x, "owner") and getattr(x, "committed", False)
         return cls(aval.shape, aval.dtype, sharding=x.sharding if committed else None, weak_type=aval.weak_type)
 
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
+    def update(self, **changes: object) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
         fields = {name: getattr(self, name) for name in self.__slots__} | changes
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
@@ -367,7 +367,7 @@ def _numpy_aval(value: Any) -> ShapedArray:
     return ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value))
 
 
-def _python_scalar_aval(value: Any) -> ShapedArray:
+def _python_scalar_aval(value: object) -> ShapedArray:
     return scalar_aval(type(value))
 
 
@@ -398,7 +398,7 @@ def aval_of(value: Any) -> ShapedArray:
     return rule(value)
 
 
-def aval_of_value(value: Any) -> ShapedArray:
+def aval_of_value(value: object) -> ShapedArray:
     """Return the aval of what a program can run on; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
     if type(value) is ShapeDtypeStruct:
         raise TypeError(
@@ -408,7 +408,7 @@ def aval_of_value(value: Any) -> ShapedArray:
     return aval_of(value)
 
 
-def check_unmasked(value: Any) -> None:
+def check_unmasked(value: object) -> None:
     """Raise ValueError for a masked array of NumPy."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(
@@ -417,7 +417,7 @@ def check_unmasked(value: Any) -> None:
         )
 
 
-def is_array_like(value: Any) -> bool:
+def is_array_like(value: object) -> bool:
     """Whether `value` can be an operand: an array, a tracer, a NumPy value with a supported dtype, a Python scalar.
 
     While a function is traced, a ShapeDtypeStruct stands for an array; programs do not run on one (`aval_of_value`).
@@ -431,13 +431,13 @@ def is_array_like(value: Any) -> bool:
     return True
 
 
-def short_repr(value: Any) -> str:
+def short_repr(value: object) -> str:
     """Return the start of a value's repr, for messages."""
     text = abbreviated(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def not_an_array(value: Any) -> str:
+def not_an_array(value: object) -> str:
     """Say that `value` is not something an operation accepts, and what to do about it."""
     advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
     if hasattr(value, "__jax_array__"):

@@ -17,7 +17,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def check_callable(name: str, fun: Any) -> None:
+def check_callable(name: str, fun: object) -> None:
     """Raise TypeError if `fun` cannot be called."""
     if not callable(fun):
         raise TypeError(f"{name}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}")

@@ -72,7 +72,7 @@ class _Store:
         values = tuple(overrides.get(name, self.values.get(name)) for name in self.keyed)
         return self.keys.setdefault(values, Key(values))
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         with self.lock:
             self.values[name] = value
             if name not in self.keyed:
@@ -187,7 +187,7 @@ class Option:
         return self._overridden(self.parsed(new_val))
 
     @contextlib.contextmanager
-    def _overridden(self, value: Any) -> Iterator[None]:
+    def _overridden(self, value: object) -> Iterator[None]:
         outer = _thread.overrides
         values = dict(outer.values) if outer is not None else {}
         before = values.get(self.name)
@@ -202,7 +202,7 @@ class Option:
             _store.count_overriding(-1)
             self._tell(before, False)
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Set the value for all threads."""
         parsed = self.parsed(value)
         self._tell(parsed, True)
@@ -214,11 +214,11 @@ class Option:
         if self.value != self.default:
             watcher(self.value, True)
 
-    def _tell(self, value: Any, everywhere: bool) -> None:
+    def _tell(self, value: object, everywhere: bool) -> None:
         for watch in self.watchers:
             watch(value, everywhere)
 
-    def parsed(self, value: Any) -> Any:
+    def parsed(self, value: object) -> Any:
         """Return the value that `value` stands for; a TypeError or ValueError names the setting."""
         try:
             parsed = self.kind.parse(value)
@@ -246,7 +246,7 @@ class Option:
         return f"<setting {self.name} = {self.value!r}>"
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if isinstance(value, str):
         if value.lower() in ("1", "true", "yes", "on", "y", "t"):
             return True
@@ -257,7 +257,7 @@ def _boolean(value: Any) -> bool:
     raise ValueError(f"a boolean setting was given {abbreviated(value)}; write true or false")
 
 
-def _integer(value: Any) -> int | None:
+def _integer(value: object) -> int | None:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             return int(value)
@@ -266,14 +266,14 @@ def _integer(value: Any) -> int | None:
     raise ValueError(f"an integer setting was given {abbreviated(value)}; write an integer or None")
 
 
-def _float(value: Any) -> float | None:
+def _float(value: object) -> float | None:
     if value is None or isinstance(value, (int, float, str)):
         with contextlib.suppress(ValueError):
             return None if value is None else float(value)
     raise ValueError(f"a number setting was given {abbreviated(value)}; write a number or None")
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
     raise ValueError(f"a text setting was given {abbreviated(value)}; write a string or None")
@@ -282,7 +282,7 @@ def _text(value: Any) -> str | None:
 def one_of(*choices: str | None) -> Kind:
     """Return the kind of settings that are one of `choices`."""
 
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         # JAX has enumerations for some of its settings.
         text = getattr(value, "value", value)
         if not isinstance(text, (str, type(None))) or text not in choices:
@@ -296,7 +296,7 @@ def one_of(*choices: str | None) -> Kind:
 def some_of(*choices: str) -> Kind:
     """Return the kind of settings that are some of `choices`, joined by commas."""
 
-    def parse(value: Any) -> Any:
+    def parse(value: object) -> Any:
         chosen = [part.strip() for part in str(value).split(",") if part.strip()]
         if not set(chosen) <= set(choices):
             raise ValueError(
@@ -323,7 +323,7 @@ FLOAT = Kind("float", _float, "a number or None.", 0.5)
 TEXT = Kind("string", _text, "a text or None.", "")
 
 
-def option(name: str, default: Any, kind: Kind, doc: str, *, keyed: bool = False, note: str = "") -> Option:
+def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = False, note: str = "") -> Option:
     """Declare a setting; a `keyed` one is part of every cache key because it changes what is traced or compiled.
 
     One with a `note`, which says why, changes nothing.
@@ -582,7 +582,7 @@ class Config:
 
     __slots__ = ()
 
-    def update(self, name: str, val: Any) -> None:
+    def update(self, name: str, val: object) -> None:
         """Set the setting `name` to `val` for all threads; an unknown name is an AttributeError."""
         named(name).set(val)
 
@@ -590,7 +590,7 @@ class Config:
         """Return the value of the setting `name` in this thread."""
         return named(name).value
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"settings are changed with config.update({name!r}, {value!r})")
 
     def __getattr__(self, name: str) -> Any:
@@ -620,7 +620,7 @@ class Config:
         """
         _absl_flags().parse()
 
-    def complete_absl_config(self, absl_flags: Any) -> None:
+    def complete_absl_config(self, absl_flags: object) -> None:
         """Set the settings whose flags were given, once ``absl_flags.FLAGS`` is parsed."""
         _absl_flags().complete(absl_flags)
 

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
 from xtrace._src.core.tables import Table
 
@@ -237,7 +238,7 @@ def bit_width(dtype: Any) -> int:
     return width
 
 
-def is_boolean(dtype: Any) -> bool:
+def is_boolean(dtype: object) -> bool:
     """Whether `dtype` is bool."""
     return dtype in _boolean
 
@@ -262,17 +263,17 @@ def is_complex(dtype: Any) -> bool:
     return dtype in _complex
 
 
-def is_inexact(dtype: Any) -> bool:
+def is_inexact(dtype: object) -> bool:
     """Whether `dtype` is floating-point or complex."""
     return dtype in _floats or dtype in _complex
 
 
-def real_part_dtype(dtype: Any) -> Any:
+def real_part_dtype(dtype: object) -> Any:
     """Return the dtype of the real part: float32 for complex64; a dtype that is not complex is its own."""
     return float32 if dtype == complex64 else float64 if dtype == complex128 else dtype
 
 
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Return whether a dtype or scalar class is another one or lies below it.
 
     Args:
@@ -315,7 +316,7 @@ _python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, c
 _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
 
-def _unsupported(dtype: Any) -> TypeError:
+def _unsupported(dtype: object) -> TypeError:
     text = abbreviated(dtype)
     sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
     return refusal_class(dtype)(
@@ -398,7 +399,7 @@ def default_complex(x64: bool) -> DType:
     return complex128 if x64 else complex64
 
 
-def is_weak_python_scalar(value: Any) -> bool:
+def is_weak_python_scalar(value: object) -> bool:
     """Whether `value` is a Python int, float or complex, whose dtype yields to others (bool and subclasses do not)."""
     return type(value) in _weak_scalars
 
@@ -406,7 +407,7 @@ def is_weak_python_scalar(value: Any) -> bool:
 _weak_scalars = frozenset([int, float, complex])
 
 
-def dtype_and_weak(value: Any, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
+def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[Any, bool]:
     """Return the canonical dtype of `value` and whether it is weak.
 
     `value` is an array or tracer (its ``dtype`` and ``weak_type`` count), a NumPy value, a Python scalar, or anything

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class JAXTypeError(TypeError):
     """Any of the type errors below, for handlers that tell them from those of other code."""
@@ -77,7 +75,7 @@ class RecompilationWarning(UserWarning):
     """A function is compiled again and again; the warning says what changes. Compiling takes long, calls do not."""
 
 
-def refusal_class(argument: Any) -> type[TypeError]:
+def refusal_class(argument: object) -> type[TypeError]:
     """Return the class of the error of an argument that decides what is compiled and is of a wrong type."""
     try:
         hash(argument)

@@ -39,7 +39,7 @@ def check_flags(
             check_hashable(function, name, value)
 
 
-def check_hashable(function: str, argument: str, value: Any) -> None:
+def check_hashable(function: str, argument: str, value: object) -> None:
     """Raise StaticArgumentError if an argument that decides what is compiled does not hash."""
     try:
         hash(value)

@@ -116,7 +116,7 @@ class JaxprEqn:
         """Where the equation comes from: the user's line, and the scopes around it."""
         return source_info(self.source)
 
-    def replace(self, **changes: Any) -> JaxprEqn:
+    def replace(self, **changes: object) -> JaxprEqn:
         """Return a copy with the given fields changed."""
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
         return JaxprEqn(**(fields | changes))
@@ -189,7 +189,7 @@ class Jaxpr:
         """The types of the outputs."""
         return [v.aval for v in self.outvars]
 
-    def replace(self, **changes: Any) -> Jaxpr:
+    def replace(self, **changes: object) -> Jaxpr:
         """Return a copy with the given fields changed."""
         fields = {n: getattr(self, n) for n in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")}
         return Jaxpr(**(fields | changes))

@@ -33,7 +33,7 @@ def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") ->
     return separator.join(_simple_key(key) if simple else str(key) for key in keys)
 
 
-def _simple_key(key: Any) -> str:
+def _simple_key(key: object) -> str:
     match key:
         case SequenceKey():
             return str(key.idx)

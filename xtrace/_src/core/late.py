@@ -19,7 +19,7 @@ _OF_ARRAYS = frozenset(("image", "lax", "nn", "numpy", "ops", "random", "scipy")
 _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
-def public(module: str, name: str, value: Any, bounded: bool = True) -> Any:
+def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
     """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
 
     It is the same object each time, and says a public module as its own. A function too quick for a boundary is not

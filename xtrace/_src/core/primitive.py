@@ -28,7 +28,7 @@ _RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch":
 def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[..., Any]:
     """Return a rule that says why an operation has none, when it is needed."""
 
-    def refuse(*_: Any, **__: Any) -> Any:
+    def refuse(*_: object, **__: object) -> Any:
         raise error(why)
 
     return refuse
@@ -142,7 +142,7 @@ class Primitive:
                 raise
         return self(*ready[0], **ready[1])
 
-    def bind(self, *operands: Any, **parameters: Any) -> Any:
+    def bind(self, *operands: object, **parameters: object) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
         if len(parameters) < len(self.parameters):
             parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters

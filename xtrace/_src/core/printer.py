@@ -178,7 +178,7 @@ def _parameters(equation: JaxprEqn) -> dict[str, Any]:
     return dict(zip(equation.primitive.parameters, equation.parameters, strict=False))
 
 
-def _hidden(value: Any, default: Any) -> bool:
+def _hidden(value: object, default: object) -> bool:
     return default is NEVER_PRINTED or value is default or (type(value) is type(default) and bool(value == default))
 
 

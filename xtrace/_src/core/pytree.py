@@ -51,7 +51,7 @@ class _Unspecified:
 _UNSPECIFIED = _Unspecified()
 
 
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+def tree_flatten(tree: object, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
     """Flatten a tree to its leaves and its structure.
 
     Args:
@@ -95,7 +95,7 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+def tree_structure(tree: object, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """Return the structure of a tree.
 
     Args:
@@ -139,7 +139,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def tree_flatten_with_path(
-    tree: Any, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]:
     """Flatten a tree to its leaves, each with its key path, and its structure.
 
@@ -200,7 +200,7 @@ def _counted_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
 
 
 def tree_leaves_with_path(
-    tree: Any, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[tuple[Any, ...], Any]]:
     """Return the leaves of a tree, each with its key path.
 
@@ -222,7 +222,7 @@ def tree_leaves_with_path(
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_map(f: Callable[..., Any], tree: object, *rest: object, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Apply a function to each leaf of a tree, and to the leaves of others that correspond to it.
 
     Args:
@@ -251,7 +251,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
+    f: Callable[..., Any], tree: object, *rest: object, is_leaf: _IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> Any:
     """Apply a function to each leaf of a tree and its key path.
 
@@ -281,7 +281,7 @@ def tree_map_with_path(
 
 
 def _columns(
-    name: str, treedef: PyTreeDef, leaves: list[Any], tree: Any, rest: Iterable[Any], is_leaf: _IsLeaf, path: bool
+    name: str, treedef: PyTreeDef, leaves: list[Any], tree: object, rest: Iterable[Any], is_leaf: _IsLeaf, path: bool
 ) -> list[list[Any]]:
     columns = [leaves]
     for position, other in enumerate(rest, 2):
@@ -297,7 +297,7 @@ def _columns(
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _UNSPECIFIED,
+    function: Callable[[Any, Any], Any], tree: object, initializer: object = _UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Combine the leaves of a tree from the left.
@@ -328,7 +328,7 @@ def tree_reduce(
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _UNSPECIFIED,
+    operation: Callable[[Any, Any], Any], tree: object, *, identity: object = _UNSPECIFIED,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Combine the leaves of a tree as a balanced binary tree of calls.
@@ -364,7 +364,7 @@ def _balanced(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
     return operation(_balanced(operation, values[:middle]), _balanced(operation, values[middle:]))
 
 
-def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_all(tree: object, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Return whether all leaves of a tree are true.
 
     Args:
@@ -384,7 +384,7 @@ def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: object) -> Any:
     """Exchange the outer and the inner structure of a tree.
 
     Args:
@@ -421,7 +421,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     return inner_treedef.unflatten([outer_treedef.unflatten(leaves[i::inner_size]) for i in range(inner_size)])
 
 
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Replace each leaf of a tree by the leaf of a prefix of the tree that stands above it.
 
     Args:
@@ -447,7 +447,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     return treedef.unflatten(repeated)
 
 
-def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """Return, for every leaf of `full_tree`, the leaf of `prefix_tree` above it; errors as `tree_broadcast`."""
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     result: list[Any] = []
@@ -456,7 +456,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     return result
 
 
-def _structures_below(treedef: PyTreeDef, prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf) -> list[PyTreeDef]:
+def _structures_below(treedef: PyTreeDef, prefix_tree: object, full_tree: object, is_leaf: _IsLeaf) -> list[PyTreeDef]:
     try:
         subtrees = treedef.flatten_up_to(full_tree)
     except (ValueError, TypeError, KeyError) as error:
@@ -467,7 +467,7 @@ def _structures_below(treedef: PyTreeDef, prefix_tree: Any, full_tree: Any, is_l
     return [tree_structure(subtree) for subtree in subtrees]
 
 
-def build_tree(treedef: PyTreeDef, iterables: Any) -> Any:
+def build_tree(treedef: PyTreeDef, iterables: object) -> Any:
     """Build a tree of a structure and of nested iterables with the same nesting.
 
     Args:
@@ -530,7 +530,7 @@ def is_tree_node(typ: type) -> bool:
     return pytree_registry.is_node(typ)
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+def flatten_one_level(tree: object) -> tuple[Iterable[Any], Hashable]:
     """Return the children and the metadata of a node.
 
     Args:
@@ -552,7 +552,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     return children
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+def flatten_one_level_with_keys(tree: object) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """Return the children of a node with their keys, and its metadata.
 
     Args:
@@ -637,17 +637,17 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return pytree_registry.treedef_tuple(listed)
 
 
-def _check_treedef(treedef: Any, name: str) -> None:
+def _check_treedef(treedef: PyTreeDef, name: str) -> None:
     if not isinstance(treedef, PyTreeDef):
         raise TypeError(f"{name} must be a PyTreeDef, which tree_structure(tree) returns; got {abbreviated(treedef)}")
 
 
-def _check_iterable(values: Any, name: str) -> None:
+def _check_iterable(values: object, name: str) -> None:
     if not isinstance(values, Iterable):
         raise TypeError(f"{name} must be an iterable; got {abbreviated(values)}")
 
 
-def check_function(function: Any, operation: str, name: str) -> None:
+def check_function(function: object, operation: str, name: str) -> None:
     """Raise TypeError if `function` cannot be called."""
     if not callable(function):
         raise TypeError(f"{operation}: {name} must be a function; got {abbreviated(function)}")

@@ -17,7 +17,7 @@ _IsLeaf = Callable[..., bool] | None
 _LISTED = 10
 
 
-def explain_flatten_error(error: Exception, tree: Any, is_leaf: Any = None) -> None:
+def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None) -> None:
     """Raise what flattening `tree` really failed for, if it is one of the known causes; otherwise return.
 
     For callers of `flatten`, whose C++ errors name neither the argument nor the place.
@@ -62,7 +62,7 @@ def _place(path: tuple[Any, ...]) -> str:
 
 
 def structure_difference(
-    first: Any, other: Any, is_leaf: _IsLeaf = None, *, is_leaf_takes_path: bool = False, prefix: bool = True
+    first: object, other: object, is_leaf: _IsLeaf = None, *, is_leaf_takes_path: bool = False, prefix: bool = True
 ) -> str | None:
     """Say where and how `other` departs from the structure of `first`; None when it does not.
 
@@ -85,7 +85,7 @@ def list_faults(faults: Sequence[str]) -> str:
 
 
 def _differences(
-    first: Any, other: Any, path: tuple[Any, ...], is_leaf: Callable[[Any, Any], bool] | None, prefix: bool
+    first: object, other: object, path: tuple[Any, ...], is_leaf: Callable[[Any, Any], bool] | None, prefix: bool
 ) -> Iterator[str]:
     stops = is_leaf is not None and is_leaf(path, first)
     node = None if stops else pytree_registry.flatten_one_level_with_keys(first)
@@ -118,7 +118,7 @@ def _differences(
         yield from _differences(child, other_child, (*path, key), is_leaf, prefix)
 
 
-def _kind(tree: Any, node: tuple[Iterable[Any], Hashable] | None) -> str:
+def _kind(tree: object, node: tuple[Iterable[Any], Hashable] | None) -> str:
     """Describe one node, or a leaf (`node` None) by its type."""
     name = type(tree).__name__
     if node is None:

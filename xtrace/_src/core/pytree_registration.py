@@ -112,7 +112,7 @@ def register_pytree_with_keys(
 
 
 def _drop_keys(flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]) -> Callable[..., Any]:
-    def flatten_func(value: Any) -> tuple[list[Any], Hashable]:
+    def flatten_func(value: object) -> tuple[list[Any], Hashable]:
         pairs, metadata = flatten_with_keys(value)
         return [child for _, child in pairs], metadata
 
@@ -251,7 +251,7 @@ def static_field(**kwargs: Any) -> Any:
     return dataclasses.field(metadata=metadata, **kwargs)
 
 
-def _check_class(cls: Any, operation: str, name: str) -> None:
+def _check_class(cls: object, operation: str, name: str) -> None:
     if not isinstance(cls, type):
         raise TypeError(f"{operation}: {name} must be a class; got {abbreviated(cls)}")
 
@@ -287,7 +287,7 @@ class Partial(functools.partial[Any]):
         [1.0]
     """
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kw: Any) -> Partial:
+    def __new__(cls, func: Callable[..., Any], /, *args: object, **kw: object) -> Partial:
         if not callable(func):
             raise TypeError(f"Partial: func must be a function; got {abbreviated(func)}")
         if isinstance(func, functools.partial):

@@ -10,7 +10,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 _PYTHON_TYPES = frozenset((bool, int, float, complex))
 
 
-def requested_dtype(function: str, dtype: Any) -> Any:
+def requested_dtype(function: str, dtype: object) -> Any:
     """Return the dtype arrays get when the user asks for `dtype`, None for None.
 
     Where a 64-bit dtype that is asked for by name becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` says

@@ -100,7 +100,7 @@ class Place(NamedTuple):
     source: Position | None
 
 
-def replay(equation: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+def replay(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
     """Return ``function(*arguments)``; what is recorded meanwhile has the position of `equation`."""
     return function(*arguments)
 

@@ -31,7 +31,7 @@ class Table(dict[Any, Any]):
         if not nested:
             _tables[id(self)] = weakref.KeyedRef(self, _forget, id(self))
 
-    def remember(self, key: Any, value: Any) -> None:
+    def remember(self, key: object, value: object) -> None:
         """Keep `value` under `key`."""
         with _lock:
             while len(self) >= self.limit:
@@ -72,7 +72,7 @@ def memoize_by_owner(
     _clearings.append(tables.clear)
 
     @functools.wraps(function)
-    def remembered(owner: Any, *arguments: Any) -> T:
+    def remembered(owner: object, *arguments: object) -> T:
         try:
             results = tables.get(owner)
             if results is None:

@@ -19,7 +19,7 @@ class UndefinedPrimal:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Any:
         raise NotImplementedError(
             f"an operation was transposed that is not linear in the operand of type {self.aval.str_short()}: its "
             "transpose needs the operand's value, and only linear functions can be transposed"

@@ -56,7 +56,7 @@ class Trace:
         """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
         raise NotImplementedError
 
-    def constant(self, value: Any, aval: ShapedArray) -> Any:
+    def constant(self, value: object, aval: ShapedArray) -> Any:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""
         return None if self.parent is None else self.parent.constant(value, aval)
 
@@ -101,7 +101,7 @@ class CompileTimeTrace(Trace):
         known = not any(isinstance(x, Tracer) for x in operands)
         return (base_trace if known else self.parent).process(primitive, operands, parameters)
 
-    def constant(self, value: Any, aval: ShapedArray) -> None:
+    def constant(self, value: object, aval: ShapedArray) -> None:
         return None
 
 
@@ -159,7 +159,7 @@ class _OfConcreteArrays:
         if not self.called:
             raise self.error(instance, f"attribute {abbreviated(self.name)}")
 
-        def refuse(*args: Any, **kwargs: Any) -> Any:
+        def refuse(*args: object, **kwargs: object) -> Any:
             raise self.error(instance, f"method {self.name}()")
 
         return refuse
@@ -224,7 +224,7 @@ class Tracer(Array):
     def __copy__(self) -> Tracer:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Tracer:
+    def __deepcopy__(self, memo: object) -> Tracer:
         return self
 
 

@@ -28,7 +28,7 @@ from xtrace._src.ops.solvers import LinearSolve, linear_solve
 Run = Callable[..., list[Any]]
 
 
-def _cond(run: Run, operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], **_: Any) -> list[Any]:
+def _cond(run: Run, operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], **_: object) -> list[Any]:
     return run("", branches[int(operands[0])], operands[1:])
 
 

@@ -29,6 +29,7 @@ from xtrace._src.ops.calls import jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class _Wanted(NamedTuple):
@@ -37,7 +38,7 @@ class _Wanted(NamedTuple):
     nan: bool
     inf: bool
 
-    def among(self, value: Any) -> np.ndarray[Any, Any] | None:
+    def among(self, value: object) -> np.ndarray[Any, Any] | None:
         """Return where `value` has such numbers, None if it has none."""
         dtype = aval_of(value).dtype
         if isinstance(dtype, dtypes.ExtendedDType) or not dtypes.is_inexact(dtype):
@@ -51,7 +52,7 @@ class _Wanted(NamedTuple):
         return bad if bad.any() else None
 
 
-def _data(value: Any) -> Any:
+def _data(value: object) -> Any:
     """Return an array or a literal as NumPy's, of a dtype that NumPy computes with."""
     data = np.asarray(value.val if type(value) is Literal else value)
     return data if data.dtype.isbuiltin == 1 else data.astype(np.float32)
@@ -62,7 +63,7 @@ def _wanted() -> _Wanted:
 
 
 def check_results(
-    run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, out_tree: Any = None,
+    run: Callable[..., Any], closed: ClosedJaxpr, name: str | None = None, out_tree: PyTreeDef | None = None,
     donated: Sequence[bool] = (), written_here: bool = False,
 ) -> Callable[..., Any]:
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its results checked.
@@ -74,7 +75,7 @@ def check_results(
 
     program = _Program(closed, name, out_tree, written_here)
 
-    def run_checked(values: Sequence[Any], *details: Any) -> list[Array]:
+    def run_checked(values: Sequence[Any], *details: object) -> list[Array]:
         results = run(values, *details)
         wanted = _wanted()
         for position, result in enumerate(results):
@@ -145,12 +146,12 @@ class _Search:
         # Of the equations entered, innermost last: the cause of its operands if one is bad; and the causes met inside.
         self.entered: list[tuple[_Cause | None, list[_Cause]]] = []
 
-    def note(self, value: Any, cause: _Cause) -> None:
+    def note(self, value: object, cause: _Cause) -> None:
         self.known[id(value)] = value, cause
         if self.entered:
             self.entered[-1][1].append(cause)
 
-    def cause_of(self, value: Any) -> _Cause | None:
+    def cause_of(self, value: object) -> _Cause | None:
         """Return the cause of a bad value that has been met, None for a good one."""
         entry = self.known.get(id(value))
         return entry[1] if entry is not None else None
@@ -158,7 +159,7 @@ class _Search:
     def first_cause(self, values: Sequence[Any]) -> _Cause | None:
         return min((c for v in values if (c := self.cause_of(v)) is not None), key=lambda c: c.order, default=None)
 
-    def give(self, value: Any, phrase: str) -> None:
+    def give(self, value: object, phrase: str) -> None:
         """Note what a value that was given is, if it is bad."""
         if self.cause_of(value) is None and self.wanted.among(value) is not None:
             self.note(value, _Cause(-1, phrase, value))
@@ -177,7 +178,7 @@ class _Search:
             self.give_literal(x)
         return [x if type(x) is Literal else values[x] for x in jaxpr.outvars]  # type: ignore[index]
 
-    def give_literal(self, x: Any) -> None:
+    def give_literal(self, x: object) -> None:
         if type(x) is Literal:
             self.give(x, f"the constant {x.val}")
 
@@ -311,11 +312,11 @@ def _cause(program: _Program, values: Sequence[Any], result: Array, position: in
         return search.cause_of(search.evaluate(program.closed, operands)[position])
 
 
-def _kind(value: Any, wanted: _Wanted) -> str:
+def _kind(value: object, wanted: _Wanted) -> str:
     return "nan" if wanted.nan and np.isnan(_data(value)).any() else "inf"
 
 
-def _place(value: Any, wanted: _Wanted) -> tuple[tuple[int, ...], str]:
+def _place(value: object, wanted: _Wanted) -> tuple[tuple[int, ...], str]:
     """Return the index of the first bad number, and how a sentence says it."""
     bad = wanted.among(value)
     assert bad is not None

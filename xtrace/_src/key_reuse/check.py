@@ -42,7 +42,7 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
         jaxpr = closed.jaxpr
         closed = ClosedJaxpr(jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns]), closed.consts)
 
-    def run_checked(values: Sequence[Any], *details: Any) -> list[Array]:
+    def run_checked(values: Sequence[Any], *details: object) -> list[Array]:
         accounts = [account_of(x) if type(x) is ConcreteArray else None for x in values]
         consts = [account_of(c) for c in closed.consts if isinstance(c, ConcreteArray)]
         with _all_or_nothing([*accounts, *consts]):

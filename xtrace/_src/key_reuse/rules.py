@@ -80,11 +80,11 @@ def _compares(equation: JaxprEqn) -> bool:
     return not equation.primitive.multiple_results and dtypes.is_boolean(equation.outvars[0].aval.dtype)
 
 
-def _leaving_alone(accounts: Accounts, **parameters: Any) -> None:
+def _leaving_alone(accounts: Accounts, **parameters: object) -> None:
     """The rule of an operation that may look at the same keys again; those among its results are new."""
 
 
-def _choosing(accounts: Accounts, **parameters: Any) -> None:
+def _choosing(accounts: Accounts, **parameters: object) -> None:
     """The rule of an operation that takes some keys, which ones only its other operands say: not all may be used."""
     keys = accounts[0]
     if keys is not None and keys.all_used():
@@ -94,7 +94,7 @@ def _choosing(accounts: Accounts, **parameters: Any) -> None:
 def _moving(move: Callable[..., Any]) -> _Rule:
     """Return the rule of an operation whose result has keys of its operand: those that ``move(places)`` says."""
 
-    def rule(accounts: Accounts, **parameters: Any) -> Accounts:
+    def rule(accounts: Accounts, **parameters: object) -> Accounts:
         keys = accounts[0]
         return [None if keys is None else KeyUses(keys.users, move(keys.places, **parameters))]
 
@@ -114,7 +114,7 @@ def _slice(
     return places[tuple(map(slice, start_indices, limit_indices, strides or (1,) * len(start_indices)))]
 
 
-def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_: Any) -> Accounts | None:
+def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_: object) -> Accounts | None:
     # What is computed once more draws the same numbers on purpose.
     return None if differentiated else follow(jaxpr, accounts)
 

@@ -16,10 +16,12 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical_aval
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
-from xtrace._src.xla.buffers import SingleDeviceSharding
+from xtrace._src.xla.buffers import Buffer, SingleDeviceSharding
+from xtrace._src.xla.clients import Device
 
 
 class Shard:
@@ -38,7 +40,7 @@ class Shard:
 
     __slots__ = ("device", "index", "replica_id", "data")
 
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any) -> None:
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: ConcreteArray) -> None:
         self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
 
     def __repr__(self) -> str:
@@ -50,7 +52,7 @@ class Placement:
 
     __slots__ = ("aval", "device", "committed", "__weakref__")
 
-    def __init__(self, aval: ShapedArray, device: Any, committed: bool) -> None:
+    def __init__(self, aval: ShapedArray, device: Device, committed: bool) -> None:
         self.aval, self.device, self.committed = aval, device, committed
 
 
@@ -58,7 +60,7 @@ _placements: WeakValueDictionary[tuple[ShapedArray, Any, bool], Placement] = Wea
 _lock = threading.Lock()
 
 
-def placement(aval: ShapedArray, device: Any, committed: bool = True) -> Placement:
+def placement(aval: ShapedArray, device: Device, committed: bool = True) -> Placement:
     """Return the one `Placement` of `aval` on `device`."""
     key = (aval, device, committed)
     known = _placements.get(key)
@@ -140,7 +142,7 @@ class ConcreteArray(Array):
         """The pieces on all devices."""
         return self.addressable_shards
 
-    def addressable_data(self, index: int) -> Any:
+    def addressable_data(self, index: int) -> ConcreteArray:
         """Return the data of one addressable shard."""
         return self.addressable_shards[index].data
 
@@ -177,7 +179,7 @@ class ConcreteArray(Array):
             with contextlib.suppress(AttributeError):
                 del self._host
 
-    def _live_buffer(self) -> Any:
+    def _live_buffer(self) -> Buffer:
         if self.buffer.is_deleted():
             raise RuntimeError(deleted_message(self.aval))
         return self.buffer
@@ -241,7 +243,7 @@ class ConcreteArray(Array):
             return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
         return self.host()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         view = self.host()
         if dtype is not None and np.dtype(dtype) != view.dtype:
             if copy is False:
@@ -253,7 +255,7 @@ class ConcreteArray(Array):
         return memoryview(self.host())  # type: ignore[arg-type]
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Shape | None = None, dl_device: Shape | None = None,
+        self, *, stream: object = None, max_version: Shape | None = None, dl_device: Shape | None = None,
         copy: bool | None = None,
     ) -> Any:
         buffer, here = self._live_buffer(), self.__dlpack_device__()
@@ -366,7 +368,7 @@ class ConcreteArray(Array):
     def __copy__(self) -> ConcreteArray:
         return self
 
-    def __deepcopy__(self, memo: Any) -> ConcreteArray:
+    def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
         copied = new_array(self.aval, buffers.copy(physical_aval(self.aval), self._live_buffer()), self.signature)
@@ -375,7 +377,7 @@ class ConcreteArray(Array):
         return copied
 
 
-def new_array(aval: ShapedArray, buffer: Any, signature: Any = None) -> ConcreteArray:
+def new_array(aval: ShapedArray, buffer: object, signature: object = None) -> ConcreteArray:
     """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
     array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature

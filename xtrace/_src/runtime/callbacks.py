@@ -124,7 +124,7 @@ def wait_for_ordered() -> None:
             buffers.wait_for(end)
 
 
-def _wait_for(end: Any) -> None:
+def _wait_for(end: object) -> None:
     try:
         buffers.wait_for(end)
     except Exception as error:

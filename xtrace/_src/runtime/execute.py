@@ -14,6 +14,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure, new_array
 from xtrace._src.runtime.transfer import put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables
+from xtrace._src.xla.clients import Device
 
 
 class Program:
@@ -29,7 +30,7 @@ class Program:
     )
 
     def __init__(
-        self, executable: Any, device: Any, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
+        self, executable: Any, device: Device, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
         kept: Sequence[int] | None = None, committed: bool = False, callbacks: Sequence[Callable[..., Any]] = (),
         effects: Effects = NO_EFFECTS,
     ) -> None:
@@ -110,7 +111,7 @@ class Program:
 
 
 def compile_program(
-    text: str, device: Any, out_avals: Sequence[ShapedArray], compiler_options: Mapping[str, Any] | None = None, *,
+    text: str, device: Device, out_avals: Sequence[ShapedArray], compiler_options: Mapping[str, Any] | None = None, *,
     callbacks: Sequence[Callable[..., Any]] = (), **details: Any,
 ) -> Program:
     """Compile StableHLO text for `device`, which calls `callbacks` by their places."""

@@ -27,6 +27,8 @@ from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray, new_array, placement
 from xtrace._src.xla import buffers, clients, guards
+from xtrace._src.xla.buffers import Buffer
+from xtrace._src.xla.clients import Device
 
 clients.request_with(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
@@ -44,19 +46,19 @@ for _guard, _setting in zip(
 _first_device: list[Any] = []
 
 
-def first_device() -> Any:
+def first_device() -> Device:
     """Return the device that data goes to when nothing says otherwise."""
     if not _first_device:
         _first_device.append(clients.local_devices()[0])
     return _first_device[0]
 
 
-def signature_on(aval: ShapedArray, device: Any, committed: bool) -> Any:
+def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
     """Return the `signature` of an array of type `aval` on `device`."""
     return aval if not committed and device is first_device() else placement(aval, device, committed)
 
 
-def current_device() -> Any:
+def current_device() -> Device:
     """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
     chosen = config.default_device.value
     if chosen is None:
@@ -64,14 +66,16 @@ def current_device() -> Any:
     return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
 
 
-def committed_device(value: Any) -> Any:
+def committed_device(value: object) -> Device | None:
     """Return the device that `value` is committed to, an array or a description of one; None if there is none."""
     if type(value) is ConcreteArray:
         return value.device if value.committed else None
     return getattr(getattr(value, "sharding", None), "device", None) if isinstance(value, ShapeDtypeStruct) else None
 
 
-def array_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, device: Any = None, *, copy: bool = True) -> Any:
+def array_from_host(
+    value: np.ndarray[Any, Any], aval: ShapedArray, device: Device | None = None, *, copy: bool = True
+) -> Any:
     """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
 
     For an extended dtype, the data are those of the storage. Of float0, which has none, it is a NumPy array.
@@ -110,7 +114,7 @@ def array_from_dlpack(source: Array, copy: bool | None) -> ConcreteArray:
     return new_array(aval, buffer, signature_on(aval, device, True))
 
 
-def scalar_to_host(value: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """Return a Python scalar as a NumPy array of type `aval`, of rank 0; OverflowError if an integer does not fit.
 
     For an extended dtype it is the storage of an element, filled with the scalar; for float0 a boolean.
@@ -136,7 +140,7 @@ _AS_PYTHON = {
 }
 
 
-def scalar_array(value: Any, aval: ShapedArray, device: Any) -> ConcreteArray:
+def scalar_array(value: Any, aval: ShapedArray, device: Device | None) -> ConcreteArray:
     """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
     # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
     kind = type(value)
@@ -160,7 +164,7 @@ def scalar_buffers(aval: ShapedArray, device: Any) -> Callable[[Any], Any]:
     """Return the function from floats, integers that fit or bools to buffers of their type `aval`, shared as above."""
     known = Table(_SCALARS_OF_A_SIGNATURE, nested=True)
 
-    def buffer_of(value: Any) -> Any:
+    def buffer_of(value: Any) -> Buffer:
         key = value or repr(value)
         buffer = known.get(key)
         if buffer is None:
@@ -181,12 +185,12 @@ def to_operand(value: Any) -> ConcreteArray:
     return to_input(value)
 
 
-def as_value(leaf: Any) -> Any:
+def as_value(leaf: object) -> Any:
     """Return an argument as something that carries a tangent: arrays and tracers as they are, others on the device."""
     return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
 
 
-def to_input(value: Any, device: Any = None) -> ConcreteArray:
+def to_input(value: object, device: Device | None = None) -> ConcreteArray:
     """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
     concrete: Any = to_concrete(value, device)
     if type(concrete) is ConcreteArray:
@@ -196,7 +200,7 @@ def to_input(value: Any, device: Any = None) -> ConcreteArray:
     return new_array(aval, buffer, signature_on(aval, where, False))
 
 
-def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
+def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
     """Return `value` (an array, a NumPy value, a Python scalar, a literal) as a concrete array on a device.
 
     An array of float0 is NumPy's, and nowhere.
@@ -217,7 +221,7 @@ def to_concrete(value: Any, device: Any = None) -> ConcreteArray:
     return array
 
 
-def to_constant(value: Any) -> ConcreteArray:
+def to_constant(value: object) -> ConcreteArray:
     """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
     if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
         return to_concrete(value)
@@ -225,12 +229,12 @@ def to_constant(value: Any) -> ConcreteArray:
         return to_concrete(value)
 
 
-def to_array(value: Any) -> Array:
+def to_array(value: object) -> Array:
     """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
     return value if isinstance(value, Array) else to_constant(value)
 
 
-def put_on(value: Any, device: Any, space: MemorySpace | None = None) -> ConcreteArray:
+def put_on(value: object, device: Device, space: MemorySpace | None = None) -> ConcreteArray:
     """Return `value` committed to `device`, copied there if it is elsewhere, in the memory `space` or the same kind."""
     array = to_concrete(value, device)
     if type(array) is not ConcreteArray:

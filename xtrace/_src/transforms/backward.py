@@ -117,7 +117,7 @@ def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Seque
             known.append(x)
     linear = tuple(types)
 
-    def by_rule(top: Trace, *values: Any) -> tuple[Any, None]:
+    def by_rule(top: Trace, *values: object) -> tuple[Any, None]:
         left = iter(values)
         cotangents = [None if z else next(left) for z in zero] if primitive.multiple_results else next(left)
         rest = [next(left) if aval is None else UndefinedPrimal(aval) for aval in linear]

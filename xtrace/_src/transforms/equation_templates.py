@@ -24,7 +24,7 @@ class RecordingTrace(Protocol):
     effects: Effects
     scopes: Scopes
 
-    def capture(self, value: Any) -> Atom:
+    def capture(self, value: object) -> Atom:
         """Return the atom of a value from outside."""
 
 
@@ -98,7 +98,7 @@ class Equations:
         self.effects = NO_EFFECTS
         self.scopes: Scopes = ()
 
-    def capture(self, value: Any) -> Atom:
+    def capture(self, value: object) -> Atom:
         """Return the atom of a value from outside."""
         variable = Var(aval_of(value))
         self.constants.append((variable, value))

@@ -41,7 +41,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, template: EquationT
     return jvp(lambda *operands: _evaluate(operands, template), primals, tangents)
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, template: EquationTemplate) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: object, template: EquationTemplate) -> list[Any]:
     jaxpr, consts = template.jaxpr(None)
     return backward(jaxpr, consts, operands, cotangents)
 

@@ -99,7 +99,7 @@ def jvp_jaxpr(
     jaxpr, count = closed.jaxpr, len(closed.in_avals)
     out_nonzero: list[bool] = []
 
-    def both(*values: Any) -> list[Any]:
+    def both(*values: object) -> list[Any]:
         tangents = scatter_by_mask(values[count:], nonzero)
         results, moved = jvp(lambda *args: evaluate(jaxpr, closed.consts, args), values[:count], tangents)
         moved = _instantiate_zeros(moved, closed.out_avals, always)
@@ -162,7 +162,7 @@ def linearize_jaxpr(
     linear = maps[0]
     tangents = filter_by_mask(closed.in_avals, nonzero)
 
-    def tangent_part(*values: Any) -> list[Any]:
+    def tangent_part(*values: object) -> list[Any]:
         split = counts[0]
         moved = scatter_by_mask(evaluate(linear.jaxpr, values[:split], values[split:]), linear.nonzero)
         return [t for t in _instantiate_zeros(moved, closed.out_avals, always) if t is not None]
@@ -304,7 +304,7 @@ def transpose_jaxpr(
     wanted = filter_by_mask(closed.in_avals, linear)
     out_nonzero: list[bool] = []
 
-    def transposed(*values: Any) -> list[Any]:
+    def transposed(*values: object) -> list[Any]:
         rest = iter(values[: len(known)])
         operands = [UndefinedPrimal(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
         given, consts, split = scatter_by_mask(values[len(known) :], nonzero), closed.consts, jaxpr
@@ -357,7 +357,7 @@ def batch_jaxpr(
     jaxpr = closed.jaxpr
     out_axes: list[int | None] = []
 
-    def mapped_function(*values: Any) -> list[Any]:
+    def mapped_function(*values: object) -> list[Any]:
         results, places = batch(lambda *args: evaluate(jaxpr, closed.consts, args), mapped, values, axes)
         if always is not None:
             results = [

@@ -82,7 +82,7 @@ class JVPTrace(StackedTrace):
     def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
         return None, (tracer.primal, tracer.tangent)
 
-    def unflatten_tracer(self, label: Any, *values: Any) -> JVPTracer:
+    def unflatten_tracer(self, label: object, *values: Any) -> JVPTracer:
         return JVPTracer(self, *values)
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:

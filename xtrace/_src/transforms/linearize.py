@@ -78,11 +78,11 @@ class Tape(StagingTrace):
             results = [x if u else next(known) for x, u in zip(rest, parts.unknown, strict=True)]
         return results
 
-    def records(self, value: Any) -> bool:
+    def records(self, value: object) -> bool:
         """Whether the value is one of the tape's tracers."""
         return type(value) is StagedTracer and value.owner is self
 
-    def capture(self, value: Any) -> Atom:
+    def capture(self, value: object) -> Atom:
         if type(value) is StagedTracer:
             atom = value.variable
             if type(atom) is Literal:

@@ -128,7 +128,7 @@ def _memory_attribute(aval: ShapedArray) -> str:
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
-def _to_numpy(constant: Any) -> Any:
+def _to_numpy(constant: object) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
 

@@ -23,7 +23,7 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
     (sizes,) = {a.dtype.trailing_shape for a in avals if type(a.dtype) is ExtendedDType}
     extended = [type(a.dtype) is ExtendedDType for a in avals]
 
-    def apply(*values: Any) -> list[Any]:
+    def apply(*values: object) -> list[Any]:
         result = primitive.bind_positional(values, parameters)
         return list(result) if primitive.multiple_results else [result]
 

@@ -62,11 +62,11 @@ class StackedTrace(Trace):
         """Whether one of the values is a tracer of this trace."""
         raise NotImplementedError
 
-    def flatten_tracer(self, tracer: Any) -> tuple[Any, tuple[Any, ...]]:
+    def flatten_tracer(self, tracer: object) -> tuple[Any, tuple[Any, ...]]:
         """Return a tracer's hashable label, and the values of other traces that it is made of."""
         raise NotImplementedError
 
-    def unflatten_tracer(self, label: Any, *values: Any) -> Any:
+    def unflatten_tracer(self, label: object, *values: object) -> Any:
         """Return the tracer with this label that is made of `values`."""
         raise NotImplementedError
 
@@ -156,7 +156,7 @@ class TraceStack:
             return None
         return subprogram.instantiate(self, atoms, source if source is not None else user_position(3))  # type: ignore[no-any-return]
 
-    def _flatten(self, value: Any, specs: list[Any], atoms: list[list[Atom]]) -> None:
+    def _flatten(self, value: object, specs: list[Any], atoms: list[list[Atom]]) -> None:
         """Append the spec of a value to `specs`, and its atoms to those of their recorders."""
         if value is None:
             specs.append(_ABSENT)

@@ -41,7 +41,7 @@ class scope:
             recorder.scopes = scopes
 
 
-def call_in_scopes(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
     """Return ``function(*arguments)``, inside of the scopes of the equation that is evaluated or transposed now.
 
     For rules that evaluate jaxprs in the equation's place, or call functions of the user's: what these record has

@@ -153,7 +153,7 @@ class StagingTrace(Trace):
         if tracer.owner.ended or tracer.owner not in self.enclosing():
             raise explain.unexpected_tracer(tracer)
 
-    def atom(self, value: Any) -> Atom:
+    def atom(self, value: object) -> Atom:
         """Return the atom of any value, inside or outside this trace."""
         if type(value) is StagedTracer and value.owner is self:
             return value.variable

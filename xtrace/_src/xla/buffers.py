@@ -8,19 +8,21 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-Buffer = _jax.ArrayImpl
+from xtrace._src.xla.clients import Device
+
+Buffer: TypeAlias = _jax.ArrayImpl
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
     """All of an array on one device."""
 
-    def __init__(self, device: Any, memory_kind: str | None = None) -> None:
+    def __init__(self, device: Device, memory_kind: str | None = None) -> None:
         super().__init__(device, memory_kind=memory_kind)
         self.device = device
 
@@ -42,7 +44,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
 
     addressable_devices_indices_map = devices_indices_map
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
         """Return whether `other` puts arrays of `ndim` axes in the same place."""
         return isinstance(other, SingleDeviceSharding) and self == other
 
@@ -77,7 +79,7 @@ def sharding_of(device: Any, memory_kind: str | None = None) -> SingleDeviceShar
     return sharding
 
 
-def sharding_of_buffer(buffer: Any) -> SingleDeviceSharding:
+def sharding_of_buffer(buffer: Buffer) -> SingleDeviceSharding:
     """Return the sharding that says where a buffer is."""
     return sharding_of(buffer._sharding._device, buffer._sharding._memory_kind)
 
@@ -92,17 +94,17 @@ class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
 
 
 @functools.cache  # interned
-def transfer_sharding(device: Any) -> Any:
+def transfer_sharding(device: Any) -> _jax.SingleDeviceSharding:
     """Return the sharding that jaxlib is given to put data in the device's own memory; users do not see it."""
     return _OnDevice(device)
 
 
-def _sharding_for(aval: Any, device: Any) -> _OnDevice:
+def _sharding_for(aval: Any, device: Device) -> _OnDevice:
     kind = aval.memory_space.kind
     return transfer_sharding(device) if kind == "device" else sharding_of(device, kind)
 
 
-def layout_of(buffer: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
+def layout_of(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     """Return the order of a buffer's axes in memory, the slowest first, its tiles, and the bits of packed elements."""
     return read_layout(buffer._pjrt_layout)
 
@@ -130,7 +132,7 @@ def unstorable(name: str) -> TypeError:
     )
 
 
-def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = True) -> Any:
+def put(aval: Any, array: np.ndarray[Any, Any], device: Device, *, copy: bool = True) -> Buffer:
     """Put a NumPy array of `aval`'s shape and dtype on `device`; not copying shares its memory where that can be.
 
     TypeError for a dtype that the runtime does not hold.
@@ -142,7 +144,7 @@ def put(aval: Any, array: np.ndarray[Any, Any], device: Any, *, copy: bool = Tru
     )
 
 
-def put_scalar(aval: Any, value: Any, device: Any) -> Any:
+def put_scalar(aval: Any, value: Any, device: Device) -> Buffer:
     """Put a Python float, int or bool on `device`, which fits `aval`: of rank 0 and of the same kind, 32 or 64 bits."""
     wide = aval.dtype.itemsize == 8
     return put_many(aval, transfer_sharding(device), [value], [device], True, True, ZERO_COPY, wide)
@@ -153,7 +155,7 @@ put_many = _jax.batched_device_put
 ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 
-def move(aval: Any, buffer: Any, device: Any) -> Any:
+def move(aval: Any, buffer: Buffer, device: Device) -> Buffer:
     """Copy a buffer to another device, or to another memory of its own, which `aval` says."""
     # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
     target = sharding_of(device, aval.memory_space.kind)
@@ -165,7 +167,7 @@ def move(aval: Any, buffer: Any, device: Any) -> Any:
 collect_garbage = _jax.collect_garbage
 
 
-def wait_for(awaited: Any) -> None:
+def wait_for(awaited: Buffer | _jax.PjRtToken) -> None:
     """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
     try:
         awaited.block_until_ready()
@@ -173,14 +175,14 @@ def wait_for(awaited: Any) -> None:
         collect_garbage()
 
 
-def is_ready(buffer: Any) -> bool:
+def is_ready(buffer: Buffer) -> bool:
     """Tell whether a buffer's data is there."""
     ready = bool(buffer.is_ready())
     collect_garbage()
     return ready
 
 
-def result_handler(aval: Any, device: Any) -> Any:
+def result_handler(aval: object, device: Device) -> Any:
     """Return the handler that makes a buffer of type `aval` from an executable's result."""
     sharding = _sharding_for(aval, device)
     if _HANDLER_SKIPS_CHECKS:
@@ -192,7 +194,7 @@ def result_handler(aval: Any, device: Any) -> Any:
 _HANDLER_SKIPS_CHECKS = "skip_checks" in (_jax.array_result_handler.__doc__ or "")
 
 
-def to_host(buffer: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
@@ -208,7 +210,7 @@ def to_host(buffer: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return view if view.base is not None else view.view()
 
 
-def copy(aval: Any, buffer: Any) -> Any:
+def copy(aval: Any, buffer: Buffer) -> Buffer:
     """Return a buffer with the same data in memory of its own."""
     return put(aval, to_host(buffer, aval.dtype), buffer._sharding._device)
 
@@ -231,7 +233,7 @@ def _jax_hidden() -> Iterator[None]:
                 del sys.modules["jax"]
 
 
-def to_dlpack(buffer: Any, stream: Any = None) -> Any:
+def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
     """Return a dlpack capsule that shares the buffer's memory; BufferError for an element type dlpack has not."""
     try:
         # Of a clone: deleting the buffer itself while its memory is lent out would end the process.
@@ -240,7 +242,7 @@ def to_dlpack(buffer: Any, stream: Any = None) -> Any:
         raise BufferError(f"dlpack cannot share this array: {error}") from None
 
 
-def from_dlpack(capsule: Any, device: Any, copy: bool | None = None) -> Any:
+def from_dlpack(capsule: Any, device: Any, copy: bool | None = None) -> Buffer:
     """Return a buffer on `device` that shares the memory of a dlpack capsule, or has a copy of it with `copy`.
 
     Where XLA needs a copy (copy=None makes it), and for data that it does not take, BufferError.

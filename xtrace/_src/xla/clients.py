@@ -8,12 +8,12 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax, xla_client
 
-Client = _jax.Client
-Device = _jax.Device
+Client: TypeAlias = _jax.Client
+Device: TypeAlias = _jax.Device
 
 _clients: dict[str, Any] = {}
 _lock = threading.RLock()
@@ -56,9 +56,9 @@ def check_not_started(platform: str, setting: str) -> None:
         )
 
 
-def client(platform: Any = None) -> Any:
+def client(platform: str | Client | None = None) -> Client:
     """Return the client of `platform`, its name or a client, or of the default one; RuntimeError if there is none."""
-    if isinstance(platform, Client):
+    if isinstance(platform, _jax.Client):
         return platform
     name = canonical_platform(platform) if platform is not None else default_platform()
     known = _clients.get(name)
@@ -77,7 +77,7 @@ def canonical_platform(platform: str) -> str:
     return {"gpu": "cuda"}.get(platform.lower(), platform.lower())
 
 
-def _make(name: str) -> Any:
+def _make(name: str) -> Client:
     _watch_forks()
     request = _settings()
     if name == "cpu":

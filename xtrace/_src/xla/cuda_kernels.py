@@ -21,7 +21,7 @@ _lock = threading.Lock()
 _hybrid: list[bool] = []
 
 
-def register(package: str, plugin: Any) -> None:
+def register(package: str, plugin: object) -> None:
     """Make the kernels of `package`, such as ``jax_cuda12_plugin``, known to a plugin that was just loaded.
 
     plugin: the capsule that loading gave. Targets that were registered for CUDA before, a user's too, reach it now.
@@ -49,7 +49,7 @@ def register_hybrid(package: str) -> None:
         _hybrid.append(True)
 
 
-def _register_types_and_handlers(extension: Any) -> None:
+def _register_types_and_handlers(extension: object) -> None:
     """Register the plugin's own handlers, among them those that call Python, where it has such."""
     for name, registration in getattr(extension, "ffi_types", dict)().items():
         xla_client.register_custom_type(name, registration, platform=_PLATFORM)

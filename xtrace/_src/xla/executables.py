@@ -16,6 +16,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from xtrace._src.xla import buffers, versions
+from xtrace._src.xla.clients import Client, Device
 
 CompileError = _jax.JaxRuntimeError
 
@@ -24,9 +25,9 @@ _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 
 
 def compile_text(
-    text: str, device: Any, compiler_options: Mapping[str, Any] | None = None,
+    text: str, device: Device, compiler_options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (),
-) -> Any:
+) -> _jax.LoadedExecutable:
     """Compile a module for one device and load it; it calls the Python functions `callbacks` by their places.
 
     TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
@@ -53,7 +54,7 @@ def compile_text(
         raise
 
 
-def _compile_apart(compile_: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+def _compile_apart(compile_: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
     """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
 
     jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
@@ -107,7 +108,9 @@ def _wait_for_interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _with_safe_fusions(
+    text: str, device: Device, compiler_options: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
     """Return the compiler options, without fused reductions where they end the process; what the user chose stays."""
     if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
         return compiler_options
@@ -116,7 +119,7 @@ def _with_safe_fusions(text: str, device: Any, compiler_options: Mapping[str, An
     return {"xla_cpu_experimental_ynn_fusion_type": "", **(compiler_options or {})}
 
 
-def _transferring(client: Any, callback: Any) -> Any:
+def _transferring(client: Client, callback: Any) -> Any:
     """Return the runtime's object for a function that is called by transfers, other functions as they are."""
     if callback.channels is None:
         return callback
@@ -128,7 +131,7 @@ def _not_elsewhere(callback: Any) -> bytes:
     raise TypeError(f"{callback.name} is a function of this process: a program that calls it cannot go to another one")
 
 
-def options_for(device: Any, compiler_options: Mapping[str, Any] | None = None) -> Any:
+def options_for(device: Device, compiler_options: Mapping[str, Any] | None = None) -> xla_client.CompileOptions:
     """Return the compile options of a program on one device."""
     options = xla_client.CompileOptions()
     options.num_replicas = options.num_partitions = 1
@@ -159,18 +162,18 @@ _BUILD_OPTIONS = frozenset(
 _LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
-def hlo_text(executable: Any) -> str:
+def hlo_text(executable: _jax.LoadedExecutable) -> str:
     """Return the optimised HLO."""
     return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
 
-def layouts_of(executable: Any) -> tuple[list[Any], list[Any]]:
+def layouts_of(executable: _jax.LoadedExecutable) -> tuple[list[Any], list[Any]]:
     """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
     layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
     return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
 
 
-def unoptimised_hlo(text: str) -> Any:
+def unoptimised_hlo(text: str) -> _jax.XlaComputation:
     """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
@@ -186,12 +189,12 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
     return str(computation.as_hlo_module().to_string(options))
 
 
-def cost_of(text: str, device: Any) -> dict[str, float]:
+def cost_of(text: str, device: Device) -> dict[str, float]:
     """Return XLA's estimate of what a StableHLO module costs on `device`, before any optimisation."""
     analysis = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
     return dict(analysis)
 
 
-def sharding_for(device: Any) -> Any:
+def sharding_for(device: Device) -> Any:
     """Return the layout of a program's arguments and results: whole, on its device."""
     return buffers.sharding_of(device)

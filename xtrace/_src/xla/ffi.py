@@ -18,13 +18,13 @@ def names_of(platform: str) -> tuple[str, ...]:
     return _PLATFORMS.get(platform, (platform,))
 
 
-def register_target(name: str, function: Any, platform: str, api_version: int, **details: Any) -> None:
+def register_target(name: str, function: object, platform: str, api_version: int, **details: object) -> None:
     """Register a handler: a capsule, or a dict of capsules for the stages of a call."""
     for each in names_of(platform):
         xla_client.register_custom_call_target(name, function, platform=each, api_version=api_version, **details)
 
 
-def register_type(name: str, registration: Any, platform: str) -> None:
+def register_type(name: str, registration: object, platform: str) -> None:
     """Register a type that handlers keep state in: a capsule of its id, or a dict of capsules."""
     for each in names_of(platform):
         xla_client.register_custom_type(name, registration, platform=each)

@@ -47,14 +47,14 @@ class InvalidModuleError(ValueError):
 
 
 @cache
-def _registry() -> Any:
+def _registry() -> ir.DialectRegistry:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     return registry
 
 
 @cache
-def _new_context() -> Any:
+def _new_context() -> ir.Context:
     # Left multi-threaded: only then does MLIR guard what the modules of a context share.
     context = ir.Context()
     context.append_dialect_registry(_registry())
@@ -66,13 +66,13 @@ def _new_context() -> Any:
     return context
 
 
-def context() -> Any:
+def context() -> ir.Context:
     """Return the MLIR context of every parsed module, with StableHLO, CHLO, Shardy, MHLO and func loaded."""
     with _lock:
         return _new_context()
 
 
-def parse(text: str | bytes) -> Any:
+def parse(text: str | bytes) -> ir.Module:
     """Return `text` as a verified ``ir.Module``; its parts keep the module alive.
 
     Raises TypeError for anything but text, and InvalidModuleError with the line, the operation and MLIR's messages.
@@ -92,7 +92,7 @@ def verify(text: str | bytes) -> None:
     parse(text)
 
 
-def text_of(module: Any, debug_info: bool = False) -> str:
+def text_of(module: object, debug_info: bool = False) -> str:
     """Return the text of a module as MLIR prints it, with source locations if `debug_info`."""
     if not isinstance(module, ir.Module):
         raise TypeError(f"a module is an ir.Module or its text, not {type(module).__name__}")
@@ -104,7 +104,7 @@ def current_version() -> str:
     return str(_stablehlo.get_current_version())
 
 
-def serialize(module: Any, version: str | None = None) -> bytes:
+def serialize(module: object, version: str | None = None) -> bytes:
     """Return a module, or its text, as a portable StableHLO artifact of `version` (default: the newest).
 
     Releases of StableHLO from `version` on can read it; CHLO operations are expanded to StableHLO first.
@@ -123,7 +123,7 @@ def serialize(module: Any, version: str | None = None) -> bytes:
     raise ValueError(f"the module has no portable artifact of StableHLO {target}: {why}")
 
 
-def _expand_chlo(module: Any) -> None:
+def _expand_chlo(module: ir.Module) -> None:
     _register_passes()
     passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
     passmanager.PassManager.parse(passes, context=module.context).run(module.operation)
@@ -177,7 +177,7 @@ def _depth(data: bytes, opening: int, closing: int) -> int:
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
-def _described(data: bytes, error: Any, within: Any) -> InvalidModuleError:
+def _described(data: bytes, error: ir.MLIRError, within: ir.Context) -> InvalidModuleError:
     """Return MLIR's error with the line of the text it is about."""
     text = data.decode()
     lines = text.split("\n")

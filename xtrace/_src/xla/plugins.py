@@ -18,6 +18,7 @@ from typing import Any
 from jaxlib import _jax, xla_client
 
 from xtrace._src.xla import cuda_kernels
+from xtrace._src.xla.clients import Client
 
 PLATFORMS = ("cuda", "tpu")
 
@@ -51,7 +52,7 @@ def available() -> list[str]:
 def load(
     platform: str, *, visible_devices: tuple[int, ...] | None = None, node_id: int = 0, num_nodes: int = 1,
     distributed_client: Any = None, more_options: str | None = None,
-) -> Any:
+) -> Client:
     """Return a new PJRT client of ``cuda`` or ``tpu``; keep it, for a client owns its devices' memory.
 
     The CUDA client takes XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION and

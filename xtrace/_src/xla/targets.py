@@ -141,7 +141,7 @@ def platform_of(target: str) -> str:
     return "tpu" if _parsed(target)[0] in _TPUS else "cuda"
 
 
-def compile(module: Any, devices: Any, options: Mapping[str, Any] | None = None) -> CompileOnlyExecutable:
+def compile(module: object, devices: object, options: Mapping[str, Any] | None = None) -> CompileOnlyExecutable:
     """Compile a module, given as text or parsed, for one compile-only device or a sequence of them.
 
     Several devices partition one program by its Shardy annotations. `options` are XLA's compiler options by name.
@@ -162,7 +162,7 @@ def compile(module: Any, devices: Any, options: Mapping[str, Any] | None = None)
     return CompileOnlyExecutable(executable, text, several[0].device_kind)
 
 
-def _check_survivable(text: str, module: Any, devices: int) -> None:
+def _check_survivable(text: str, module: object, devices: int) -> None:
     """Raise InvalidModuleError for what a compiler answers by ending the process."""
     if "?" not in text and "replica_groups" not in text and "source_target_pairs" not in text:
         return

@@ -11,6 +11,7 @@ import numpy as np
 
 from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.effects import NO_EFFECTS as no_effects
@@ -44,7 +45,7 @@ _, __getattr__, __dir__ = _late_names("xtrace.extend.core", {}, submodules=("pri
 array_types: set[type] = {np.ndarray, *(d.type for d in dtypes.all_dtypes.values())}
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: object) -> Callable[..., list[Any]]:
     """Convert a closed jaxpr to a Python function.
 
     Args:
@@ -107,7 +108,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 def new_jaxpr_eqn(
     invars: Sequence[Any], outvars: Sequence[Var], primitive: Primitive, params: dict[str, Any], effects: Effects,
-    source_info: Any = None, ctx: Any = None,
+    source_info: Any = None, ctx: object = None,
 ) -> JaxprEqn:
     """Make an equation of a jaxpr.
 
@@ -179,7 +180,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
-def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: object = None) -> ShapedArray:
     """Return the type of several values along a new axis.
 
     Args:
@@ -203,7 +204,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: DTypeLike) -> Any:
     """Return the dtype of the tangents of values.
 
     Args:
@@ -222,7 +223,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     return tangent_aval(ShapedArray((), dtypes.resolve(primal_dtype))).dtype
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: object) -> bool:
     """Return whether a value is an array, or operations take it as one.
 
     Args:

@@ -15,7 +15,7 @@ from xtrace._src.ops.custom_rules.rule import to_user_operand
 from xtrace._src.transforms.evaluate import evaluate
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(fun: Callable[..., Any], *example_args: object) -> tuple[Callable[..., Any], list[Any]]:
     """Convert a function that closes over traced values to one that takes them as arguments.
 
     Args:
@@ -38,7 +38,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     body = stage_body("closure_convert", fun, in_tree, [aval_of(x) for x in leaves])
     hoisted = [isinstance(c, Tracer) and is_differentiable(aval_of(c)) for c in body.consts]
 
-    def converted_fun(*args: Any) -> Any:
+    def converted_fun(*args: object) -> Any:
         count = sum(hoisted)
         given_args, values = args[: len(args) - count], iter(args[len(args) - count :])
         leaves, tree = pytree.tree_flatten(given_args)

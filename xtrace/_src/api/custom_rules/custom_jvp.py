@@ -20,6 +20,7 @@ from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand, zero_of
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -89,7 +90,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 f"No JVP defined for custom_jvp function {self.name} using defjvp. Set one: @{self.name}.defjvp"
             )
 
-    def _fixed(self, position: int, value: Any) -> Any:
+    def _fixed(self, position: int, value: object) -> Any:
         return pytree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
     def _apply(
@@ -124,7 +125,9 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
             operands, (self.name, call_jaxpr, Rule(flat, name, key), num_consts, symbolic_zeros)
         )
 
-    def _tangents_out(self, rule: str, result: Any, leaves: list[Any], tree: Any, tangent: Any) -> list[Any]:
+    def _tangents_out(
+        self, rule: str, result: object, leaves: list[Any], tree: PyTreeDef, tangent: object
+    ) -> list[Any]:
         moved, found_tree = pytree.tree_flatten(tangent)
         if found_tree != tree:
             raise TypeError(

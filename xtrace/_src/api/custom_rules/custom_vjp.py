@@ -48,7 +48,7 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: object) -> Any:
     """Replace each `CustomVJPPrimal` of a tree by its value.
 
     Args:
@@ -121,7 +121,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 f"Set one: {self.name}.defvjp(fwd, bwd)"
             )
 
-    def _fixed(self, position: int, value: Any) -> Any:
+    def _fixed(self, position: int, value: object) -> Any:
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(value)):
             raise UnexpectedTracerError(
                 f"Found a traced array passed as argument {position} to the custom_vjp function {self.name}, a "
@@ -188,7 +188,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             operands, (self.name, call_jaxpr, Rule(flat, name, key), backward_name, num_consts, symbolic_zeros)
         )
 
-    def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], returned: Any) -> list[Any]:
+    def _cotangents_in(self, rule: str, call: Call, avals: Sequence[ShapedArray], returned: object) -> list[Any]:
         """Return the cotangents of the leaves of the arguments that `rule` returned, None for zero."""
         returned = tuple(returned) if isinstance(returned, list) else returned
         cotangents, tree = pytree.tree_flatten(returned)
@@ -261,11 +261,11 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
 
     @custom_vjp
     @functools.wraps(fun)
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: object) -> Any:
         result, _ = fun(*args)
         return result
 
-    def fwd(*args: Any) -> Any:
+    def fwd(*args: object) -> Any:
         result, backward = fun(*args)
         leaves, tree = pytree.tree_flatten((result,))
         body = stage_body("custom_gradient", backward, tree, [aval_of(x) for x in leaves])

@@ -16,6 +16,7 @@ from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.control_flow.mapping import map as map_over
 from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.rule import Rule, to_user_operand
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -91,7 +92,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
         )
         return pytree.tree_unflatten(out_tree, results)
 
-    def _checked(self, rule: str, returned: Any, out_tree: Any) -> tuple[list[Any], list[bool]]:
+    def _checked(self, rule: str, returned: object, out_tree: PyTreeDef) -> tuple[list[Any], list[bool]]:
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError(
                 f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
@@ -133,7 +134,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap[..., Any]:
     check_callable("sequential_vmap", f)
     mapped = custom_vmap(f)
 
-    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, in_batched: list[Any], *args: object) -> tuple[Any, Any]:
         leaves, tree = pytree.tree_flatten(args)
         flags = pytree.tree_leaves(in_batched)
         batched = [x for x, b in zip(leaves, flags, strict=True) if b]

@@ -18,6 +18,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -123,7 +124,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         trees: list[Any] = []
         function = call.of(self.fun)
 
-        def flat(*leaves: Any) -> list[Any]:
+        def flat(*leaves: object) -> list[Any]:
             result = function(*pytree.tree_unflatten(call.in_tree, leaves))
             return self._flattened("function", self.name, result, trees)
 
@@ -139,7 +140,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     ) -> list[Any]:
         raise NotImplementedError
 
-    def _fixed(self, position: int, value: Any) -> Any:
+    def _fixed(self, position: int, value: object) -> Any:
         raise NotImplementedError
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -185,13 +186,13 @@ class CustomFunction(Generic[_Arguments, _Result]):
                 )
         return Call(fixed, len(args), in_tree), leaves
 
-    def _paths(self, fixed: dict[int, Any], in_tree: Any) -> list[str]:
+    def _paths(self, fixed: dict[int, Any], in_tree: PyTreeDef) -> list[str]:
         """Return how users write the leaves of the arguments that are not fixed."""
         static = call_arguments.Static(tuple([(n, None) for n in sorted(fixed)]), ())
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
         return call_arguments.argument_paths(self.fun, static, tree)
 
-    def _flattened(self, role: str, name: str, result: Any, trees: list[Any]) -> list[Any]:
+    def _flattened(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
         """Return the leaves of what the function or a rule returned, and note their tree."""
         leaves, tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(leaves):
@@ -205,7 +206,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         return leaves
 
     def _check_primal_out(
-        self, rule: str, what: str, result: Any, leaves: list[Any], trees: list[Any], expected: Expected | None
+        self, rule: str, what: str, result: object, leaves: list[Any], trees: list[Any], expected: Expected | None
     ) -> None:
         if expected is None:
             return
@@ -235,7 +236,7 @@ def _shown(tree: Any, leaves: Sequence[Any]) -> str:
     return str(pytree_differences.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
 
 
-def check_pair(result: Any, message: Callable[[], str]) -> Any:
+def check_pair(result: object, message: Callable[[], str]) -> Any:
     """Return `result`, a pair that a rule returned; TypeError with the message if it is none."""
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise TypeError(message())

@@ -16,7 +16,7 @@ from xtrace._src.ops.custom_rules.rule import Rule
 
 
 def linear_call(
-    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any
+    fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: object, linear_args: object
 ) -> Any:
     """Call a function that is linear in its second argument, with a transpose of one's own.
 

@@ -35,7 +35,7 @@ class SymbolicZero:
     size = property(lambda self: self.aval.size)
 
     @staticmethod
-    def from_primal_value(value: Any) -> SymbolicZero:
+    def from_primal_value(value: object) -> SymbolicZero:
         """Return the zero tangent of `value`."""
         return symbolic_zero(aval_of(value))
 
@@ -45,7 +45,7 @@ def symbolic_zero(aval: ShapedArray) -> SymbolicZero:
     return SymbolicZero(aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0))
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """Return the zero tangent of a value.
 
     Args:

@@ -67,7 +67,7 @@ class Case:
         return module, ".".join(parts)
 
 
-def _home_of(function: Any) -> str:
+def _home_of(function: object) -> str:
     if isinstance(function, np.ufunc):
         return "numpy"
     home = getattr(function, "__module__", None)
@@ -225,7 +225,7 @@ def _static_or_outside(case: Case) -> list[str]:
     return case.static() or ["convert the result, outside the traced function"]
 
 
-def _is_formatting(node: Any) -> bool:
+def _is_formatting(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant)
     )

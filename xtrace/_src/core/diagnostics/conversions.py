@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xtrace._src.core import config
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
 from xtrace._src.core.diagnostics import advice
 from xtrace._src.core.diagnostics.provenance import provenance_of
@@ -152,7 +153,7 @@ def no_such_attribute(tracer: Tracer, what: str) -> AttributeError:
     )
 
 
-def item_assignment(array: Any) -> TypeError:
+def item_assignment(array: Array) -> TypeError:
     """The error of assigning to an item of an array, concrete or traced."""
     head = (
         f"'{type(array)}' object does not support item assignment. Arrays are immutable. Instead of "

@@ -80,7 +80,7 @@ def source_lines(file: str) -> list[str]:
 
 
 @memoize(2)
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> ast.AST | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -127,7 +127,7 @@ def _path_to(tree: Any, wanted: tuple[int, int, int, int]) -> list[Any]:
     return longest
 
 
-def _children(node: Any) -> list[Any]:
+def _children(node: ast.AST) -> list[Any]:
     """Return the nodes below one, those without a place of their own replaced by theirs."""
     children: list[Any] = []
     for child in ast.iter_child_nodes(node):
@@ -142,7 +142,7 @@ def _holds(node: Any, start: tuple[int, int], end: tuple[int, int]) -> bool:
     return first <= start and end <= (node.end_lineno, node.end_col_offset)
 
 
-def _evaluated_part(node: Any, around: Sequence[Any], position: Position) -> Any:
+def _evaluated_part(node: ast.AST, around: Sequence[Any], position: Position) -> Any:
     """Return the part of a node that Python was evaluating, None if it is all of it.
 
     Jumps have the range of a whole statement, or of a whole ``a and b``, in some versions of Python.
@@ -164,7 +164,7 @@ def _evaluated_part(node: Any, around: Sequence[Any], position: Position) -> Any
     return None
 
 
-def _is_of_string(node: Any) -> bool:
+def _is_of_string(node: ast.AST) -> bool:
     return isinstance(node, (ast.JoinedStr, ast.FormattedValue, ast.Constant))
 
 
@@ -181,7 +181,7 @@ def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
     return None
 
 
-def _span_of(node: Any, lines: Sequence[str]) -> Span | None:
+def _span_of(node: ast.AST, lines: Sequence[str]) -> Span | None:
     return _in_characters(*_range_of(node), lines)
 
 

@@ -91,7 +91,7 @@ def check_leaks(trace: Trace) -> None:
             gc.freeze()
 
 
-def _references(value: Any) -> int:
+def _references(value: object) -> int:
     return sys.getrefcount(value)
 
 
@@ -118,7 +118,7 @@ class _Search:
         self.own.update(id(entry) for entry in self.locals)
         self.own.add(id(self.locals))
 
-    def holder(self, value: Any, depth: int) -> str:
+    def holder(self, value: object, depth: int) -> str:
         """Return a phrase for the place that holds `value`, empty if there is none."""
         self.seen.add(id(value))
         for names, held in self.locals:
@@ -137,7 +137,7 @@ class _Search:
                     return phrase
         return ""
 
-    def _as_name(self, other: Any, value: Any, depth: int) -> str:
+    def _as_name(self, other: object, value: object, depth: int) -> str:
         """The phrase where `other` gives the value a name that nothing else has to hold."""
         if type(other) is dict:
             module = _owner_of(other, sys.modules.values())
@@ -177,11 +177,11 @@ class _Search:
         name = _attribute_of(other, value)
         return self._inside(f"the attribute {name} of an instance of {_class(other)}", other, depth)
 
-    def _inside(self, phrase: str, container: Any, depth: int) -> str:
+    def _inside(self, phrase: str, container: object, depth: int) -> str:
         outer = self.holder(container, depth - 1)
         return f"{phrase}, {outer}" if outer else ""
 
-    def _of_dict(self, mapping: dict[Any, Any], value: Any, depth: int) -> str:
+    def _of_dict(self, mapping: dict[Any, Any], value: object, depth: int) -> str:
         key = _key_of(mapping, value)
         for owner in gc.get_referrers(mapping):
             if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is mapping:
@@ -235,15 +235,15 @@ def _owner_of(namespace: dict[Any, Any], owners: Iterable[Any]) -> Any:
     return next((x for x in list(owners) if getattr(x, "__dict__", None) is namespace), None)
 
 
-def _key_of(mapping: dict[Any, Any], value: Any) -> str:
+def _key_of(mapping: dict[Any, Any], value: object) -> str:
     return next((key for key, x in list(mapping.items()) if x is value), "...")
 
 
-def _attribute_of(owner: Any, value: Any) -> str:
+def _attribute_of(owner: object, value: object) -> str:
     slots: list[str] = [name for c in type(owner).__mro__ for name in getattr(c, "__slots__", ())]
     names = [*getattr(owner, "__dict__", {}), *slots]
     return next((name for name in names if getattr(owner, name, None) is value), "...")
 
 
-def _class(value: Any) -> str:
+def _class(value: object) -> str:
     return type(value).__qualname__

@@ -203,7 +203,7 @@ def _function_under(trace: Trace) -> FrameType | None:
     return None
 
 
-def _leaves_of(trace: Trace, name: str, value: Any) -> list[str]:
+def _leaves_of(trace: Trace, name: str, value: object) -> list[str]:
     """Return how users write those leaves of an argument that are tracers of `trace`."""
     try:
         leaves, _ = pytree.tree_flatten_with_path(value)
@@ -212,7 +212,7 @@ def _leaves_of(trace: Trace, name: str, value: Any) -> list[str]:
     return [name + key_paths.keystr(path) for path, leaf in leaves if _involves(trace, leaf)]
 
 
-def _involves(trace: Trace, value: Any) -> bool:
+def _involves(trace: Trace, value: object) -> bool:
     """Return whether a value is a tracer of `trace`, or one that has such a tracer inside."""
     owner = getattr(value, "owner", None)
     inside = (getattr(value, "primal", None), getattr(value, "value", None))
@@ -238,11 +238,11 @@ def _source_slice(expression: Expression) -> tuple[list[ast.expr], list[Any]]:
     return used, steps
 
 
-def _loaded(node: Any) -> list[ast.expr]:
+def _loaded(node: ast.AST) -> list[ast.expr]:
     return [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(getattr(n, "ctx", None), ast.Store)]
 
 
-def _step(site: Site, statement: Any) -> str:
+def _step(site: Site, statement: ast.stmt) -> str:
     assert site.expression is not None and site.position is not None
     place = resolve(site.position)._replace(line=statement.lineno)
     return f"  {site.expression.text(statement)}\n    from line {place}"

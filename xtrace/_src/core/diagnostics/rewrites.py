@@ -33,7 +33,7 @@ class Rewriter:
         self.site, self.expression = site, site.expression
         self.jnp, self.lax = site.alias("xtrace.numpy"), site.alias("xtrace.lax")
 
-    def text(self, node: Any) -> str:
+    def text(self, node: ast.AST) -> str:
         """Return the source of a node; a placeholder for a long one."""
         text = self.expression.text(node)
         return text if len(text) <= _LONGEST else "..."
@@ -44,7 +44,7 @@ class Rewriter:
         bare = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant))
         return text if bare or text == "..." else f"({text})"
 
-    def condition(self, node: Any) -> str:
+    def condition(self, node: ast.expr) -> str:
         """Return a condition with NumPy's functions in place of ``and``, ``or``, ``not`` and chained comparisons."""
         text = ast.unparse(ast.fix_missing_locations(_Logical(self.jnp).visit(_copy(node))))
         return self.text(node) if text == ast.unparse(node) else text
@@ -164,7 +164,7 @@ class Rewriter:
         return f"{text[:-1]}, {keyword})" if text.endswith(")") and (call.args or call.keywords) else None
 
 
-def is_not(node: Any) -> bool:
+def is_not(node: ast.AST) -> bool:
     """Whether the node is ``not x``."""
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
 
@@ -206,11 +206,11 @@ class _Logical(ast.NodeTransformer):
         return node
 
 
-def _copy(node: Any) -> Any:
+def _copy(node: ast.AST) -> Any:
     return ast.parse(ast.unparse(node), mode="eval").body
 
 
-def _outcome(statement: Any) -> Outcome | None:
+def _outcome(statement: ast.stmt) -> Outcome | None:
     if isinstance(statement, ast.Return) and statement.value is not None:
         name, value = "return", statement.value
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -232,7 +232,7 @@ def _outcome(statement: Any) -> Outcome | None:
     return Outcome(name, text, not isinstance(value, others))
 
 
-def _following(statement: Any, around: Sequence[Any]) -> list[Any]:
+def _following(statement: ast.stmt, around: Sequence[Any]) -> list[Any]:
     """Return the statements behind one in the block that holds it."""
     for block in ("body", "orelse", "finalbody"):
         statements = getattr(around[0], block, None) if around else None
