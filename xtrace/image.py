@@ -116,9 +116,9 @@ def _weights(
     count: int, wanted: int, scale: ArrayLike, translation: ArrayLike, method: ResizeMethod, antialias: bool,
     dtype: np.dtype[Any],
 ) -> Array:
-    """Return what each of `count` inputs (axis 0) counts for each of `wanted` outputs (axis 1)."""
+    """Return the weight of each of `count` inputs (axis 0) for each of `wanted` outputs (axis 1)."""
     inverse = 1.0 / scale
-    # Where outputs are farther apart than inputs, a wider kernel takes all inputs between them.
+    # For outputs farther apart than inputs, a wider kernel reads all inputs between them.
     width = maximum(inverse, 1.0) if antialias else 1.0
     centre = (iota(dtype, wanted) + 0.5) * inverse - translation * inverse - 0.5
     inputs = iota(dtype, count)[:, None]
@@ -127,7 +127,7 @@ def _weights(
         overlap = minimum(centre[None] + reach, inputs + 0.5) - maximum(centre[None] - reach, inputs - 0.5)
         weights = maximum(overlap, 0.0)
     elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:
-        # Inputs beyond the edges, however far, are those at the edges.
+        # Inputs beyond the edges equal the inputs at the edges.
         beyond = iota(dtype, count + 4)[:, None] - 2
         weights = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
         first, last = [add_elements(x, (0,))[None] for x in (weights[:2], weights[-2:])]
@@ -177,7 +177,7 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
     try:
         return ResizeMethod(method)
     except Exception:
-        # The message of an enumeration holds the whole repr.
+        # The message of the enumeration would contain the whole repr.
         raise ValueError(f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 

@@ -124,3 +124,17 @@ def functions(x: Array, key: Array) -> None:
     jnp.dot(x, [1.0])  # type: ignore[arg-type]
     jnp.zeros(3, dtype=1.0)  # type: ignore[arg-type]
     xtrace.nn.relu("x")  # type: ignore[arg-type]
+
+
+def real_functions(x: Array) -> None:
+    stats, linalg = xtrace.scipy.stats, xtrace.scipy.linalg
+    assert_type(stats.norm.logpdf(x, loc=1.0), Array)
+    assert_type(stats.norm.cdf(np.float32(1.0)), Array)
+    assert_type(xtrace.scipy.special.gamma(2.0), Array)
+    assert_type(linalg.lu_factor(x), tuple[Array, Array])
+    assert_type(xtrace.scipy.signal.welch(x, window=("kaiser", 2.0)), tuple[Array, Array])
+    xtrace.scipy.sparse.linalg.cg(lambda v: v, {"a": x}, maxiter=3)
+    xtrace.image.resize(x, (2, 2), "linear")
+    stats.norm.logpdf(1j)  # type: ignore[arg-type]
+    stats.norm.logpdf(x, mean=1.0)  # type: ignore[call-arg]
+    xtrace.scipy.special.betaln(1j, 2.0)  # type: ignore[arg-type]

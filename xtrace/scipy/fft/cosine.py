@@ -1,7 +1,8 @@
 """Discrete cosine transforms of type 2 and their inverses, by Fourier transforms of the same length.
 
-Makhoul, "A fast cosine transform in one and two dimensions" (1980): the elements with even numbers, then those with odd
-ones backwards, have the transform's values in their spectrum, each turned by a quarter of a step.
+Makhoul, "A fast cosine transform in one and two dimensions" (1980): the elements of even index are followed by those
+of odd index in reverse order. The spectrum of this sequence has the values of the transform, each turned by a quarter
+of a step.
 """
 
 from __future__ import annotations
@@ -89,11 +90,11 @@ def _checked(
     if axes is None and s is not None:
         axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
     transformed = axes_of(function, axes, aval.ndim)
-    # Lengths are those of the first axes; SciPy wants as many as axes.
+    # The lengths belong to the first axes. SciPy requires one for each axis.
     lengths = (*wanted[: len(transformed)], *[aval.shape[i] for i in transformed[len(wanted) :]])
     if min(lengths, default=1) < 1:
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
-    # There are no Fourier transforms of narrower floats.
+    # Fourier transforms need at least 32 bits.
     wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
     return cast_to(x, aval, wide), transformed, lengths
 

@@ -44,7 +44,7 @@ __all__ = [
     "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_triangular", "svd",
 ]
 
-# Arguments that say memory may be reused, or that values are to be checked, change nothing here.
+# The arguments overwrite_a, overwrite_b and check_finite have no effect.
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
@@ -246,7 +246,7 @@ def cho_factor(
 
 
 def _columns(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
-    """Return matrices and right-hand sides as columns, of equal batch axes, and whether these were vectors."""
+    """Return matrices and right-hand sides of equal batch axes, and whether the right-hand sides were vectors."""
     left, right = type_of(function, a, 0), type_of(function, b, 1)
     a, b = inexact(function, a, b)
     vector = _are_vectors(left, right)
@@ -366,7 +366,7 @@ def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
         # The transposed system is the conjugate of this one.
         return conj_if_complex(forwards(None, conj_if_complex(right)))
 
-    # The derivative is that of a matrix all of whose elements are read.
+    # The derivative takes all elements of the matrix into account, not only one triangle.
     return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
 
 
@@ -381,8 +381,8 @@ def _solve_triangular(a: ArrayLike, b: ArrayLike, *, trans: int, lower: bool, un
 
 @inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
 def solve_triangular(
-    a: ArrayLike, b: ArrayLike, trans: ArrayLike = 0, lower: bool = False, unit_diagonal: bool = False,
-    overwrite_b: bool = False, debug: ArrayLike | None = None, check_finite: bool = True,
+    a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
+    overwrite_b: bool = False, debug: bool | None = None, check_finite: bool = True,
 ) -> Array:
     """Solve ``op(a) @ x = b`` for triangular matrices.
 
@@ -550,7 +550,7 @@ def _qr(a: ArrayLike, *, mode: str, pivoting: bool) -> tuple[Array, ...]:
 
 @inline_jit(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"), public=True)
 def qr(
-    a: ArrayLike, overwrite_a: bool = False, lwork: ArrayLike | None = None, mode: str = "full", pivoting: bool = False,
+    a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
     """Factor matrices as ``a = q @ r``, with orthonormal columns of q and upper triangular r.
@@ -630,7 +630,7 @@ def qr_multiply(
 
 
 def complex_form(x: ArrayLike) -> ArrayLike:
-    """Return `x` as complex numbers of its precision."""
+    """Convert `x` to complex numbers of the same precision."""
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         return x
@@ -680,7 +680,7 @@ def _rotation(block: Array) -> Array:
     half = constant_of(a, 0.5)
     mean = lax.mul(half, lax.sub(a, d))
     root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
-    # (eigenvalue - d, c) is the vector to turn into the first axis.
+    # The rotation turns the vector (eigenvalue - d, c) into the first axis.
     first = lax.add(mean, root)
     size = complex_form(lax.sqrt(lax.add(*[lax.mul(lax.abs(x), lax.abs(x)) for x in (first, c)])))
     still = lax.eq(c, constant_of(c, 0))
@@ -812,7 +812,7 @@ def _polar(
 
 
 def complex_or_real(values: ArrayLike, like: ArrayLike) -> Array:
-    """Return vectors as rows that scale the columns of matrices, in their dtype."""
+    """Broadcast vectors to rows that scale the columns of matrices, in the dtype of `like`."""
     shape = aval_of(like).shape
     return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
 

@@ -42,13 +42,13 @@ from xtrace.scipy.linalg.factorizations import complex_form
 
 __all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]
 
-# The Padé approximants of exp: their orders, and the largest 1-norms for which they are exact to rounding (Higham 2005,
-# The scaling and squaring method for the matrix exponential revisited, table 2.3; 4.25 is that of order 7 in singles).
+# Padé approximants of exp by precision: the order, and the largest 1-norm for which it is exact to rounding (Higham,
+# The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3).
 _ORDERS = {dtypes.float32: (7, 3.925724783138660), dtypes.float64: (13, 5.371920351148152)}
 
 
 def _coefficients(order: int) -> list[float]:
-    """Return those of the numerator's powers, the lowest first, as integers."""
+    """Return the coefficients of the numerator, the constant term first, as integers."""
     return [
         float(math.factorial(2 * order - k) * math.comb(order, k) // math.factorial(order)) for k in range(order + 1)
     ]
@@ -69,7 +69,7 @@ def _pade(a: Array, order: int) -> tuple[Array, Array]:
         for term in terms[1:]:
             total = lax.add(total, term)
         if len(coefficients) > len(powers):
-            # The powers beyond the sixth have it as a factor.
+            # Factor the sixth power out of the higher powers.
             high = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients[4:], powers[1:], strict=False)]
             rest = high[0]
             for term in high[1:]:
@@ -97,7 +97,7 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     odd, even = _pade(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
-    # A matrix with NaN needs none, and must not keep the others from theirs.
+    # A matrix with NaN needs no squarings. It must not change the number for the other matrices.
     known = lax.select(lax.ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
@@ -191,7 +191,7 @@ def expm_frechet(
 
 
 def _before(index: Array, size: int) -> Array:
-    """Return which positions come before `index`."""
+    """Return the mask of the positions before `index`."""
     positions = broadcasted_iota(aval_of(index).dtype, (size,), 0)
     return lax.lt(positions, broadcast_in_dim(index, (size,), ()))
 
@@ -201,14 +201,14 @@ def _column(x: Array, index: Array) -> Array:
 
 
 def _part(mask: Array, x: Array) -> Array:
-    """Return a column with zeros where `mask` does not hold."""
+    """Return a column with zeros outside of `mask`."""
     return lax.select(as_column(mask), x, full_like(x, 0))
 
 
 def _solved_above(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
-    """Return x with (matrix + shift) x = right for the rows and columns of an upper triangular matrix that `mask` says.
+    """Solve (matrix + shift) x = right for the rows and columns of an upper triangular matrix in `mask`.
 
-    Where the diagonal is zero there, it counts as one.
+    Zeros on the diagonal count as ones.
     """
     aval = aval_of(matrix)
     one = identity(aval.dtype, aval.shape)
@@ -243,8 +243,8 @@ def _sqrtm(a: ArrayLike) -> Array:
     size = aval_of(form).shape[-1]
     roots = lax.sqrt(diagonal(form))
 
-    # (R + rⱼⱼ) x = tⱼ for the elements x of column j above the diagonal, R being what is left of it (Björck and
-    # Hammarling 1983, A Schur method for the square root of a matrix).
+    # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
+    # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
     def step(j: Array, root: Array) -> Array:
         column = _solved_above(root, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
         return _with_column(root, j, column)
@@ -320,7 +320,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     main = diagonal(form)
     values = converted(func(main), aval_of(form).dtype)
 
-    # F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ for the elements x of column j of F above the diagonal.
+    # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
         above = _part(_before(j, size), _column(form, j))
         right = lax.sub(product(image, above), lax.mul(above, _number(_scalar_at(values, j))))
@@ -335,7 +335,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
 
 
 def _parlett_error(form: Array, main: Array) -> Array:
-    """Return an estimate of the error: eps times the size above the diagonal by the least gap of eigenvalues."""
+    """Return an error estimate: eps times the norm of the part above the diagonal over the least gap of eigenvalues."""
     gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
     size = aval_of(gaps).shape[0]
     own = lax.eq(identity(aval_of(gaps).dtype, (size, size)), constant_of(gaps, 1))
@@ -368,7 +368,8 @@ def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> 
         inside = product(product(adjoint(u), c), v)
         everything = lax.eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
 
-        # R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, with the columns of Y before j (Bartels and Stewart 1972).
+        # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only the columns of Y before j enter (Bartels and Stewart
+        # 1972).
         def step(j: Array, solution: Array) -> Array:
             known = product(solution, _part(_before(j, columns), _column(s, j)))
             rest = lax.sub(_column(inside, j), known)

@@ -1,4 +1,4 @@
-"""Matrices of a given pattern: of vectors (Toeplitz, companion …), and of a size alone (Hilbert, Pascal …)."""
+"""Matrices of a given pattern, made from vectors (Toeplitz, companion …) or from a size alone (Hilbert, Pascal …)."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ __all__ = [
 
 _KINDS = ("symmetric", "lower", "upper")
 
-# How `fft` calls the scales of `dft`.
+# The norm of `fft` for each scale of `dft`.
 _NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 
 def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
-    """Return operands with at least one axis and equal batch axes; ValueError if these do not broadcast."""
+    """Broadcast operands to equal batch axes, with at least one axis each; ValueError if they do not broadcast."""
     arrays = [atleast_1d(to_array_operand(function, x, i)) for i, x in enumerate(operands)]
     try:
         batch = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
@@ -68,7 +68,7 @@ def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
 
 
 def _placed(values: Array, positions: np.ndarray) -> Array:
-    """Return the matrices whose elements are those of `values`, along the last axis, at `positions`."""
+    """Return the matrices whose elements are the entries of `values`, along the last axis, at `positions`."""
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
 
@@ -89,7 +89,7 @@ def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
 
 
 def _computed_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
-    """Return what `_grid` does, as part of the program: no matrix is put there."""
+    """Return the result of `_grid`, computed by the program, which then holds no matrix as a constant."""
     numbers = arange(size, dtype=dtype)
     return expand_dims(numbers, 1), expand_dims(numbers, 0)
 
@@ -483,7 +483,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     wanted = requested_dtype("hadamard", float if dtype is None else dtype)
     if dtypes.is_boolean(wanted):
         raise TypeError("hadamard: booleans have no -1; give a signed dtype.")
-    # Each bit that the numbers of a row and a column have in common changes the sign.
+    # Each bit that a row's and a column's number share changes the sign.
     common = bitwise_count(bitwise_and(*_computed_grid(size)))
     return where(equal(bitwise_and(common, 1), 0), 1, -1).astype(wanted)
 

@@ -35,19 +35,19 @@ __all__ = ["eigh_tridiagonal"]
 
 _FUNCTION = "eigh_tridiagonal"
 _DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
-# One step of inverse iteration leaves an error of the order of rounding; the others mend starts that were unlucky.
+# One step of inverse iteration usually leaves an error of the order of rounding. The others correct unlucky starts.
 _ITERATIONS = 3
 
 
 def _size(d: Array, e: Array) -> Array:
-    """Return a bound of the eigenvalues' moduli, not zero (Gershgorin)."""
+    """Return an upper bound of the eigenvalues' moduli, larger than zero (Gershgorin)."""
     none, beside = zeros(1, e.dtype), absolute(e)
     sums = absolute(d) + concatenate([none, beside]) + concatenate([beside, none])
     return maximum(largest(sums), float(dtypes.finfo(d.dtype).tiny))
 
 
 def _count(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Array:
-    """Return how many eigenvalues lie below each of the shifts: as many as pivots of T - x are negative (Sturm)."""
+    """Return the number of eigenvalues below each shift x, which is the number of negative pivots of T - x (Sturm)."""
 
     def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[Any, None]:
         last, count = state
@@ -64,7 +64,7 @@ def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array
     """Return the eigenvalues numbered `first` to `last` by bisection, each to `tol`, or to rounding of the largest."""
     info = dtypes.finfo(d.dtype)
     size = _size(d, e)
-    # Relative to a bound of the eigenvalues, squares neither overflow nor matter where they vanish.
+    # Scaled by the bound of the eigenvalues, squares do not overflow, and squares that underflow are negligible.
     squares, scaled = (e / size) ** 2, d / size
     allowed = maximum(float(info.eps), tol / size)
     numbers = arange(first, last + 1, dtype=dtypes.int32)
@@ -83,8 +83,8 @@ def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array
 def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
     """Return orthonormal eigenvectors as columns, by inverse iteration from random vectors for all at once.
 
-    What is left of vectors with smaller eigenvalues is removed each time, which keeps those of clusters apart (Peters
-    and Wilkinson, "Inverse iteration, ill-conditioned equations and Newton's method", 1979).
+    Each step orthogonalizes the vectors, which separates those of clustered eigenvalues (Peters and Wilkinson, "Inverse
+    iteration, ill-conditioned equations and Newton's method", 1979).
     """
     size = _size(d, e)
     count, rank = values.shape[0], d.shape[0]
@@ -94,7 +94,7 @@ def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
 
     def improve(_: ArrayLike, vectors: Array) -> Array:
         solutions = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
-        # Solutions are huge, and their sizes mean nothing.
+        # Solutions are huge and only their directions count.
         return qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
 
     return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
@@ -104,7 +104,7 @@ def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
 def _decomposition(
     d: Array, e: Array, key: Array, tol: Array, first: int, last: int, vectors: bool
 ) -> tuple[Array, ...]:
-    """Return eigenvalues, and eigenvectors or none, of the real matrix with diagonal `d` and `e` beside it."""
+    """Return eigenvalues, and optionally eigenvectors, of the real matrix with diagonal `d` and `e` beside it."""
     values = _eigenvalues(d, e, tol, first, last)
     return (values, _eigenvectors(d, e, values, key)) if vectors else (values,)
 
@@ -113,7 +113,7 @@ def _decomposition(
 def _decomposition_jvp(
     first: int, last: int, vectors: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    # dλ = vᵀ dT v, and of an eigenvector, dv = Σ u (uᵀ dT v) / (λ - μ) over all others u, their eigenvalues μ.
+    # dλ = vᵀ dT v and dv = Σ u (uᵀ dT v) / (λ - μ), a sum over the other eigenvectors u with eigenvalues μ.
     d, e, key, tol = primals
     dd, de = tangents[:2]
     parts = _decomposition(d, e, key, tol, first, last, vectors)
@@ -135,7 +135,7 @@ def _decomposition_jvp(
 def _solved(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):
-        # T = D S Dᴴ with a real S: the phases of D are products of those below the diagonal.
+        # T = D S Dᴴ with a real S: the phases of D are products of the phases below the diagonal.
         sizes = absolute(e)
         phases = where(sizes == 0, 1, conj(e) / where(sizes == 0, 1, sizes))
     parts = _decomposition(diagonal, sizes, key, asarray(tol, diagonal.dtype), first, last, vectors)
@@ -146,7 +146,7 @@ def _solved(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, 
 
 
 def _selection(select: str, select_range: tuple[float, float] | None, size: int) -> tuple[int, int]:
-    """Return the numbers of the first and the last eigenvalue that is asked for."""
+    """Return the indices of the first and the last wanted eigenvalue."""
     if select == "a":
         return 0, size - 1
     if select == "v":

@@ -28,24 +28,24 @@ def _mirrored(i: Array, n: int) -> Array:
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
 
 
-# By mode, the sample that stands for one outside.
+# By mode, the index of the sample that replaces a sample outside.
 _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda i, n: clip(i, 0, n - 1),
     "nearest": lambda i, n: clip(i, 0, n - 1),
     "wrap": mod,
     "mirror": _mirrored,
-    # About the edges: half samples are mirrored, and halved again.
+    # A reflection about the edges is a mirror image on the grid of half samples.
     "reflect": lambda i, n: _mirrored(2 * i + 1, 2 * n + 1) // 2,
 }
 
 
 def _nearest(x: Array) -> Array:
-    """Return `x` rounded to whole numbers, halves away from 0."""
+    """Round `x` to whole numbers, halves away from 0."""
     return rounded(x)
 
 
 def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
-    """Return the samples next to coordinates along one axis, as integers, and the weight of each (None: 1)."""
+    """Return the indices of the samples next to coordinates along one axis, and the weight of each (None: 1)."""
     if not dtypes.is_floating(x.dtype):
         index = converted(x, dtypes.int32)
         return [(index, 1), (index + 1, 0)] if order else [(index, None)]

@@ -16,11 +16,11 @@ from xtrace.numpy.floating_point import isfinite
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import minimum, sqrt, where
 
-# How much of the descent that the slope promises is enough, and how much flatter the line must have become.
+# The constants of the Wolfe conditions: the share of the predicted decrease, and of the initial slope.
 _DECREASE, _CURVATURE = 1e-4, 0.9
-# The nearest that interpolated steps may come to the ends of an interval, as shares of it.
+# The least distances of interpolated steps from the ends of an interval, as shares of its length.
 _CUBIC_MARGIN, _QUADRATIC_MARGIN = 0.2, 0.1
-# Halving an interval more often than this leaves nothing of it in single precision.
+# After more halvings an interval is below single precision.
 _ZOOMS = 30
 
 Tree = TypeVar("Tree")
@@ -29,7 +29,7 @@ GROWING, ZOOMING, FOUND, EXHAUSTED, UNBOUNDED = range(5)
 
 
 class Sample(NamedTuple):
-    """A point of the line: the step to it, and the function and its slope there."""
+    """A point of the line: its step, and the value and the slope of the function there."""
 
     step: Array
     value: Array
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A state of the search; the result has the phase `FOUND`, or one that says why there is no result.
+    """A state of the search. Its last phase is `FOUND`, or the reason of a failure: `EXHAUSTED` or `UNBOUNDED`.
 
     While the steps grow, `low` is the sample before; afterwards the interval lies between `low` and `high`, and
     `recent` was one of its ends.
@@ -65,15 +65,15 @@ def inner_product(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def _inside(x: Array, low: Array, high: Array, margin: float) -> Array:
-    """Return whether `x` is a number that lies between two, and not too close to either."""
+    """Return whether `x` lies between two numbers, with a margin to either of them."""
     kept = margin * absolute(high - low)
     return (x >= minimum(low, high) + kept) & (x <= -minimum(-low, -high) - kept)
 
 
 def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Array:
-    """Return where the cubic with the values of all three, and the slope of the first, has its minimum.
+    """Return the minimum of the cubic through all three samples, with the slope of the first.
 
-    With t from a on, f(t) = A t³ + B t² + C t + f(a), C the slope; A and B follow from the values at b and c.
+    With t counted from a, f(t) = A t³ + B t² + C t + f(a), where C is the slope; the values at b and c give A and B.
     """
     tb, tc = b.step - a.step, c.step - a.step
     ub, uc = (b.value - a.value) / tb - a.slope, (c.value - a.value) / tc - a.slope
@@ -88,7 +88,7 @@ def _lowest_of_parabola(a: Sample, b: Sample) -> Array:
 
 
 def _between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
-    """Return the step to try in an interval: where a cubic is lowest, else a parabola, else the middle."""
+    """Return the next trial step in an interval: the minimum of a cubic, else of a parabola, else the middle."""
     parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
     fits = _inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
     middle = where(fits, parabola, (low.step + high.step) / 2)
@@ -99,17 +99,17 @@ def line_search(
     evaluate: Callable[[Array], tuple[Array, Array]], x: Array, direction: Array, value: Array, gradient: Array,
     first: Array, growths: int,
 ) -> Search:
-    """Return where the strong Wolfe conditions hold along `direction` from `x`, with the value and gradient there.
+    """Search along `direction` from `x` for a point where the strong Wolfe conditions hold.
 
-    evaluate: gives both at a point, the gradient as the direction of steepest ascent; value and gradient: those at
-    `x`. first: the step to try first. growths: how often a step may be tried that is twice the last one. Where the
-    search fails, step, value and gradient are those at `x`. The number of evaluations is growths + zooms.
+    evaluate: a function from a point to the value and the gradient, which is the direction of steepest ascent. value,
+    gradient: its results at `x`. first: the first trial step. growths: the largest number of doublings of the step.
+    After a failure the step, value and gradient are those at `x`. The number of evaluations is growths + zooms.
 
     Nocedal and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6.
     """
     dtype = value.dtype
     slope = inner_product(direction, gradient).astype(dtype)
-    # Values that differ by rounding alone count as equal; without it no search succeeds near a minimum.
+    # Values that differ by rounding alone count as equal. Otherwise searches near a minimum would fail.
     rounding = 2 * float(dtypes.finfo(dtype).eps) * absolute(value)
 
     def is_low(at: Sample) -> Array:
@@ -153,6 +153,6 @@ def line_search(
 
     zero = zeros_like(first)
     start = Sample(zero, value, slope)
-    # There is nothing to search along a line that does not descend, and none where something is no number.
+    # A line that does not descend, or starts at NaN or infinity, cannot be searched.
     phase = where((slope < 0) & isfinite(value) & isfinite(slope), GROWING, UNBOUNDED)
     return while_loop(going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient))

@@ -21,7 +21,7 @@ from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, l
 
 
 class State(NamedTuple):
-    """Where a method is; `gradient` is the direction of steepest ascent, and `memory` what is known of the Hessian."""
+    """The state of a method; `gradient` points along the steepest ascent, `memory` approximates the Hessian."""
 
     x: Array
     value: Array
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Array, Array]]:
-    """Return what gives the value and the direction of steepest ascent, of types that do not change."""
+    """Return a function from a point to the value and the direction of steepest ascent, of strong types."""
     both = value_and_grad(function)
 
     def evaluate(x: ArrayLike) -> tuple[Array, Array]:
@@ -53,10 +53,10 @@ def bfgs(
     function: Callable[[Any], Any], x: Array, *, maxiter: int | None = None, norm: float = math.inf,
     gtol: RealLike = 1e-5, line_search_maxiter: int = 10,
 ) -> State:
-    """Minimize by BFGS until the gradient's `norm` is below `gtol`; the memory is the inverse Hessian's estimate.
+    """Minimize by BFGS until the `norm` of the gradient is below `gtol`; the memory estimates the inverse Hessian.
 
-    The status is 0, or 1 after `maxiter` steps (None: 200 for each element of `x`), 3 where a line search finds no
-    point, 5 where it ends before one is in sight.
+    The status is 0 for success, 1 after `maxiter` steps (None: 200 for each element of `x`), and 3 or 5 after a line
+    search whose phase is `EXHAUSTED` or `UNBOUNDED`.
 
     Nocedal and Wright, Numerical Optimization (2006), algorithm 6.1; the first step tried is that of equation 3.60.
     """
@@ -67,7 +67,7 @@ def bfgs(
     def advance(state: State) -> State:
         inverse, gradient = state.memory, state.gradient
         direction = -matmul(inverse, gradient, precision="highest")
-        # On badly scaled functions rounding makes an estimate that is not positive definite: start again without one.
+        # Rounding can make the estimate of a badly scaled function indefinite: start again from the identity.
         descends = inner_product(direction, gradient) < 0
         direction, inverse = where(descends, direction, -gradient), where(descends, inverse, identity)
         slope = inner_product(direction, gradient).astype(state.value.dtype)
@@ -75,7 +75,7 @@ def bfgs(
         first = where(first > 0, first, 1)
         search = line_search(evaluate, state.x, direction, state.value, gradient, first, line_search_maxiter)
         ended = search.phase == FOUND
-        # After a step that gained little the first one to try is so small that it may not grow enough: try 1 then.
+        # After a small decrease the first trial step may be too small to grow enough: repeat the search from 1.
         again = (search.phase == UNBOUNDED) & (first < 1) & (state.steps > 0)
         step = search.step.astype(direction.dtype) * direction
         change = search.gradient - gradient
@@ -102,7 +102,7 @@ def bfgs(
 
 
 def _descent(gradient: Array, memory: tuple[Array, ...]) -> Array:
-    """Return minus the inverse Hessian times the gradient, by the recursion over the steps that are kept."""
+    """Return minus the inverse Hessian times the gradient, by the two-loop recursion over the kept steps."""
     steps, changes, factors, scale = memory
 
     def back(vector: Array, kept: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -131,8 +131,8 @@ def limited_bfgs(
 ) -> State:
     """Minimize by L-BFGS, which keeps `maxcor` steps, until the gradient's `norm` is below `gtol`.
 
-    Otherwise the status says what ended it, looked at after each step: 1 as many steps before it as `maxiter`, 2
-    `maxfun` values or 3 `maxgrad` gradients, 4 a decrease below `ftol`, 5 a line search (of `maxls` growing steps).
+    The status is 0 for success, and otherwise the reason of the end: 1 for `maxiter` steps, 2 for `maxfun` values, 3
+    for `maxgrad` gradients, 4 for a decrease below `ftol`, 5 for a failed line search (of at most `maxls` doublings).
 
     Nocedal and Wright, Numerical Optimization (2006), algorithms 7.4 and 7.5.
     """

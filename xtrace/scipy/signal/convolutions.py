@@ -35,7 +35,7 @@ def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple
 
 
 def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
-    """Raise ValueError unless one of two shapes fits into the other."""
+    """Raise ValueError unless one shape is at most the other in every dimension."""
     pairs = list(zip(*shapes, strict=True))
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ValueError(
@@ -53,7 +53,8 @@ def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, prec
         kernel = rev(conj(kernel), tuple(range(rank)))
     sizes = list(zip(x.shape, kernel.shape, strict=True))
     pads = []
-    # The smaller operand slides over the larger one. Of two of one shape it is the first, but for correlate2d.
+    # The smaller operand slides over the larger one. Of two equal shapes the first operand slides, except in
+    # correlate2d.
     exchanged = all(m <= n for m, n in sizes) and not (late and x.shape == kernel.shape)
     for m, n in sizes:
         start = {"full": 0, "same": (n - 1 + late) // 2, "valid": min(m, n) - 1}[mode]
@@ -78,7 +79,7 @@ def _direct(
     if 0 in shapes[0] or 0 in shapes[1]:
         raise ValueError(f"{function}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
     _check_sizes(function, shapes)
-    # Of an odd excess, correlate2d leaves out one more in front.
+    # From an odd excess correlate2d drops one element more at the front.
     return _slid(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 

@@ -1,4 +1,4 @@
-"""Spectra of signals over time, cut into overlapping segments: power, cross power, and transforms there and back.
+"""Power spectra, cross power spectra, and short-time Fourier transforms of signals in overlapping segments.
 
 Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967); Griffin and Lim, "Signal
 estimation from modified short-time Fourier transform" (1984).
@@ -34,13 +34,13 @@ from xtrace.numpy.ufuncs import abs, square
 from xtrace.scipy.signal.tapers import named_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 
-# A window by its name, by its name and parameters, or as an array; a kind of trend, or a function that removes it.
+# A window: its name, a tuple of its name and parameters, or an array. A trend: its kind, or a function that removes it.
 _WindowLike = Union[str, tuple[Any, ...], list[float], ArrayLike]  # noqa: UP007
 _TrendLike = Union[str, Literal[False], Callable[[Any], Any]]  # noqa: UP007
 
 
 class _Plan(NamedTuple):
-    """How a signal is cut: samples a segment, samples from one to the next, samples transformed; one side or both."""
+    """The size of segments, the step from one to the next, the transformed length, and one side or both."""
 
     size: int
     step: int
@@ -56,7 +56,7 @@ def _complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _continued(x: Array, count: int) -> Array:
-    """Return `x` with so many zeros behind its last axis, or so much less."""
+    """Append `count` zeros to the last axis of `x`, or cut -`count` elements off."""
     if count <= 0:
         return x[..., : x.shape[-1] + count]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
@@ -65,8 +65,8 @@ def _continued(x: Array, count: int) -> Array:
 def _segments(x: Array, size: int, step: int) -> Array:
     """Return (..., count, size), the segments of `x` that begin at multiples of `step`.
 
-    Copies of the signal, of rows of `step` samples, that are one row longer each when they are cut otherwise: so the
-    copies shift by a row, without an index for each segment.
+    The signal, in rows of `step` samples, is copied once for each row of a segment. Cut into rows that are longer by
+    one, each copy is shifted by one row more than the last. No segment needs an index.
     """
     count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
     whole = _continued(x, (count + rows - 1) * step - x.shape[-1])
@@ -77,7 +77,7 @@ def _segments(x: Array, size: int, step: int) -> Array:
 
 
 def _overlapped(segments: Array, step: int) -> Array:
-    """Return the sum of segments (..., count, size), each `step` samples behind the last: `_segments` backwards."""
+    """Add segments (..., count, size) that begin at multiples of `step`, the transpose of `_segments`."""
     *batch, count, size = segments.shape
     rows = -(-size // step)
     cut = _continued(segments, rows * step - size).reshape((*batch, count, rows, step))
@@ -93,7 +93,7 @@ def _overlapped(segments: Array, step: int) -> Array:
 def _sizes(
     function: str, size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None
 ) -> tuple[int, int]:
-    """Return the step from one segment to the next and the length that is transformed."""
+    """Return the step from one segment to the next and the transformed length."""
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = (size if default_length is None else default_length) if nfft is None else int(nfft)
     if length < size:
@@ -104,7 +104,7 @@ def _sizes(
 
 
 def _window(function: str, window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
-    """Return a window and its size; one of a name is given it."""
+    """Return a window and its size; a window by name has the given `size`."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
         return named_window(function, window, count), count
@@ -118,7 +118,7 @@ def _window(function: str, window: _WindowLike, size: int | None) -> tuple[Array
 
 
 def _positive(function: str, nperseg: int | None) -> int | None:
-    """Return the size of segments that is asked for, None for None."""
+    """Return `nperseg` as an integer, or None; ValueError if it is not positive."""
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
         raise ValueError(f"{function}: nperseg must be a positive integer, got {nperseg}")
@@ -126,7 +126,7 @@ def _positive(function: str, nperseg: int | None) -> int | None:
 
 
 def _segment_window(function: str, window: _WindowLike, nperseg: int | None, count: int) -> tuple[ArrayLike, int]:
-    """Return the window of the segments of `count` samples and its size."""
+    """Return the window for segments of a signal of `count` samples, and its size."""
     size = _positive(function, nperseg)
     if isinstance(window, (str, tuple)):
         if size is not None and size > count:
@@ -141,7 +141,7 @@ def _segment_window(function: str, window: _WindowLike, nperseg: int | None, cou
 
 
 def _trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
-    """Return what removes the trend of segments along their last axis; a function gets them along `axis`."""
+    """Return a function that removes the trend of segments along the last axis; a user's works along `axis`."""
     if not detrend:
         return lambda x: x
     if callable(detrend):
@@ -205,7 +205,7 @@ def _powers(
     if len(signals) == 1:
         products = real(products)
     scale = 1 / (converted(fs, part) * sum(square(window)) if density else square(sum(window)))
-    # But for the constant and the highest frequency, one side stands for both.
+    # One side stands for both, except for the constant and the highest frequency.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
     products = products * broadcast_to_shape(converted(scale * factors, products.dtype), products.shape)
@@ -414,14 +414,14 @@ def stft(
 def _restored(
     fs: ArrayLike, window: ArrayLike, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
 ) -> tuple[Array, Array]:
-    """Return times and the signal, the last axis of which goes where the times were."""
+    """Return times and the signal, whose samples are along the axis of the segments."""
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
     part = dtypes.real_part_dtype(spectra.dtype)
     window = converted(window, part)
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * converted(sum(window), segments.dtype)
-    # Least squares: of all signals, the one whose segments are nearest to these.
+    # The least squares solution: the signal whose segments are nearest to these.
     x = _overlapped(weighted * broadcast_to_shape(converted(window, weighted.dtype), weighted.shape), plan.step)
     weights = _overlapped(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
@@ -477,7 +477,7 @@ def istft(
     frequencies = aval.shape[axes[0]]
     even = 2 * (frequencies - 1) if input_onesided else frequencies
     samples, size = _window("istft", window, _positive("istft", even if nperseg is None else nperseg))
-    # Spectra of an even and of an odd length have as many frequencies on one side.
+    # Lengths of 2 k and 2 k + 1 have equally many frequencies on one side.
     length = even + 1 if input_onesided and size == even + 1 else even
     plan = _Plan(size, *_sizes("istft", size, noverlap, nfft, length), bool(input_onesided))
     _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)

@@ -1,6 +1,6 @@
 """Windows for the segments of signals by name, as ``scipy.signal.get_window`` has them, in double precision.
 
-They are periodic: one sample more would end as the window begins. Formulas as in Harris, "On the use of windows for
+They are periodic: a sample after the last would equal the first. Formulas as in Harris, "On the use of windows for
 harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good sidelobe
 behavior" (1981).
 """
@@ -99,7 +99,7 @@ def _general_hamming(n: int, alpha: float) -> np.ndarray:
 
 
 def _chebyshev(n: int, at: float) -> np.ndarray:
-    # Dolph: a spectrum whose side lobes all have the same height, `at` decibels below the main one.
+    # Dolph's window: all side lobes of its spectrum are `at` decibels below the main lobe.
     order = n - 1
     x = math.cosh(math.acosh(10 ** (abs(at) / 20)) / order) * np.cos(np.pi * np.arange(n) / n)
     large = np.cosh(order * np.arccosh(np.maximum(np.abs(x), 1))) * np.where(x < 0, (-1.0) ** order, 1.0)
@@ -133,7 +133,7 @@ _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names
 def named_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
     """Return `count` samples of the window of a name, or of a tuple of a name and parameters.
 
-    ValueError for a name that is not known, and for parameters that are missing or too many.
+    ValueError for an unknown name, and for missing or too many parameters.
     """
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):

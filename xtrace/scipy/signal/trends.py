@@ -21,7 +21,7 @@ from xtrace.numpy.statistics import mean
 
 
 def _straightened(x: Array) -> Array:
-    """Return the last axis less its line of least squares, by projection on an orthonormal basis of lines."""
+    """Subtract the line of least squares along the last axis, by projection on an orthonormal basis of lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
     norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Methods for matrices that are known by what they do to vectors, as ``jax.scipy.sparse`` has them."""
+"""Solvers for linear operators, as ``jax.scipy.sparse`` has them."""
 
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.sparse import linalg

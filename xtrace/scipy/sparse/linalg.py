@@ -41,7 +41,7 @@ class _Matrix(Protocol):
     def __matmul__(self, vector: Any, /) -> Any: ...
 
 
-# An array or a tree of arrays, and what multiplies it.
+# An array or a tree of arrays, and an operator on it.
 _Tree = Any
 _Operator = Union[ArrayLike, _Matrix, Callable[[_Tree], _Tree]]  # noqa: UP007
 _Multiply = Callable[[Array], Array]
@@ -63,7 +63,7 @@ def _plus(x: _Tree, factor: Array, y: _Tree) -> _Tree:
 
 
 def _multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
-    """Return what multiplies by a matrix, by an object that has a shape and ``@``, or the function given for one."""
+    """Return the function that multiplies by a matrix or an object with ``shape`` and ``@``; functions are kept."""
     if callable(matrix):
         return matrix
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
@@ -74,7 +74,7 @@ def _multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tre
 
 
 def _leaves_like(function: str, tree: _Tree) -> _Tree:
-    """Return a tree with arrays of a floating or complex dtype as leaves."""
+    """Convert the leaves of a tree to arrays of a floating or complex dtype."""
 
     def leaf(x: ArrayLike) -> Array:
         (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
@@ -86,7 +86,7 @@ def _leaves_like(function: str, tree: _Tree) -> _Tree:
 def _system(
     function: str, A: _Operator, b: _Tree, x0: _Tree, M: _Operator | None, maxiter: ArrayLike | None
 ) -> tuple[_Tree, _Tree, Callable[[_Tree], _Tree], Callable[[_Tree], _Tree], ArrayLike]:
-    """Return the right-hand side, the start, what multiplies by `A` and by `M`, and the number of steps allowed."""
+    """Return the right-hand side, the start, the functions that multiply by `A` and `M`, and the step limit."""
     b = _leaves_like(function, b)
     x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
     shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
@@ -165,7 +165,7 @@ def cg(
         corrected = precondition(residual)
         return while_loop(going, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
 
-    # The transpose of a Hermitian matrix is another one where it is complex.
+    # The transpose of a complex Hermitian matrix is its conjugate, not itself.
     symmetric = not any(dtypes.is_complex(aval_of(x).dtype) for x in pytree.tree_leaves(b))
     return custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve, symmetric=symmetric), None
 
@@ -234,7 +234,7 @@ def bicgstab(
     return _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0), None
 
 
-# GMRES: the leaves of all trees in one vector, and the rows of `basis` an orthonormal basis of the Krylov space.
+# GMRES: all leaves of a tree form one vector; the rows of `basis` are an orthonormal basis of the Krylov space.
 
 
 def _length(x: Array) -> Array:
@@ -245,7 +245,7 @@ def _extended(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Arr
     """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
 
     Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
-    Rozložník 2005). Where the space is complete, a row of zeros is added, and columns after that are unit vectors.
+    Rozložník 2005). After the space is complete, rows are zero and columns are unit vectors.
     """
     vector = basis[step]
     image = product(vector)
@@ -263,7 +263,7 @@ def _extended(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Arr
 
 
 def _at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
-    """Return the step in the whole Krylov space that leaves the least residual, by one QR factorisation."""
+    """Return the step in the Krylov space with the least residual, by one QR factorisation."""
 
     def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, columns = state
@@ -283,7 +283,7 @@ def _rotated(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[A
 
 
 def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
-    """Return the same step, by Givens rotations that tell the residual's norm; it is at most `bound`, or all is used.
+    """Return the same step by Givens rotations, which give the norm of the residual; stop when it is at most `bound`.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
     """
@@ -381,7 +381,7 @@ def gmres(
             return ravel_pytree(precondition(tree_of(x)))[0]
 
         bound = maximum(tol * _length(right), atol)
-        # What the bound is of the right-hand side, for the residuals that `M` was applied to.
+        # The same share of the right-hand side bounds residuals after `M`.
         share = minimum(1, bound / where(_length(right) == 0, 1, _length(right)))
         inner = share * _length(preconditioned(right))
 

@@ -26,7 +26,7 @@ from xtrace.scipy.special.series import real_operands
 
 @inline_jit
 def _orders(z: Array, *, highest: int, count: int) -> Array:
-    """Miller's backward recurrence (DLMF 3.6.3), of ratios J(k) / J(k - 1) rather than values, which would overflow."""
+    """Return J by Miller's backward recurrence (DLMF 3.6.3) of the ratios J(k) / J(k - 1); values would overflow."""
     (z,), dtype = real_operands("bessel_jn", z)
     smallest = float(dtypes.finfo(z.dtype).tiny)
 

@@ -139,7 +139,7 @@ def rel_entr(p: RealLike, q: RealLike) -> Array:
     refuse_complex("rel_entr", p, q)
     p, q = operands("rel_entr", p, q)
     positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     inner_p, inner_q = choose(positive, p, 1), choose(positive, q, 1)
     return choose(positive, _xlogx(inner_p) - xlogy(inner_p, inner_q), choose(zero, 0.0, math.inf))
 

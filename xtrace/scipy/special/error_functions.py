@@ -57,11 +57,12 @@ dawsn.defjvps(lambda t, y, x: t * (1 - 2 * x * y))
 
 
 def _scaled(x: Array) -> Array:
-    # From here on the asymptotic expansion (DLMF 7.12.1) is exact, and erfc(x) is no subnormal number yet.
+    # Above this limit the asymptotic expansion (DLMF 7.12.1) is exact to rounding. Up to it erfc(x) is a normal
+    # number.
     limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
     inverse = 0.5 / (x * x)
     far = polynomial(inverse, tuple(math.prod(range(1 - 2 * k, 0, 2)) for k in range(count))) / (_ROOT * x)
-    # To the right erfc has the factor exp(-x²) with x² rounded, which cancels; to the left it is no smaller than 1.
+    # For positive x, erfc has the factor exp(-x²) of the rounded x², which cancels. For negative x, erfc is at least 1.
     x = maximum(x, -2 * limit)
     high, low = square_parts(x)
     high, low = choose(x < 0, high, x * x), choose(x < 0, low, 0.0)
@@ -100,7 +101,7 @@ erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))
 
 
 def _faddeeva(z: Array) -> Array:
-    """Weideman, Computation of the Complex Error Function, SIAM J. Numer. Anal. 31 (1994), above the real axis."""
+    """Return w(z) (Weideman, Computation of the Complex Error Function, 1994), by reflection below the real axis."""
     wide = z.dtype == dtypes.complex128
     coefficients = fits.FADDEEVA if wide else fits.FADDEEVA_NARROW
     scale = math.sqrt(len(coefficients) / math.sqrt(2))

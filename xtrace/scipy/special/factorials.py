@@ -1,4 +1,4 @@
-"""The gamma function and what is made of it: factorials, binomial coefficients, the beta function."""
+"""The gamma function, factorials, binomial coefficients and the beta function."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def loggamma(x: ArrayLike) -> Array:
     return choose(x < 0, math.nan, gammaln(x))
 
 
-# What Stirling's formula leaves of log gamma: B(2k) / (2k (2k - 1) z**(2k - 1)) (DLMF 5.11.1).
+# The remainder of Stirling's formula is the sum of B(2k) / (2k (2k - 1) z**(2k - 1)) (DLMF 5.11.1).
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
@@ -122,7 +122,7 @@ def _stirling_rest(z: Array) -> Array:
     return polynomial(inverse * inverse, _STIRLING) * inverse
 
 
-# Of w: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
+# Coefficients of w**k: log gamma(1 + w) is -γ w + the sum of zeta(k) (-w)**k / k from k = 2 (DLMF 5.7.3).
 _NEAR_ONE = (
     0.0, -0.5772156649015329, 0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.207385551028674,
     0.16955717699740822, -0.14404989676884614, 0.12550966952474304, -0.11133426586956469, 0.10009945751278179,
@@ -134,7 +134,7 @@ _NEAR_ONE = (
 
 
 def _near_zeros(z: Array, elsewhere: Array) -> Array:
-    """Return log gamma close to its zeros 1 and 2, and the value `elsewhere` in other places."""
+    """Return log gamma near its zeros 1 and 2, and `elsewhere` otherwise."""
     second = real(z) > 1.5
     centred = z - converted(choose(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
@@ -144,14 +144,14 @@ def _near_zeros(z: Array, elsewhere: Array) -> Array:
 
 
 def _right_loggamma(z: Array) -> Array:
-    """Return log gamma where the real part is 1/2 at least (Hare, Computing the Principal Branch, 1997)."""
+    """Return log gamma for real parts from 1/2 on (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
     far = abs(z) > 11
     side = choose(imag(z) < 0, -1.0, 1.0)
     product, turns = choose(far, 1.0, z), 0.0
     for k in range(1, 11):
         factor = choose(far, 1.0, z + k)
         before, product = side * imag(product), product * factor
-        # The sum of the factors' angles has gone past half a turn.
+        # Count a turn where the sum of the factors' angles passes half a turn.
         turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
     large = choose(far, z, z + 11)
     logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
@@ -163,7 +163,7 @@ def _complex_loggamma(z: Array) -> Array:
     below = imag(z) < 0
     upper = choose(below, conj(z), z)
     left = real(upper) < 0.5
-    # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3), in what is not used with a finite derivative.
+    # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3). The unselected branch must have a finite derivative.
     inner = choose(left, upper, 0.25)
     turn = inner - converted(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
@@ -199,7 +199,7 @@ def betaln(a: RealLike, b: RealLike) -> Array:
     a, b = minimum(a, b), maximum(a, b)
     large = choose(b < 8, 8.0, b)
     ratio = a / large
-    # log gamma(b) - log gamma(a + b) by Stirling's formula, its large parts joined.
+    # log gamma(b) - log gamma(a + b) by Stirling's formula, with the large terms combined.
     rest = _stirling_rest(large) - _stirling_rest(choose(b < 8, 8.0, a + b))
     joined = rest - a * (log(large) - 1) - (large + (a - 0.5)) * log1p(ratio)
     return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), joined)
@@ -305,7 +305,7 @@ def _comb(n: RealLike, k: RealLike, *, repetition: bool) -> Array:
     if repetition:
         n = n + k - 1
     inside = (k >= 0) & (k <= n)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
     ways = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
     return choose(inside, ways, choose(nothing, 1.0, 0.0) if repetition else 0.0)

@@ -1,10 +1,10 @@
 """Hypergeometric functions of real numbers.
 
-Each is the solution of a linear differential equation of second order that is regular at 0 (DLMF 13.2.1, 15.10.1). Its
-power series is summed as far as the terms do not cancel, and Taylor series about one place after another continue it
-from there: it grows as fast as any solution does in that direction, so errors do not (Pearson, Olver and Porter,
-Numerical methods for the computation of the confluent and Gauss hypergeometric functions, 2017, compare the methods).
-Where it does not grow it is a polynomial, which a recurrence in its degree gives.
+Each is the regular solution at 0 of a linear differential equation of second order (DLMF 13.2.1, 15.10.1). The power
+series gives the values up to the place where its terms begin to cancel. From there Taylor series about successive
+places continue the solution. It grows as fast as any other solution in that direction, so relative errors do not grow.
+(Pearson, Olver and Porter, Numerical methods for the computation of the confluent and Gauss hypergeometric functions,
+2017, compare the methods.) Solutions that do not grow are polynomials, by a recurrence in their degree.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from xtrace.numpy.ufuncs import abs, exp, log, maximum, minimum, sign, sin, sqrt
 from xtrace.scipy.special.primitive import gammaln, operands
 from xtrace.scipy.special.series import real_operands
 
-# Terms of a series, steps of a continuation and of a recurrence, far more than any value that is finite needs.
+# The largest number of terms of a series and of steps of a continuation or recurrence; finite values need far fewer.
 _TERMS = 5000
 
 # The distance to the next singular point, and the numbers of a recurrence of Taylor coefficients (`_continued`).
@@ -40,9 +40,10 @@ _Equation = tuple[Array, Array, ArrayLike, Array, Callable[[ArrayLike], Array]]
 
 
 def _series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
-    """Return the sum of products of (a)_k (b)_k over (c)_k x**k / k!, and its derivative by x times x, to rounding.
+    """Return the sum of (a)_k (b)_k / (c)_k x**k / k! over k, and x times its derivative by x, to rounding.
 
-    Derivatives by the parameters are exact to rounding too. `far`, 1 or 0: whether there is b, or else c.
+    Derivatives by the parameters are exact to rounding too. Where `far` is 1 the terms have no (c)_k, and
+    where it is 0 they have no (b)_k.
     """
     tolerance = float(dtypes.finfo(x.dtype).eps) / 1024
     tiny = float(dtypes.finfo(x.dtype).tiny)
@@ -58,7 +59,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
         # The terms of an asymptotic expansion grow again.
         scale = choose(size > tolerance * maximum(abs(total), tiny), x / (three * (k + 1)), 0.0)
         term = term * one * two * scale
-        # A term may vanish where its derivatives do not, and those after it.
+        # Terms may vanish while their derivatives and the following terms do not.
         size = size * maximum(abs(one), 1.0) * maximum(abs(two), 1.0) * abs(scale)
         return k + 1, term, total + term, slope + (k + 1) * term, size, above, other, below, x, *has
 
@@ -70,7 +71,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
 def _continued(
     equation: Callable[..., Any], place: Array, value: Array, slope: Array, x: Array, given: Sequence[Any]
 ) -> Array:
-    """Return the solution at `x` of a differential equation, from its value and slope at a `place` before it.
+    """Return the solution of a differential equation at `x` from its value and slope at `place`.
 
     ``equation(place, *given)`` returns the distance to the next singular point, and numbers with which
     weight (k + 1) (k + 2) c[k + 2] = product(k) c[k] - (k + 1) (first k + linear) c[k + 1] for the Taylor coefficients.
@@ -86,7 +87,7 @@ def _continued(
         distance, weight, first, linear, product = equation(place, *given)
         here = place == x
         weight = choose(here, 1.0, weight)
-        # Solutions grow at most this fast. Twice that much growth does not let terms cancel.
+        # This bounds the growth rate of solutions. Over the chosen distance the terms do not cancel.
         size = abs(stop_gradient(linear))
         rate = size + sqrt(size * size + 4 * abs(stop_gradient(weight * product(0.0))))
         reach = minimum(0.5 * distance, 4 * abs(weight) / maximum(rate, smallest))
@@ -111,9 +112,9 @@ def _continued(
 
 
 def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
-    """Return what the tangents of the parameters add, by forward derivatives, since loops have no others.
+    """Return the contribution of the parameters' tangents by forward derivatives, the only ones of loops.
 
-    They are taken forward again for derivatives of theirs.
+    Higher derivatives are forward derivatives again.
     """
     total: Any = 0.0
     for i, tangent in enumerate(tangents):
@@ -133,7 +134,7 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
 def _tangent(
     name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
 ) -> Array:
-    """Return the tangent of a function: by its parameters from `formula`, by the last value as `of_last` says."""
+    """Return the tangent of a function, by the parameters from `formula`, by the last value from `of_last`."""
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
         wide, dtype = real_operands(name, *values)
@@ -142,7 +143,7 @@ def _tangent(
 
 
 def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `formula`, with derivatives that reverse mode can use too."""
+    """Return `formula` with a rule for its derivatives, which reverse mode can transpose."""
     differentiable = custom_jvp(formula)
     differentiable.defjvp(
         lambda values, tangents: (differentiable(*values), _slopes(formula, values, tangents)), symbolic_zeros=True
@@ -151,12 +152,12 @@ def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _ends(a: Array) -> Array:
-    """Return where a series with (a)_k above ends."""
+    """Return whether a is 0 or a negative integer, so that a series with the factor (a)_k ends."""
     return (a <= 0) & (a == floor(a))
 
 
 def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) -> Array:
-    """Return the polynomial of degree -a, an integer, by ``last, now = following(k, last, now, a, *given)`` from 1."""
+    """Return the polynomial of degree -a by ``last, now = following(k, last, now, a, *given)`` from 1 and 1."""
 
     def going(state: tuple[Any, ...]) -> Array:
         k, a, *_ = state
@@ -174,7 +175,7 @@ def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) ->
 
 @jit
 def _reciprocal_gamma(a: Array) -> tuple[Any, Any]:
-    """Return a factor and a logarithm, 1 / Γ(a) being the one times the exponential of the other (DLMF 5.5.3)."""
+    """Return a factor and a logarithm with 1 / Γ(a) = factor * exp(logarithm) (DLMF 5.5.3)."""
     left, nearest = a < 0.5, rint(a)
     turned = sin(math.pi * (a - nearest)) / math.pi * choose(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
     return choose(left, turned, 1.0), choose(left, 1.0, -1.0) * gammaln(choose(left, 1 - a, a))
@@ -184,12 +185,12 @@ def _reciprocal_gamma(a: Array) -> tuple[Any, Any]:
 
 
 def _kummer_equation(z: Array, a: Array, b: Array) -> _Equation:
-    """z w'' + (b - z) w' - a w = 0 (DLMF 13.2.1)."""
+    """Return the recurrence of z w'' + (b - z) w' - a w = 0 (DLMF 13.2.1)."""
     return abs(z), z, 1.0, b - z, lambda k: a + k
 
 
 def _kummer_far(a: Array, b: Array, x: Array) -> Array:
-    """What the sum of the asymptotic expansion is multiplied with (DLMF 13.7.2)."""
+    """Return the factor of the asymptotic expansion (DLMF 13.7.2)."""
     factor, logarithm = _reciprocal_gamma(choose(x > 0, a, b - a))
     pole, other = _reciprocal_gamma(b)
     power = choose(x > 0, a - b, -a) * log(abs(x)) + maximum(x, 0.0)
@@ -199,13 +200,13 @@ def _kummer_far(a: Array, b: Array, x: Array) -> Array:
 def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     fixed_a, fixed_b, size, left = stop_gradient(a), stop_gradient(b), abs(x), x < 0
     far = size > 50 + 2 * maximum(abs(fixed_a), 1.0) * maximum(abs(fixed_b - fixed_a), 1.0)
-    # Kummer's transformation (DLMF 13.2.39) where its terms have one sign, or at least grow less.
+    # Use Kummer's transformation (DLMF 13.2.39) where its terms have one sign, or grow less than without it.
     forward = choose(left, fixed_b - fixed_a, fixed_a)
     steady = choose(forward < 0, forward >= fixed_b, (fixed_b > 0) | ~left)
     turned = choose(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
     above = choose(turned, b - a, a)
-    # How far terms neither cancel nor, in a factor of a small number, overflow. The solution that is x**(1 - b) near 0
-    # must not be larger than the result.
+    # The series is used up to the limit, where terms neither cancel nor overflow. Beyond it the solution
+    # that is x**(1 - b) near 0 must not exceed the result.
     spread = abs(stop_gradient(above)) + 1
     longest = choose(turned, minimum(20.0, 400 / spread), math.inf)
     limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / spread), 1 / spread))
@@ -222,7 +223,7 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
 
 
 def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -> tuple[Any, Any]:
-    """The recurrence in the first parameter (DLMF 13.3.1)."""
+    """Return the next two terms of the recurrence in the first parameter (DLMF 13.3.1)."""
     return now, ((2 * k + b - z) * now - k * last) / (b + k)
 
 
@@ -272,14 +273,14 @@ def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
 
 
 def _gauss_equation(z: Array, a: Array, b: Array, c: Array) -> _Equation:
-    """z (1 - z) w'' + (c - (a + b + 1) z) w' - a b w = 0 (DLMF 15.10.1)."""
+    """Return the recurrence of z (1 - z) w'' + (c - (a + b + 1) z) w' - a b w = 0 (DLMF 15.10.1)."""
     return minimum(abs(z), 1 - z), z * (1 - z), 1 - 2 * z, c - (a + b + 1) * z, lambda k: (a + k) * (b + k)
 
 
 def _longest(a: Array, b: Array, c: Array) -> Array:
-    """Return for how large an argument, up to 1, the terms of the series do not cancel."""
+    """Return the largest argument, up to 1, for which the terms of the series do not cancel."""
     largest = maximum(abs(a * b / c), abs((a + 1) * (b + 1) / (2 * (c + 1))))
-    # Where the first two ratios of terms are no larger than 2, others are not much larger.
+    # If the first two ratios of terms are at most 2, the others are not much larger.
     one_sign = ((a >= 0) & (b >= 0)) | ((c > 0) & (2 * maximum(a, b) <= minimum(a, b)))
     return choose(one_sign, 1.0, 2 / maximum(largest, 2.0))
 
@@ -287,7 +288,7 @@ def _longest(a: Array, b: Array, c: Array) -> Array:
 def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     left = x < 0
     z = x / choose(left, x - 1, 1.0)
-    # Pfaff's transformations to the left of 0, none or Euler's to the right of it (DLMF 15.8.1).
+    # Use a transformation of Pfaff for negative x, and none or Euler's for positive x (DLMF 15.8.1).
     forms = [
         (a, choose(left, c - b, b), choose(left, -a, 0.0)),
         (c - a, choose(left, b, c - b), choose(left, -b, c - a - b)),
@@ -296,12 +297,12 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     excess = stop_gradient(c - forms[0][0] - forms[0][1])
     second = choose(((z > 0.5) & (c > 0)) | (limits[0] == limits[1]), excess < 0, limits[1] > limits[0])
     p, q, exponent = (choose(second, two, one) for one, two in zip(*forms, strict=True))
-    # Terms fall like a power of order 10 and more even at 1.
+    # The terms decrease at least like a power of order 10 even at 1.
     limit = choose(choose(second, -excess, excess) > 10, choose(left, 0.75, 1.0), 0.5)
     start = minimum(minimum(z, choose(second, limits[1], limits[0])), limit)
     total, moved = _series(p, q, c, start)
     slope = moved / choose(start == 0, 1.0, start)
-    # To the left it goes on in x, since z comes close to 1.
+    # For negative x continue in x, since z approaches 1.
     ratio = choose(left, 1 - start, 1.0)
     place = choose(start == z, x, start / choose(left, start - 1, 1.0))
     before, after = ratio**-exponent, (1 - x) ** choose(left, 0.0, exponent)
@@ -311,14 +312,14 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
 
 
 def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
-    """The recurrence in the first parameter (DLMF 15.5.11), or for negative c the next term."""
+    """Return two terms of the recurrence in the first parameter (DLMF 15.5.11); for negative c a term and the sum."""
     term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
     recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
     return choose(c > -1, now, term), choose(c > -1, recurring, now + term)
 
 
 def _degree(a: Array, b: Array) -> Array:
-    """Return the smaller degree of the polynomials that (a)_k and (b)_k make of a series, inf where there is none."""
+    """Return the degree of the polynomial that a series with (a)_k (b)_k is, inf where it does not end."""
     return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
 
 
@@ -367,7 +368,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     usual = ~(nothing | short | pole | (x >= 1))
     value = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
     value = choose(short, ended, choose(x == 1, at_one, value))
-    # Above 1 a sum that ends may still have a factor that is no real number there.
+    # Above 1 a finite sum may still have a factor that is not real.
     divergent = (x > 1) & (~short | (turned & (floor(excess) != excess)))
     value = choose((pole & ~(own <= -c)) | divergent, math.inf, value)
     return converted(choose(nothing, 1.0, value), dtype)

@@ -27,10 +27,10 @@ _EULER = 0.57721566490153286061
 
 # The sum of -(-x)**k / (k k!) is E1(x) + log(x) + γ (DLMF 6.6.2).
 _ENTIRE = (0.0, *[-((-1) ** k) / (k * math.factorial(k)) for k in range(1, 20)])
-# The zero of Ei, in a part of 20 bits and the rest.
+# The zero of Ei, as a part of 20 bits and a remainder.
 _ZERO = 0.37250741078136663446
 _ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
-# The sum of (x**k - zero**k) / (k k!), divided by x - zero: a polynomial of positive coefficients.
+# The polynomial of the sum of (x**k - zero**k) / (k k!) divided by x - zero; its coefficients are positive.
 _EI_QUOTIENT = tuple(sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in range(j + 1, 40)) for j in range(36))
 
 
@@ -42,7 +42,7 @@ def _e1(x: Array) -> Array:
 
 def _ei(x: Array) -> Array:
     distance = (x - _ZERO_HIGH) - _ZERO_LOW
-    # Close to the zero the logarithm needs the digits that the quotient loses.
+    # Near the zero the logarithm of the rounded quotient would lose digits.
     logarithm = choose(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
     near = logarithm + distance * polynomial(x, _EI_QUOTIENT)
     inverse = 1 / x
@@ -111,7 +111,7 @@ expi.defjvps(lambda t, y, x: t * (exp(x) / x))
 
 
 def _expn_series(n: Array, x: Array) -> Array:
-    """DLMF 8.19.8, for x up to 1/2."""
+    """Return the series DLMF 8.19.8, for x up to 1/2."""
     total: Any = 0.0
     power: Any = -1.0
     for k in range(20):
@@ -124,7 +124,7 @@ def _expn_series(n: Array, x: Array) -> Array:
 
 
 def _expn_fraction(n: Array, x: Array) -> Array:
-    """The continued fraction DLMF 8.19.17 in its even form, for x from 1/2 on, from as far as the dtype needs."""
+    """Return the even form of the continued fraction DLMF 8.19.17, for x from 1/2 on."""
     count = 170 if x.dtype == dtypes.float64 else 48
 
     def step(i: Array, rest: Array) -> Array:
@@ -170,7 +170,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
 @expn.defjvp
 def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     n, x = operands("expn", *primals)
-    # E0' is that of exp(-x) / x.
+    # The derivative of E0 is that of exp(-x) / x.
     slope = choose(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
     return expn(n, x), tangents[1] * slope
 
@@ -179,7 +179,7 @@ def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 
 
 def _quarter_turns(x: Array) -> Array:
-    """Return pi x² / 2 less whole turns."""
+    """Return pi x² / 2 modulo 2 pi."""
     high, low = square_parts(x)
     return (math.pi / 2) * (remainder(high, 4) + low)
 
@@ -290,7 +290,7 @@ sici.__wrapped__.defjvp(_sici_jvp)
 
 # Spence's function (DLMF 25.12)
 
-# Of u = -log(x): the dilogarithm of 1 - x is u - u²/4 + the sum of B(2k) u**(2k + 1) / (2k + 1)!.
+# For u = -log(x), the dilogarithm of 1 - x is u - u²/4 + the sum of B(2k) u**(2k + 1) / (2k + 1)!.
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 _DILOGARITHM = (1.0, *[b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)])
 
@@ -301,7 +301,7 @@ def _dilogarithm(u: Array) -> Array:
 
 
 def _log_of_rest(x: Array) -> Array:
-    """Return log(1 - x), with what the difference loses; log1p of XLA loses 7 bits around -0.4."""
+    """Return log(1 - x), corrected by the rounding error of the difference; XLA's log1p loses 7 bits around -0.4."""
     rest = 1 - x
     return log(rest) + ((1 - rest) - x) / rest
 
@@ -328,7 +328,7 @@ def spence(x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 25.12(i).
     """
     x = wide_operand("spence", x)
-    # Above 2 that of 1 / x, below 1/2 that of 1 - x.
+    # Above 2 use the function at 1 / x, below 1/2 at 1 - x.
     inner = choose(x > 2, 1 / x, x)
     small = inner < 0.5
     logarithm = log(inner)

@@ -43,13 +43,12 @@ def ndtr(x: RealLike) -> Array:
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
 
-# Where log(erfc) is left, on either side: by dtype, the lower bound where the series is good, and the upper one where
-# the result is -ndtr(-x) to rounding.
+# The range of log(erfc) by dtype: below it the series is exact to rounding, above it -ndtr(-x).
 _BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
 
 
 def _series(x: Array, order: int) -> RealLike:
-    """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ …, `order` terms after the first (DLMF 7.12.1)."""
+    """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ … with `order` terms after the first (DLMF 7.12.1)."""
     inverse = 1 / square(x)
     total: RealLike = 1.0
     factor, power = 1.0, inverse
@@ -76,7 +75,7 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     x = wide_operand("log_ndtr", primals[0])
     result = _log_ndtr(x, order)
-    # The density over the function itself, both as logarithms.
+    # The slope is the density over the function, by the difference of their logarithms.
     return result, tangents[0] * exp(-square(x) / 2 - result - _LOG_ROOT)
 
 
@@ -108,7 +107,7 @@ def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
 
 
 # Wichura, Algorithm AS 241: The Percentage Points of the Normal Distribution, 1988 (PPND16): quotients of polynomials,
-# numerator and denominator from the constant term, in the middle, farther out, and far out.
+# numerator and denominator from the constant term, for the middle, the outer part and the tails.
 _MIDDLE = (
     (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
      4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
@@ -160,5 +159,5 @@ def ndtri(p: RealLike) -> Array:
     return choose(p == 0, -math.inf, choose(p == 1, math.inf, quantile))
 
 
-# One over the density at the result.
+# The slope is one over the density at the result.
 ndtri.defjvps(lambda t, y, p: t * exp(square(y) / 2 + _LOG_ROOT))

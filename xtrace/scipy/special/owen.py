@@ -32,8 +32,8 @@ def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
 
 
 def _within(h: Array, a: Array) -> Array:
-    """Return T by Gauss-Legendre quadrature, for h from 0 on and `a` from 0 to 1."""
-    # Farther out the integrand is below rounding.
+    """Return T by Gauss-Legendre quadrature, for nonnegative h and `a` from 0 to 1."""
+    # Beyond these limits the integrand is negligible.
     h = minimum(h, 200.0)
     end = minimum(a, 8.7 / h)
     half = (end / 2)[..., None]

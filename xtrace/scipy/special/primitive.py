@@ -1,4 +1,4 @@
-"""Special functions that are operations of lax, of operands that promote and broadcast; integers become floats."""
+"""Special functions of lax with operands that promote and broadcast; integers become floats."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def i1(x: RealLike) -> Array:
 def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` with strongly typed results unless its first operand is a single number.
 
-    In JAX the constants of such functions are strongly typed where they meet arrays, here the first operand.
+    In JAX the constants in these functions are strongly typed where the first operand is an array.
     """
     parameter = function.__code__.co_varnames[0]
 
@@ -133,15 +133,15 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def promoted(function: str, *values: ArrayLike) -> list[Array]:
-    """Return values as arrays of their common floating dtype, of shapes that broadcast.
+    """Convert values to arrays of their common floating dtype; check that their shapes broadcast.
 
-    TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
+    TypeError for a value that is neither an array nor a number, ValueError for shapes that do not broadcast.
     """
     return [to_array(x) for x in promote(function, *values, adjust=as_inexact)]
 
 
 def operands(function: str, *values: ArrayLike) -> list[Array]:
-    """Return values as arrays of their common floating dtype and shape; errors as in `promoted`."""
+    """Convert values to arrays of their common floating dtype and shape; errors as in `promoted`."""
     ready = promoted(function, *values)
     shape = check_broadcast(function, [x.shape for x in ready])
     return [broadcast_to_shape(x, shape) for x in ready]
@@ -155,7 +155,7 @@ def refuse_complex(function: str, *values: ArrayLike) -> None:
 
 
 def wide_operand(function: str, x: ArrayLike) -> Array:
-    """Return `x` as an array, which must be of dtype float32 or float64."""
+    """Convert `x` to an array; TypeError unless its dtype is float32 or float64."""
     dtype = operand_aval(function, 0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
@@ -237,7 +237,7 @@ def betainc(a: RealLike, b: RealLike, x: RealLike) -> Array:
     return special.betainc(*operands("betainc", a, b, x))
 
 
-# B(2k) / (2k)! for k = 1, 2, …, and how many terms are summed before the expansion in them begins.
+# B(2k) / (2k)! for k = 1, 2, …, and the number of terms that are summed before the expansion.
 _BERNOULLI_OVER_FACTORIALS = tuple(
     float(fractions.Fraction(*ratio) / math.factorial(2 * k + 2))
     for k, ratio in enumerate(
@@ -248,7 +248,7 @@ _ZETA_TERMS = 10
 
 
 def _zeta_expansion(x: Array, q: Array) -> Array:
-    """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), also where it continues the sum."""
+    """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), which also continues the sum."""
     total: Any = 0.0
     rest: Any = 0.5
     for k in range(_ZETA_TERMS):

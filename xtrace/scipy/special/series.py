@@ -1,4 +1,4 @@
-"""Polynomials, quotients and Chebyshev series, and exact squares, for functions that are computed by fits."""
+"""Polynomials, quotients, Chebyshev series and exact squares, for functions that are computed by fits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
 
 
 def rolled_polynomial(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
-    """Return what `polynomial` does by a loop, which takes so many terms at a time; there are a multiple of these."""
+    """Return the result of `polynomial` by a loop over groups of `terms`, whose number divides that of coefficients."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
     def step(i: Array, value: Array) -> Array:
@@ -52,15 +52,15 @@ def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...
 def square_parts(x: Array) -> tuple[Array, Array]:
     """Return two numbers whose sum is x² to about twice the precision of the dtype; the first is exact."""
     wide = x.dtype == dtypes.float64
-    # As many bits as a square has room for.
+    # The high part has so few bits that its square is exact.
     high = reduce_precision(x, *((11, 25) if wide else (8, 11)))
     return high * high, (x - high) * (x + high)
 
 
 def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
-    """Return values in a dtype of at least 32 bits and one shape, and the dtype of the result.
+    """Convert values to one shape and a dtype of at least 32 bits; return them and the dtype of the result.
 
-    ValueError for complex numbers; else errors as in `operands`.
+    ValueError for complex numbers; other errors as in `operands`.
     """
     refuse_complex(function, *values)
     arrays = operands(function, *values)
@@ -70,5 +70,5 @@ def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dt
 
 
 def odd(x: RealLike, of_size: Array) -> Array:
-    """Return the value of an odd function at `x` from that at |x|."""
+    """Return the value of an odd function at `x` from its value at |x|."""
     return choose(x < 0, -of_size, of_size)

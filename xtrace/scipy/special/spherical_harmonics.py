@@ -24,10 +24,10 @@ from xtrace.numpy.ufuncs import abs, cos, maximum, minimum, sin, sqrt
 
 @inline_jit
 def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> Array:
-    """The recurrences of normalized associated Legendre functions upwards in the degree (DLMF 14.10.3, 14.30.1)."""
+    """Return the harmonic by recurrences of normalized associated Legendre functions (DLMF 14.10.3, 14.30.1)."""
     dtype = theta.dtype
     cosine, sine = cos(theta), sin(theta)
-    # As if theta were between 0 and pi; the derivative at 0 is that from there.
+    # Reduce theta to the range from 0 to pi; the derivative at 0 is the one-sided derivative.
     sine = choose(sine < 0, -sine, sine)
     degree, signed = converted(minimum(n, highest), dtype), converted(m, dtype)
     order = abs(signed)
@@ -35,7 +35,7 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
     def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         one, two = state
         k = converted(i, dtype) + 1
-        # Up to degree |m| the order goes along: the functions of equal degree and order.
+        # Up to degree |m| step through the functions of equal degree and order.
         diagonal = -sine * sqrt((2 * k + 1) / (2 * k)) * one
         inside = maximum((k - order) * (k + order), 1)
         before = maximum((k - 1 - order) * (k - 1 + order), 0) / maximum(4 * (k - 1) ** 2 - 1, 1)
@@ -48,7 +48,7 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
     start = 0 * theta + 0.5 / np.sqrt(np.pi)
     size, _ = fori_loop(0, highest, step, (start, 0 * theta))
     size = choose(order > degree, 0.0, size)
-    # That of -m is (-1)**m times the conjugate of that of m.
+    # The harmonic of order -m is (-1)**m times the conjugate of that of order m.
     size = choose((signed < 0) & (signed % 2 != 0), -size, size)
     angle = signed * phi
     return complex_of(size * cos(angle), size * sin(angle))

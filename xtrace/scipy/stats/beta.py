@@ -23,7 +23,7 @@ distribution = Distribution("beta", "0.5, 2.0, 3.0", a="the first shape, positiv
 def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density, NaN unless `a`, `b` and `scale` are positive."""
     outside = (x < loc) | (x > loc + scale)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     z = choose(outside, 0.5, (x - loc) / scale)
     logarithm = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
     return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, logarithm))

@@ -1,4 +1,4 @@
-"""The number of successes in `n` trials of a probability that has the beta distribution of shapes `a` and `b`."""
+"""The number of successes in `n` trials, whose probability has the beta distribution of shapes `a` and `b`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def logpmf(k: RealLike, n: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0
     weak = all(aval.weak_type or not aval.ndim for aval in map(aval_of, (k, n, a, b, loc)))
     m = floor(k - loc)
     outside = (m < 0) | (m > n)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     m = choose(outside, 0.0, m)
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
     logarithm = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))

@@ -22,7 +22,7 @@ def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     m = k - loc
     outside = (m < 0) | (m > n)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     m = choose(outside, 0.0, m)
     ways = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
     return choose(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))

@@ -19,7 +19,7 @@ distribution = Distribution("cauchy", "0.5")
 def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     ratio = (x - loc) / scale
-    # As a product: the derivative of a square is a multiple of 2 x, which overflows.
+    # The product replaces a square, whose derivative 2 x may overflow.
     return -math.log(math.pi) - log(scale) - log1p(ratio * ratio)
 
 

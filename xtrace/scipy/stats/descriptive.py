@@ -31,7 +31,7 @@ _POLICIES = ("propagate", "omit", "raise")
 
 
 class ModeResult(NamedTuple):
-    """The most frequent values, and how often they occur."""
+    """The most frequent values and their counts."""
 
     mode: Any
     count: Any
@@ -133,7 +133,7 @@ def _ranks(a: Any, *, axis: int, method: str) -> Array:
         ends = concatenate([_part(starts, axis, slice(1, None)), ~last_of_all], axis)
         last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
         ranks = {"min": first, "max": last, "average": converted(first + last, dtype) / 2}[method]
-    # Sorted by where they came from, ranks go back there.
+    # Sorting by the original positions moves the ranks back to them.
     ranks = converted(sort((order, ranks), axis)[1], dtype)
     if dtypes.is_inexact(a.dtype):
         return choose(any(isnan(a), axis, keepdims=True), math.nan, ranks)
@@ -184,7 +184,7 @@ def _sem(a: ArrayLike, ddof: ArrayLike, *, axis: int | None, omit: bool, keepdim
     else:
         error = std(a, axis, ddof=ddof, keepdims=keepdims)
         error = error / math.sqrt(own.size if axis is None else own.shape[axis])
-    # Of complex numbers the error is a complex number, as in JAX.
+    # Complex data give a complex error, as in JAX.
     return converted(error, own.dtype if dtypes.is_complex(own.dtype) else error.dtype)
 
 

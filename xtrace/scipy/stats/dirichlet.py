@@ -19,7 +19,7 @@ from xtrace.scipy.special.primitive import gammaln
 
 __all__ = ["logpdf", "pdf"]
 
-# How far from 1 the sum of a point may be.
+# The largest difference of a point's sum from 1.
 _TOLERANCE = 1e-6
 
 

@@ -1,4 +1,4 @@
-"""What the functions of a distribution have in common: operands that promote, exponentials, and their documentation."""
+"""The family of a distribution's functions: promotion of operands, exponentials and logarithms, and documentation."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     below = x <= loc
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     return choose(below, -math.inf, log1mexp(choose(below, 1.0, (x - loc) / scale)))
 
 

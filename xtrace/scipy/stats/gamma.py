@@ -22,7 +22,7 @@ distribution = Distribution("gamma", "1.0, 2.0", a="the shape, positive.")
 def logpdf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     below = x < loc
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     z = choose(below, 1.0, (x - loc) / scale)
     return choose(below, -math.inf, xlogy(a - 1, z) - z - gammaln(a) - log(scale))
 

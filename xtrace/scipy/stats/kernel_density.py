@@ -40,7 +40,7 @@ _Bandwidth = Union[str, float, Array, Callable[["gaussian_kde"], Any], None]  # 
 
 @inline_jit
 def _normalized(dataset: Array, *weights: Array) -> tuple[Array, Array]:
-    """Return weights whose sum is 1, equal ones where there are none, and how many equal ones they are worth."""
+    """Return the effective number of samples, and the weights with sum 1 (without weights, equal ones)."""
     count = dataset.shape[1]
     shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
     return 1 / sum(square(shares)), shares
@@ -48,7 +48,7 @@ def _normalized(dataset: Array, *weights: Array) -> tuple[Array, Array]:
 
 @inline_jit
 def _spread(dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str) -> tuple[Array, Array]:
-    """Return the covariance of each normal distribution and its inverse: the data's, times a squared bandwidth."""
+    """Return the covariance of the kernels, that of the data times the squared bandwidth, and its inverse."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
     factor = square(given[0] if given else base ** (-1 / (d + 4)))
@@ -80,7 +80,7 @@ def _overlap_of_normal(dataset: Array, weights: Array, covariance: Array, mean: 
 def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Array:
     """Return the integral of the product of two densities; each has samples, weights and a covariance."""
     (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
-    # Of two normal distributions it is a normal density at the distance of their means.
+    # For two normal distributions this is a normal density at the difference of their means.
     products = exp(normal_logpdf(x.T[:, None], y.T[None], x_covariance + y_covariance))
     return sum(products * x_weights[:, None] * y_weights[None])
 
@@ -172,12 +172,12 @@ class gaussian_kde:
 
     @property
     def d(self) -> int:
-        """How many numbers a sample has."""
+        """The dimension of the samples."""
         return int(self.dataset.shape[0])
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self.dataset.shape[1])
 
     def _places(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:

@@ -1,4 +1,4 @@
-"""The numbers of `n` trials that have each of several outcomes, of probabilities `p`."""
+"""The multinomial distribution: the counts of the outcomes, of probabilities `p`, in `n` trials."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LOG_TURN = math.log(2 * math.pi)
 
 
 def _whitened(differences: Array, factor: Array) -> Array:
-    """Return rows times the inverse of the transposed `factor`, one for all or one for each, as the axes broadcast."""
+    """Multiply rows by the inverse of the transposed `factor`; the batch axes broadcast."""
     n = differences.shape[-1]
     if factor.ndim == 2:
         rows = differences.reshape((math.prod(differences.shape[:-1]), n))

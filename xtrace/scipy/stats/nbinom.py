@@ -24,7 +24,7 @@ def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     m = k - loc
     below = m < 0
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     m = choose(below, 0.0, m)
     ways = gammaln(m + n) - gammaln(n) - gammaln(m + 1)
     return choose(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))

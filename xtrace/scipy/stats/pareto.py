@@ -21,7 +21,7 @@ distribution = Distribution("pareto", "2.0, 3.0", b="the exponent, positive.")
 def logpdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     below = x < loc + scale
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     logarithm = log(b) - log(scale) - (b + 1) * log(choose(below, 1.0, (x - loc) / scale))
     return choose(below, -math.inf, logarithm)
 

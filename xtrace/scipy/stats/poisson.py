@@ -41,7 +41,7 @@ def cdf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     return choose(n < 0, 0.0, gammaincc(floor(choose(n < 0, 0.0, n) + 1), mu))
 
 
-# Below this mean the entropy is a sum over so many counts, which leaves out nothing that shows; above, a series.
+# Below this mean the entropy is a sum over so many counts, exact to rounding; above it is a series.
 _LARGE_MEAN, _COUNTS = 100, 250
 
 
@@ -54,7 +54,7 @@ def entropy(mu: RealLike, loc: RealLike = 0) -> Array:
     own = aval_of(mu)
     mu = broadcast_to_shape(mu, check_broadcast("poisson.entropy", [own.shape, aval_of(loc).shape]))
     large, none = mu >= _LARGE_MEAN, mu == 0
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     small = choose(large | none, 1.0, mu)[..., None]
     counts = arange(_COUNTS, dtype=own.dtype)
     logarithms = counts * log(small) - gammaln(counts + 1) - small

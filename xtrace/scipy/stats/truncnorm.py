@@ -24,7 +24,7 @@ distribution = Distribution(
 def _log_mass(a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the normal distribution's mass between `a` and `b`, a < b, exact in both tails."""
     central, right = (a <= 0) & (b > 0), a > 0
-    # What is on one side is, by symmetry, on the left. What is not used must have a finite derivative.
+    # An interval on the right is mirrored to the left. The unselected branch must have a finite derivative.
     low = choose(central, -2.0, choose(right, -b, a))
     high = log_ndtr(choose(central, -1.0, choose(right, -a, b)))
     aside = high + log1p(-exp(log_ndtr(low) - high))
@@ -42,10 +42,10 @@ def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the part of the mass between `a` and `b` that is below `z`."""
     total = _log_mass(a, b)
     outside = (z <= a) | (z >= b)
-    # What is not used must have a finite derivative.
+    # The unselected branch must have a finite derivative.
     inner = choose(outside, choose((a <= 0) & (b > 0), 0.0, choose(a > 0, a, b)), z)
     below = _log_mass(choose(outside, inner - 1, a), inner) - total
-    # Of what is nearly all, the rest is known better.
+    # Where the part is nearly all, the remainder is more exact.
     most = (below > -0.1) & ~outside
     rest = _log_mass(choose(most, inner, 0.0), choose(most, b, 1.0)) - choose(most, total, 0.0)
     logarithm = choose(most, log1p(-exp(rest)), below)
@@ -59,7 +59,7 @@ def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Arra
         raise TypeError(
             f"truncnorm.{name}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
         )
-    # Last of all: of the exponential of a constant NaN, XLA's CPU compiler makes whatever is in the memory.
+    # NaN is selected last: XLA's CPU compiler turns the exponential of a constant NaN into arbitrary memory.
     return choose(a < b, value, math.nan)
 
 
