@@ -84,7 +84,7 @@ def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, 
 
 
 def _stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step: Array) -> tuple[Any, Any]:
-    """Return y after `step`, and the slopes of all stages; the last one is that of the new y."""
+    """Return y after `step`, and the slopes of all stages; the last one belongs to the new y."""
     length = step.astype(y.dtype)
     tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
 
@@ -240,7 +240,7 @@ def _backward(
     def back(carry: tuple[Any, ...], interval: tuple[Array, ...]) -> tuple[Any, Any]:
         adjoint, of_start, sums = carry
         y, earlier, later, jump = interval
-        # Moving a time moves y there by f, and what comes before it lasts as much longer.
+        # Moving a time moves y there by f, and makes the interval before it longer.
         pairs = zip(pytree.tree_leaves(func(y, later, *args)), pytree.tree_leaves(jump), strict=True)
         of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)

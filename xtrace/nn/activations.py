@@ -22,7 +22,7 @@ from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, ma
 
 
 def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:
-    """Return `x` as an array, of the type that `adjust` makes of its own. TypeError for what is no array or scalar."""
+    """Return an array or a scalar as an array, of the type that `adjust` makes of its own; TypeError for others."""
     return to_array(promote(function, x, adjust=adjust)[0])
 
 

@@ -33,7 +33,7 @@ def _batched(x: Array, aval: ShapedArray) -> Array:
 
 
 def _grouped(x: Array, heads: int, groups: int) -> Array:
-    """Return what has the axes (B, N, T, S), or 1 in place of any, with those of the scores: (B, K, T, G, S)."""
+    """Return an array with axes (B, N, T, S), or 1 in place of any, with the axes of the scores: (B, K, T, G, S)."""
     batch, own, queries, keys = x.shape
     if heads == groups:
         return x
@@ -71,7 +71,7 @@ def _attention(
     query: Array, key: Array, value: Any, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,
 ) -> Any:
-    """`rest` has what the letters of `given` say: bias, mask, lengths of queries and of keys (bmqk)."""
+    """`rest` has an operand for each letter of `given`: bias, mask, lengths of queries and of keys (bmqk)."""
     options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_batched(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]

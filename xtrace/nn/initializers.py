@@ -208,7 +208,9 @@ def truncated_normal(
     )
 
 
-# Of a variance that keeps that of a layer's input or output. The standard deviations of what is cut at 2.
+# With a variance that preserves the variance of a layer's input or output
+
+# The standard deviations of real and complex normal numbers that are cut at 2.
 _CUT, _COMPLEX_CUT = 0.87962566103423978, 0.95311164380491208
 
 

@@ -255,7 +255,7 @@ _ALGORITHMS = ("fast", "stable")
 
 @inline_jit
 def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: str, algorithm: str) -> Array:
-    """`rest` has what the letters of `given` say: the mean, the variance and the mask (mvw)."""
+    """`rest` has an operand for each letter of `given`: the mean, the variance and the mask (mvw)."""
     options = dict(zip(given, rest, strict=True))
     mask = options.get("w")
     x = to_array(promote("standardize", x, adjust=as_inexact)[0])

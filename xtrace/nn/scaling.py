@@ -128,7 +128,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
 
 
 def _in_full(x: Array, scales: Array) -> Array:
-    """Return what quantized elements stand for, in float32."""
+    """Return the values of quantized elements, in float32."""
     wide = repeat(converted(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
     return converted(to_array(x), dtypes.float32) * wide
 

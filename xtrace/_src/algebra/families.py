@@ -1,4 +1,4 @@
-"""Families of operations: what follows from being elementwise is stated once, a definition gives what differs."""
+"""Families of operations: the rules that follow from being elementwise are stated once; a definition gives the rest."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Elementwise(Primitive):
     """An operation on corresponding elements of its operands, which agree in dtype unless the definition says not.
 
     kinds: accepted kinds, one tuple for all operands or one for each. result: dtype of the result from the operands'
-    dtypes (and the parameters), the first one's if None; it may raise TypeError for dtypes that do not go together.
-    op: the StableHLO operation, or a function (builder, *values, **parameters) -> value; `cases` has what is used
-    instead for first operands of some kind. operation: the public function, where calling is more than binding.
+    dtypes (and the parameters), the first one's if None; it may raise TypeError for dtypes that do not go together. op:
+    the StableHLO operation, or a function (builder, *values, **parameters) -> value; `cases` has other operations for
+    first operands of some kinds. operation: the public function, where calling is more than binding.
 
     derivatives: for each operand (one stands for all) what its tangent adds to that of the result: a function
     (tangent, *operands, result, **parameters), or 1, -1 or 0 for the tangent itself, its negative, nothing. An
@@ -360,8 +360,8 @@ def compare(
 ) -> Elementwise:
     """Define a comparison; `ordered` ones do not accept complex operands.
 
-    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which says what comes
-    of the comparisons of their words, random keys are accepted.
+    In a `total` order -NaN is below all floats, NaN above, and -0.0 below 0.0. With `of_words`, which combines the
+    comparisons of their words, random keys are accepted.
     """
 
     def op(builder: FunctionBuilder, x: Value, y: Value) -> Value:

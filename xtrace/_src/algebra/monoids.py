@@ -98,7 +98,7 @@ XOR = Monoid("stablehlo.xor", lambda dtype: 0)
 
 
 def canonical_axes(name: str, axes: object, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
-    """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError name what is not."""
+    """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError for any other axis."""
     canonical = integer_tuple(name, parameter, axes)
     if len(set(canonical)) != len(canonical):
         raise ValueError(f"{name}: duplicate value in {parameter} {canonical}; name each axis once")

@@ -51,7 +51,7 @@ def _zero_derivative_jvp(
     return result, [None] * len(result) if primitive.multiple_results else None
 
 
-# jvp rules that follow from what an operation is: linear in all its floating and complex operands together, or with
+# jvp rules that follow from the kind of an operation: linear in all its floating and complex operands together, or with
 # derivative zero wherever it has one.
 LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp), Derived(_zero_derivative_jvp)
 
@@ -69,8 +69,8 @@ def linear(
     Args:
         name: its name in the IR.
         parameters: the names of its parameters, in order.
-        transpose: ``transpose(cotangent, operand, **parameters)`` returns the cotangent of the operand, of which the
-            type is known only, or None for zero.
+        transpose: ``transpose(cotangent, operand, **parameters)`` returns the cotangent of the operand, an
+            `UndefinedPrimal`, or None for zero.
         axes: the parameters that hold axes of the operand, integers or tuples of these. `batch` follows from them, for
             results of the operand's rank.
         abstract: the type of the result; by default that of the operand.
@@ -99,7 +99,7 @@ def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
 
 
 def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """Return `shape` as a tuple of ints; a TypeError names what is no concrete, non-negative integer."""
+    """Return `shape` as a tuple of ints; a TypeError names an entry that is no concrete, non-negative integer."""
     # Sets and iterators have no order or no second reading; they are no shapes, as in JAX.
     is_sequence = hasattr(shape, "__getitem__") and not isinstance(shape, Tracer)
     try:

@@ -16,10 +16,10 @@ class CacheEntry(NamedTuple):
     """One trace, and the program compiled from it.
 
     arguments: the type of each array among the arguments, by its path, as in ``{"params['w']": "f32[3]"}``; with the
-    device where that is not the default one. static: static arguments by name. settings: those that are not what they
-    are by default, and mapped axes around the call. trace_seconds, lower_seconds, compile_seconds: how long each step
-    took, tracing with that of functions called inside; None for steps there were not, as the trace became part of
-    another function's program or was lowered only. calls: how often the program was called, as far as it was counted.
+    device where that is not the default one. static: static arguments by name. settings: those that differ from their
+    defaults, and mapped axes around the call. trace_seconds, lower_seconds, compile_seconds: how long each step took,
+    tracing with that of functions called inside; None for steps there were not, as the trace became part of another
+    function's program or was lowered only. calls: how often the program was called, as far as it was counted.
     is_specialised: whether calls run code of their own, in which nothing is counted.
     """
 
@@ -72,7 +72,7 @@ def _shown_time(seconds: float | None) -> str:
 
 
 def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
-    """Return what `cache`, that of a jitted function, holds."""
+    """Return the contents of `cache`, that of a jitted function."""
     programs = dict(cache.compiled.entries)
     traces = dict(cache.traced.entries)
     entries = [_entry(function, key, compiled.seconds, compiled) for key, compiled in programs.items()]

@@ -86,7 +86,7 @@ def report_miss(
 
 
 def kind_of(function: Callable[..., Any]) -> str:
-    """Return what a function is and where it is defined, for one that is made again for each call."""
+    """Return the kind and the place of a function that is made again for each call."""
     info = debug_info_of("jit", function)
     place = f" defined at {info.file}:{info.line}" if info.file is not None else ""
     if isinstance(function, functools.partial):
@@ -119,7 +119,7 @@ def _alike(signature: object, other: ShapedArray) -> int:
 
 
 def find_key_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:
-    """Return what `key` and the key of an earlier call of `function` differ in."""
+    """Return the differences between `key` and the key of an earlier call of `function`."""
     differences = _setting_differences(key[0], before[0])
     differences += _static_differences(function, key, before)
     if key[2] != before[2]:
@@ -290,7 +290,7 @@ def _weak_change(now: ShapedArray) -> str:
 
 
 def report_types(name: str, paths: Sequence[str], avals: Sequence[ShapedArray], static: dict[str, Any]) -> None:
-    """Log what is about to be compiled."""
+    """Log the name and the argument types of a program before it is compiled."""
     given = [f"{path}: {describe_type(aval)}" for path, aval in zip(paths, avals, strict=True)]
     given += [f"static {argument}={short_repr(value)}" for argument, value in static.items()]
     _logger.warning("Compiling %s for %s", name, ", ".join(given) or "no arguments")

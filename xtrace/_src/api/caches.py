@@ -54,7 +54,7 @@ class OnceTable(Generic[T]):
                 self.entries[key] = made
             return made
         finally:
-            # Also after Ctrl-C, wherever it struck: other threads must not wait for what nobody makes.
+            # Also after Ctrl-C, wherever it struck: other threads must not wait for an entry that nobody makes.
             if mine is not None:
                 with self._lock:
                     if self._in_progress.get(key, (me, None))[1] is mine:
@@ -71,7 +71,7 @@ _repetitions = Table()
 
 
 def repetitions(place: Hashable, content: int) -> int:
-    """Return how often in a row, this time included, `content` is what there is at `place`."""
+    """Return how often in a row, this time included, `content` was given for `place`."""
     entry = _repetitions.get(place)
     if entry is None or entry[0] != content:
         entry = [content, 0]

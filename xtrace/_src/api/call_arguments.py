@@ -35,7 +35,7 @@ def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
 def debug_info_of(
     transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
 ) -> DebugInfo:
-    """Return whose jaxpr is being made, for messages."""
+    """Return the function and the transformation of a jaxpr, for messages."""
     inner = _innermost(function)
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
@@ -163,7 +163,7 @@ class Selection:
 
 
 def _kind(value: object) -> Any:
-    """Return what tells apart values that Python calls equal: 1, 1.0 and True, 0.0 and -0.0, also inside tuples."""
+    """Return a key that differs for values that Python calls equal: 1, 1.0 and True, 0.0 and -0.0, also in tuples."""
     cls = type(value)
     if isinstance(value, (float, complex)):
         return (cls, repr(value)) if value == 0 else cls
@@ -304,7 +304,7 @@ def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: P
 
 
 def positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
-    """Return what the first `count` positional arguments are called: ``x``, or ``args[2]``."""
+    """Return the names of the first `count` positional arguments: ``x``, or ``args[2]``."""
     signature = signature_of(function)
     names: list[str] = []
     rest = "args"

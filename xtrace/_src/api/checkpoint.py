@@ -228,7 +228,7 @@ def _bound(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str,
 
 
 def _barriers(prevent_cse: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | tuple[bool, ...]:
-    """Return `prevent_cse` for each leaf of the arguments, or what it is for all."""
+    """Return `prevent_cse` for each leaf of the arguments, or its one value for all."""
     if isinstance(prevent_cse, bool):
         return prevent_cse
     try:
@@ -261,7 +261,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: ShapedArray, **pa
     return primitive is dot_general and not any(parameters["dimension_numbers"][1])
 
 
-# The same policy each time: what was compiled for it is found again.
+# The same policy each time: the programs compiled for it are found again.
 @memoize(1024)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
     """Keep in the memory `offload_dst` the results of contractions without batch dimensions."""

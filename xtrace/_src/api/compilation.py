@@ -70,7 +70,7 @@ def check_execution(function: str) -> None:
 def run_program(
     run: Callable[..., Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]], traced: TracedFunction
 ) -> Any:
-    """Return ``run(leaves, names)``, a program's results; where memory is short, the error says what takes most."""
+    """Return ``run(leaves, names)``, a program's results; an error of insufficient memory names the largest value."""
     try:
         return run(leaves, names)
     except Exception as error:

@@ -295,7 +295,7 @@ def _put_leaf(move: _Move) -> Array:
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
-        # To the same device, that is: what moves gets memory of its own anyway.
+        # To the same device, that is: an array that moves gets memory of its own anyway.
         leaf = copy.deepcopy(leaf)
     if device is None:
         return to_concrete(leaf)
@@ -308,7 +308,8 @@ def _put_leaf(move: _Move) -> Array:
 def one_device(function: str, argument: str, shardings: object) -> Device | None:
     """Return the device that a tree of shardings names, None if it names none.
 
-    TypeError for what is no sharding of one device, ValueError if there are several, or one is of other memory.
+    TypeError for an object that is no sharding of one device, ValueError if there are several, or one is of other
+    memory.
     """
     leaves = pytree.tree_leaves(shardings)
     for sharding in leaves:

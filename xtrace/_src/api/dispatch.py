@@ -1,9 +1,9 @@
 """The call of a compiled function, written out as Python code for one call shape.
 
-A signature that has been called a few times gets code: it finds what it needs to know of the signature in a table, by
-the leaves' types, and runs the program. Loops and tree flattening disappear. Signatures that differ in shapes, dtypes
-or static values have one call shape, and share code and table. The newest shape becomes the body of the jitted function
-itself, which saves a Python call.
+A signature that has been called a few times gets code: it looks the signature up in a table, by the leaves' types, and
+runs the program. Loops and tree flattening disappear. Signatures that differ in shapes, dtypes or static values have
+one call shape, and share code and table. The newest shape becomes the body of the jitted function itself, which saves a
+Python call.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _Slow = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 class CallShapes:
     """The code there is for one function under one set of options, by call shapes.
 
-    The newest is the body of the functions made by `entry_point`; these try the others for what it does not take.
+    The newest is the body of the functions made by `entry_point`; these try the others for calls that it does not take.
     """
 
     __slots__ = ("_call_shapes", "_by_arguments", "_wrappers", "_made")
@@ -82,7 +82,7 @@ class CallShapes:
         return sum(len(shape.table) for shape in list(self._call_shapes.values()))
 
     def entry_point(self, slow: _Slow) -> Callable[..., Any]:
-        """Return a function that gets the code written here, and leaves what that does not take to `slow`."""
+        """Return a function that gets the code written here, and leaves other calls to `slow`."""
         wrapper = _entry_point(slow, self.run)
         with _lock:
             self._wrappers.add(wrapper)
@@ -141,7 +141,7 @@ class Call(NamedTuple):
 
 
 class _CallShape:
-    """Code for calls that differ in what `table` tells of them. `call` returns MISS for all others.
+    """Code for calls that differ in their rows of `table` only. `call` returns MISS for all others.
 
     What all have in common are constants of the code. The table is a global of the functions whose body it is: arrays
     know the code they come from, and would keep a table there, with its programs, as long as they live.
@@ -208,7 +208,7 @@ class _Leaf(NamedTuple):
 
 
 class _Writer:
-    """Collects the parts of the function, and what the signature at hand contributes to them.
+    """Collects the parts of the function, and the values that the signature at hand adds to them.
 
     `checks` compare what all signatures of the call shape share; `keys` are expressions of what they differ in, with
     their values in `key`; `names` are those of the objects in `row`, which is found by the key. `agreements` compare
@@ -296,7 +296,7 @@ class _Writer:
             self.tree(child, leaves, f"{variable}[{shown}]", depth + 1)
 
     def leaf(self, source: str, example: _Leaf) -> None:
-        """Write what tells one leaf's type, and how the program's input is made from it."""
+        """Write the expressions of one leaf's type and of the program's input."""
         value = example.value
         if type(value) is ConcreteArray:
             variable = self.variable(source) if example.kept else source

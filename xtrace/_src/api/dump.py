@@ -1,4 +1,4 @@
-"""The files that the setting ``jax_dump_ir_to`` asks for: what each compilation started from, and what came out."""
+"""The files that the setting ``jax_dump_ir_to`` asks for: the inputs and outputs of each compilation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 class Files:
-    """The files of one compilation: ``xtrace_irNNNN_MODULE`` and an ending that says what is in it.
+    """The files of one compilation: ``xtrace_irNNNN_MODULE`` and an ending for the kind of its content.
 
     The directory is made if need be. What cannot be written is left out, with a warning: the computation goes on.
     """

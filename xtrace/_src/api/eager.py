@@ -102,7 +102,7 @@ _Run = Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]
 
 
 def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: tuple[Any, ...], key: object) -> _Run:
-    """Return what runs `primitive` on such arrays, and keep it under `key`."""
+    """Return the program of `primitive` for such arrays, and keep it under `key`."""
     with _lock:
         if key is not None and key in primitive.programs:
             known: _Run = primitive.programs[key]

@@ -371,7 +371,7 @@ class Jitted:
         if self.inlines and not current_trace.get().fusion_level:
             return self.fun(*args, **kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
-        # Jits nest as deep as Python's stack allows, so what stands between two of them is as little as can be.
+        # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
         if self.of_library and traced.is_unfused(current_trace.get().fusion_level):
             results = evaluate(traced.jaxpr, traced.consts, leaves)
@@ -395,7 +395,7 @@ class Jitted:
     def _tracing(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
-        """Return the key of the trace for a signature, and what makes it."""
+        """Return the key of the trace for a signature, and the function that makes the trace."""
         axes = axis_environment(current_trace.get())
         key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
         table = self.cache.traced
@@ -420,7 +420,7 @@ class Jitted:
         return traced
 
     def _fate(self, forgotten: bool) -> str | None:
-        """Say what happened to the traces there were, if something did."""
+        """Return a phrase for the reason why earlier traces do not fit, None if there is none."""
         if forgotten:
             return "the function closes over a traced value, and the function around that was traced again"
         if self.cache.cleared:
@@ -475,7 +475,7 @@ class Jitted:
         if info.file is None or is_internal(info.file):
             return
         if number == 1:
-            # Constants are often what a new function has been made for.
+            # New functions are often made for their constants.
             again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
             if again == limit + 1:
                 _reports().warn_of_new_objects(self.fun, again)
@@ -487,7 +487,7 @@ class Jitted:
             _reports().warn_of_recompilation(self.fun, [*cache.compiled.entries, key], number, hits)
 
     def cache_info(self) -> Any:
-        """Return what the cache holds, and on what each entry is keyed; see `xtrace._src.api.cache_info.CacheInfo`.
+        """Return the entries of the cache with their keys; see `xtrace._src.api.cache_info.CacheInfo`.
 
         ``repr`` of it is a table. Its `entries` are those of the programs, and of traces that became part of others:
         argument types by path, static values, settings, seconds of tracing, lowering and compiling, calls. `hits` are
@@ -613,7 +613,7 @@ def _reports() -> Any:
 
 
 def _paths_of_results(tree: Any) -> list[str]:
-    """Return what users call the leaves of a result: ``result['a'][0]``."""
+    """Return the leaves of a result as users write them: ``result['a'][0]``."""
     return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 

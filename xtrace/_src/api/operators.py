@@ -57,10 +57,10 @@ def as_number(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
 class _NumpyFunction:
     """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
 
-    `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function
-    of promoted operands. Concrete arrays go to `jitted`, the function as one program; `run_known` is that for operands
-    of other types, if such have come often. `direct` is what to bind for operands that need nothing done; `plans`:
-    pairs (settings, function of the operands), valid under these settings, or under all where they are None.
+    `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function of
+    promoted operands. Concrete arrays go to `jitted`, the function as one program; `run_known` is that for operands of
+    other types, if such have come often. `direct` has the operation to bind for operands that need no preparation;
+    `plans`: pairs (settings, function of the operands), valid under these settings, or under all where they are None.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class _NumpyFunction:
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
 
     def operation_for(self, dtype: np.dtype[Any]) -> _Operation:
-        """Return what is applied to operands of `dtype`."""
+        """Return the operation for operands of `dtype`."""
         for kind, other in self.cases.items():
             if is_kind(dtype, (kind,)):
                 return other
@@ -395,7 +395,8 @@ def binary_function(
     """Return the NumPy-level form of an elementwise operation of two operands.
 
     `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
-    `documentation` is what `elementwise_docstring` takes by keyword; an inner function has neither it nor a contract.
+    `documentation` holds the keyword arguments of `elementwise_docstring`; an inner function has neither it nor a
+    contract.
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
@@ -456,7 +457,7 @@ def _accepted(symbol: str, other: object) -> bool:
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """Return x where `condition` is true or not zero, y elsewhere, promoted and, whatever their ranks, broadcast.
 
-    TypeError for what is no array or scalar, ValueError for shapes that do not broadcast.
+    TypeError for an operand that is no array or scalar, ValueError for shapes that do not broadcast.
     """
     _, (x, y) = promote_dtypes("where", (x, y))
     which = truth(condition)

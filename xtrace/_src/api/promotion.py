@@ -25,7 +25,7 @@ _plans = Table(16384)
 
 
 def operand_aval(function: str, position: int, value: object) -> ShapedArray:
-    """Return the aval of an operand; the error of what is none names the function and the argument."""
+    """Return the aval of an operand; the error of an invalid operand names the function and the argument."""
     try:
         return aval_of(value)
     except (TypeError, ValueError) as error:
@@ -48,7 +48,7 @@ def common_dtype(
         pairs = tuple((a.dtype, a.weak_type) for a in avals)
         promoted = dtypes.promote(pairs, *config.promotion())
         if len(avals) == 1:
-            # Promotion knows no weak booleans, but an operand alone stays what it is.
+            # Promotion knows no weak booleans, but a single operand keeps its type.
             promoted = (promoted[0], avals[0].weak_type)
         if adjust is not None:
             promoted = adjust(*promoted)
@@ -64,7 +64,7 @@ def dtype_of_all(*values: object) -> np.dtype[Any]:
 
 def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
     """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
-    # What is no number stays what it is, for the operation to refuse.
+    # A value that is no number is left to the operation, which refuses it.
     if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return dtype, weak
     return dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32, weak

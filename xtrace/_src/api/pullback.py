@@ -47,9 +47,9 @@ class Backward:
 class VJP:
     """The function of cotangents that `vjp` returns: a pytree whose leaves are the values that it keeps.
 
-    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for what is not kept. They
-    may be replaced.
-    opaque_residuals: what else is kept. in_tree, out_tree: the structures of the arguments and of the result.
+    args_res: for each argument its leaves, those of containers as tuples, with `NotNeeded` for leaves that are not
+    kept. They may be replaced. opaque_residuals: the other values that are kept. in_tree, out_tree: the structures of
+    the arguments and of the result.
     """
 
     __slots__ = ("fun", "in_tree", "out_tree", "opaque_residuals", "_leaves", "_args")
@@ -84,7 +84,7 @@ class VJP:
         return self.fun(self._argument_leaves(), self.opaque_residuals, *out_ct, **named)
 
     def _argument_leaves(self) -> Sequence[Any]:
-        """Return what of each leaf of the arguments is kept, as `args_res` has it now."""
+        """Return the kept value of each leaf of the arguments, as `args_res` has it now."""
         if self._args is None:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
@@ -126,7 +126,7 @@ def _as_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
 
 
 def _identity(value: object) -> Any:
-    """Return what values have in common that are the same array, also as tracers of one variable."""
+    """Return a key that is equal for the same array, also for tracers of one variable."""
     return value.variable if type(value) is StagedTracer else id(value)
 
 

@@ -97,7 +97,7 @@ def vmap(
                 raise TypeError(
                     f"vmap: argument {path} of {name}: {abbreviated(leaf)} of type {type(leaf)} is no array"
                 )
-            # Python's numbers stay what they are: shapes may depend on them.
+            # Python's numbers are left as they are: shapes may depend on them.
             known = axes[position] is None and type(leaf) in (bool, int, float, complex)
             values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
         axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))

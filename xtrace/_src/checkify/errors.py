@@ -54,7 +54,7 @@ Slot = tuple[ShapedArray, int]
 
 
 class Site(NamedTuple):
-    """A check in a program: what it finds, the format of its message, and the line of it.
+    """A check in a program: the class of its errors, the format of its message, and its line.
 
     tree: the structure of the format's arguments, a tuple and a dictionary of trees of arrays. slots: where the leaves
     are kept.
@@ -67,7 +67,7 @@ class Site(NamedTuple):
     source: Position | None
 
     def report(self, leaves: Sequence[Any]) -> JaxException:
-        """Return what went wrong here, `leaves` being the values that the message shows."""
+        """Return the error of this check; `leaves` are the values in its message."""
         positional, named = pytree.tree_unflatten(self.tree, leaves)
         try:
             text = self.message.format(*positional, **named)

@@ -1,4 +1,4 @@
-"""The leaves of an error, arrays that programs carry along: its number, and what its message shows.
+"""The leaves of an error, arrays that programs carry along: its number, and the values in its message.
 
 The number is 0 for no error, and otherwise that of the check that failed first, from 1 on. What messages show is kept
 in slots, each an array of some type, which all checks share.
@@ -25,7 +25,7 @@ NO_ERROR = Literal(0, NUMBER)
 
 
 def nothing_of(slot: Slot) -> Any:
-    """Return what is in a slot where nothing went wrong."""
+    """Return the content of a slot without an error."""
     aval = slot[0]
     return zeros(aval) if aval.shape else Literal(dtypes.scalar_type_of(aval.dtype)(0), aval)
 
@@ -58,7 +58,7 @@ def any_of(flags: Sequence[Any]) -> Array:
 
 
 def first_element(flags: Array, values: Array) -> Array:
-    """Return that of `values` for which the first of `flags` holds."""
+    """Return the element of `values` at the first true element of `flags`."""
     aval = aval_of(flags)
     if aval.size == 1:
         return reshape(values, ()) if aval.shape else values

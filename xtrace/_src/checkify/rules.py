@@ -1,8 +1,8 @@
-"""Where operations go wrong: what `checkify` asks of each, and how those that hold jaxprs hand errors on.
+"""Where operations go wrong: the checks of each, and the way of errors out of operations that hold jaxprs.
 
 Whether a floating result is NaN is asked after every operation, unless it moves elements only or is in `KEEPS_NUMBERS`.
-`CHECKS` has what else can go wrong: ``rule(checker, operands, **parameters)`` asks `checker`. An operation that calls
-its only jaxpr is computed equation by equation, unless it has a rule in `CALLS`, which gives the results, or is in
+`CHECKS` has the other checks: ``rule(checker, operands, **parameters)`` asks `checker`. An operation that calls its
+only jaxpr is computed equation by equation, unless it has a rule in `CALLS`, which gives the results, or is in
 `AS_ONE`.
 """
 
@@ -220,7 +220,7 @@ def _scan(checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, *
 def _while_jaxprs(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int, count: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Return predicate and body of the loop whose carry begins with whether it goes on, and the error so far.
+    """Return predicate and body of the loop, whose carry begins with the predicate's result and the error so far.
 
     body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front.
     """
@@ -263,7 +263,7 @@ def _while(checker: CheckTrace, operands: Sequence[Any], **parameters: Any) -> l
 class _CheckedCall:
     """A function that has rules of its own, with the leaves of an error before its results.
 
-    call: the function, as the parameter of an operation. `checked` says what is in the error, once it was called.
+    call: the function, as the parameter of an operation. `checked` has the slots of the error, once it was called.
     Operands begin with `consts` constants, `skipped` values altogether that the user's rules do not take.
     """
 

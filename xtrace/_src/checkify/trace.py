@@ -1,9 +1,9 @@
 """Checking while computing: errors as values, which loops, branches and transformations carry along.
 
-A trace notes for each operation what may have gone wrong, by the rules in ``rules.py``, and hands everything on to its
-parent. Operations that hold jaxprs are bound with jaxprs that return an error besides. An error is a number, zero for
-none and otherwise that of the check that failed first, and the arrays that its message shows; which checks there are is
-known while tracing.
+A trace notes the checks of each operation, by the rules in ``rules.py``, and hands all operations on to its parent.
+Operations that hold jaxprs are bound with jaxprs that return an error besides. An error is a number, zero for none and
+otherwise that of the check that failed first, and the arrays that its message shows; which checks there are is known
+while tracing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Finding(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """A jaxpr whose results come after the leaves of an error: its code, and what is in `slots`.
+    """A jaxpr whose results come after the leaves of an error: its code, and the values of `slots`.
 
     Where `sites` is empty nothing can go wrong, and there are no leaves.
     """
@@ -74,7 +74,7 @@ class Checked(NamedTuple):
 
 
 class CheckTrace(Trace):
-    """Notes what goes wrong in the operations bound under it, in the `enabled` categories; its parent does them."""
+    """Notes the checks, of the `enabled` categories, of the operations bound under it; its parent does them."""
 
     __slots__ = ("enabled", "findings")
 
@@ -175,7 +175,7 @@ class CheckTrace(Trace):
         return together
 
     def take(self, checked: Checked, outputs: Sequence[Any]) -> list[Any]:
-        """Note the error at the front of what a checked jaxpr gave, and return the results."""
+        """Note the error at the front of a checked jaxpr's results, and return the rest."""
         if checked.sites:
             self.adopt(outputs[: checked.width], checked.sites, checked.slots)
         return list(outputs[checked.width :])
@@ -187,7 +187,7 @@ class CheckTrace(Trace):
         self.findings.append(_Finding(ne(code, NO_ERROR), code, payload, sites))
 
     def run(self, function: Callable[..., Sequence[Any]], values: Sequence[Any]) -> tuple[Checked, list[Any]]:
-        """Return what a flat function gives, its error at the front; the first result says what is in that."""
+        """Return the slots of the error of a flat function, and its results with the error at the front."""
         error, results = run_checked(function, self.enabled, *values)
         leaves = [] if error.code is None else [error.code, *error.payload]
         return Checked(None, error.sites, error.slots), [*leaves, *results]

@@ -127,7 +127,7 @@ class ShapedArray:
     def mlir_type(self) -> str:
         """The StableHLO type, such as ``tensor<3x4xf32>``; of an extended dtype, that of its physical type.
 
-        ValueError for what `check_size` refuses.
+        ValueError for a size that `check_size` refuses.
         """
         text = self._mlir_type
         if text is None:
@@ -289,7 +289,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """Return the description of an array, traced or not, of a scalar, or of what has a shape and a dtype.
+        """Return the description of an array, traced or not, of a scalar, or of an object with a shape and a dtype.
 
         Arrays committed to a device keep their sharding. TypeError for anything else.
         """
@@ -399,7 +399,7 @@ def aval_of(value: Any) -> ShapedArray:
 
 
 def aval_of_value(value: object) -> ShapedArray:
-    """Return the aval of what a program can run on; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
+    """Return the aval of an argument of a program; TypeError for a ShapeDtypeStruct, and as `aval_of`."""
     if type(value) is ShapeDtypeStruct:
         raise TypeError(
             f"{value} describes an array and has no value. Functions that use it can be traced (make_jaxpr, "
@@ -438,7 +438,7 @@ def short_repr(value: object) -> str:
 
 
 def not_an_array(value: object) -> str:
-    """Say that `value` is not something an operation accepts, and what to do about it."""
+    """Return the text that `value` is no operand of operations, with the correction."""
     advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
     if hasattr(value, "__jax_array__"):
         advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"

@@ -113,7 +113,7 @@ def cache_key() -> Key:
 
 
 def changed_settings(key: Key) -> dict[str, Any]:
-    """Return the settings, with their values in `key`, that are not what they are by default."""
+    """Return the settings that differ from their defaults, with their values in `key`."""
     values = zip(_store.keyed, key.values, strict=True)
     return {name: value for name, value in values if value != _options[name].default}
 

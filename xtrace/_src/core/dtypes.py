@@ -199,7 +199,7 @@ def mlir_name(dtype: np.dtype[Any]) -> str:
     """Return the StableHLO element type: ``f32``, ``ui8``, ``i1``, ``f8E4M3FN``, ``complex<f32>``.
 
     An extended dtype gives the type of its storage, float0 that of a boolean. A TypeError names any other dtype, and
-    the one-bit integers, of which arrays can be made but which programs do not have.
+    one-bit integers: arrays may have them, programs may not.
     """
     if isinstance(dtype, ExtendedDType):
         dtype = dtype.physical
@@ -328,8 +328,8 @@ def _unsupported(dtype: object) -> TypeError:
 def resolve(dtype: Any) -> Any:
     """Return the NumPy dtype (native byte order) or ExtendedDType that `dtype` means, 64-bit types kept.
 
-    Accepts dtypes, their names, NumPy and ml_dtypes scalar classes, Python's bool, int, float and complex, and
-    classes with a ``dtype``. A TypeError says what is accepted when it is none of these, such as object or str.
+    Accepts dtypes, their names, NumPy and ml_dtypes scalar classes, Python's bool, int, float and complex, and classes
+    with a ``dtype``. A TypeError lists the accepted dtypes for any other one, such as object or str.
     """
     if isinstance(dtype, ExtendedDType):
         return dtype

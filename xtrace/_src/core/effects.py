@@ -1,4 +1,4 @@
-"""Effects: what an equation does besides computing its results (printing, calling back, drawing in order …)."""
+"""Effects: the side effects of an equation (printing, calling back, drawing in order …)."""
 
 from __future__ import annotations
 

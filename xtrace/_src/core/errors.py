@@ -1,4 +1,4 @@
-"""The classes of error that tracing raises. Each says in its docstring when it comes and what to write instead."""
+"""The classes of error that tracing raises. Each docstring has the occasion of the error and the correction."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class InconclusiveDimensionOperation(Exception):
 
 
 class RecompilationWarning(UserWarning):
-    """A function is compiled again and again; the warning says what changes. Compiling takes long, calls do not."""
+    """A function is compiled again and again; the warning names the part that changes. Compiling is slow."""
 
 
 def refusal_class(argument: object) -> type[TypeError]:

@@ -27,7 +27,7 @@ def flags_of(function: Callable[..., Any]) -> dict[str, int | None]:
 def check_flags(
     function: str, flags: Mapping[str, int | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    """Raise StaticArgumentError for a flag that does not hash. Traced arrays say for themselves what they are."""
+    """Raise StaticArgumentError for a flag that does not hash. Traced arrays are described by their own error."""
     for name, position in flags.items():
         if name in kwargs:
             value = kwargs[name]

@@ -1,4 +1,4 @@
-"""Public modules: boundaries around their functions, names that load when first asked for, and what `dir` lists."""
+"""Public modules: boundaries around their functions, names that load when first asked for, and ``dir``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _boundaries: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
-    """Return what users of `module` get for `value`: a plain function of xtrace's as a boundary, others as they are.
+    """Return the public form of `value` in `module`: a plain function of xtrace's as a boundary, others as they are.
 
     It is the same object each time, and says a public module as its own. A function too quick for a boundary is not
     `bounded`.

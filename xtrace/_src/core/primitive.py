@@ -39,7 +39,7 @@ _OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out
 
 
 class Derived:
-    """A rule that follows from what the operation is: `make` with the primitive as its first argument."""
+    """A rule that follows from the kind of the operation: `make` with the primitive as its first argument."""
 
     __slots__ = ("make",)
 
@@ -165,7 +165,7 @@ class Primitive:
         return FUSES_NONLINEAR if self.transpose is None else FUSES_ALL
 
     def abstract_eval(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
-        """Return what `abstract` says, remembered per operand avals and parameters."""
+        """Return the result of `abstract`, remembered per operand avals and parameters."""
         try:
             return self._types[parameters, avals]
         except KeyError:
@@ -188,7 +188,7 @@ class Primitive:
             raise
 
     def _abstract_eval_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
-        """Infer the type of an only result, which is in the memory of the operands."""
+        """Infer the type of the single result, in the memory of the operands."""
         space = common_memory_space(self.name, avals)
         on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]
         aval: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))

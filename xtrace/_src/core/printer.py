@@ -146,7 +146,7 @@ class _Printer:
         return parts
 
     def remark(self, equation: JaxprEqn) -> Document:
-        """Return what stands behind an equation's first line."""
+        """Return the remark behind an equation's first line."""
         if not self.remarks or equation.source is None:
             return ""
         parts = [describe(equation.source)] if self.style.source_info else []

@@ -18,7 +18,7 @@ _LISTED = 10
 
 
 def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None) -> None:
-    """Raise what flattening `tree` really failed for, if it is one of the known causes; otherwise return.
+    """Raise the cause of a failed flattening of `tree`, if it is a known one; otherwise return.
 
     For callers of `flatten`, whose C++ errors name neither the argument nor the place.
     """

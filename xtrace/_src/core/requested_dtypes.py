@@ -14,7 +14,7 @@ def requested_dtype(function: str, dtype: object) -> Any:
     """Return the dtype arrays get when the user asks for `dtype`, None for None.
 
     Where a 64-bit dtype that is asked for by name becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` says
-    whether that is a warning or a ValueError, or whether it is kept. TypeError for what is no dtype.
+    whether that is a warning or a ValueError, or whether it is kept. TypeError for anything else.
     """
     if dtype is None:
         return None

@@ -95,13 +95,13 @@ def is_internal(filename: str) -> bool:
 
 
 class Place(NamedTuple):
-    """What stands for an equation in `replay`: the position that what is recorded has."""
+    """What stands for an equation in `replay`: the position of recorded equations."""
 
     source: Position | None
 
 
 def replay(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
-    """Return ``function(*arguments)``; what is recorded meanwhile has the position of `equation`."""
+    """Return ``function(*arguments)``; equations recorded meanwhile have the position of `equation`."""
     return function(*arguments)
 
 
@@ -127,7 +127,7 @@ def user_position(depth: int = 1) -> Position | None:
 
 
 def position_of(frame: FrameType) -> Position | None:
-    """Return where a frame is; None for those of xtrace, but where they repeat what an equation did."""
+    """Return where a frame is; None for those of xtrace, except where they repeat an equation."""
     if not is_internal(frame.f_code.co_filename):
         return frame.f_code, frame.f_lasti, ()
     return frame.f_locals["equation"].source if frame.f_code is _REPLAY else None

@@ -42,7 +42,7 @@ class Trace:
     # The name and the size of the axis that the trace maps a function over, if it has a name.
     named_axis: tuple[Any, int] | None = None
 
-    # Whether it records what is linear, and must not be given what is not.
+    # Whether it records linear operations only.
     is_tape = False
 
     # Which functions of the library are evaluated as one compiled program: see the levels below.
@@ -92,7 +92,7 @@ class NamedAxisTrace(Trace):
 
 
 class CompileTimeTrace(Trace):
-    """Evaluates at once what involves no tracer, also while a program is traced."""
+    """Evaluates operations without tracers at once, also while a program is traced."""
 
     __slots__ = ()
 

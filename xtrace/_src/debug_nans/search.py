@@ -68,9 +68,9 @@ def check_results(
 ) -> Callable[..., Any]:
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its results checked.
 
-    FloatingPointError says which operation made the first bad number. name: what the function is called, None for a
-    single operation. out_tree: the structure of its results. donated: which values are deleted once the results are
-    good. Of programs that are `written_here`, the line is that which calls them.
+    FloatingPointError says which operation made the first bad number. name: the function's name, None for a single
+    operation. out_tree: the structure of its results. donated: which values are deleted once the results are good. Of
+    programs that are `written_here`, the line is that which calls them.
     """
 
     program = _Program(closed, name, out_tree, written_here)
@@ -122,9 +122,9 @@ class _Program(NamedTuple):
 
 
 class _Cause(NamedTuple):
-    """Where a bad number comes from: a phrase for what was given, or an equation with its operands and its result.
+    """Where a bad number comes from: a phrase for an input, or an equation with its operands and its result.
 
-    order: causes are numbered, what was given before all operations. where: the steps of loops, outermost first.
+    order: causes are numbered, inputs before operations. where: the steps of loops, outermost first.
     """
 
     order: int
@@ -160,7 +160,7 @@ class _Search:
         return min((c for v in values if (c := self.cause_of(v)) is not None), key=lambda c: c.order, default=None)
 
     def give(self, value: object, phrase: str) -> None:
-        """Note what a value that was given is, if it is bad."""
+        """Note an input as the cause of its value, if that is bad."""
         if self.cause_of(value) is None and self.wanted.among(value) is not None:
             self.note(value, _Cause(-1, phrase, value))
 
@@ -325,7 +325,7 @@ def _place(value: object, wanted: _Wanted) -> tuple[tuple[int, ...], str]:
 
 
 def _there(cause: _Cause, wanted: _Wanted) -> str:
-    """Say what the operands were where the result is bad, of an operation on each element by itself."""
+    """Return the operands at the bad element of an elementwise result, in words."""
     index, place = _place(cause.value, wanted)
     shape = aval_of(cause.value).shape
     if not cause.operands or any(aval_of(x).shape not in ((), shape) for x in cause.operands):

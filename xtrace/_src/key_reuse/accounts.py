@@ -1,7 +1,7 @@
 """Which random keys have been used: what the setting ``jax_debug_key_reuse`` keeps account of.
 
 Every array of keys has an account: for each of its elements the place of a key in a table, and in the table who used
-the key. Operations that move keys move places, so that a slice and the array it is of share what is known of a key.
+the key. Operations that move keys move places, so a slice shares its keys with the array that it was taken from.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def unused(shape: Sequence[int]) -> KeyUses:
 
 
 def has_keys(aval: ShapedArray) -> bool:
-    """Return whether values of this type are keys, of which there is an account."""
+    """Return whether values of this type are keys, which have accounts."""
     return type(aval.dtype) is ExtendedDType
 
 

@@ -33,7 +33,7 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
     """Return `run`, which computes a jaxpr on concrete values and returns a list of arrays, with its keys checked.
 
     Before it runs, KeyReuseError is raised if it would use a key that was used before; nothing counts as used then, nor
-    if `run` fails. Of programs that are `written_here`, what uses a key is the line that calls them.
+    if `run` fails. For programs that are `written_here`, the line of a use is the line of the call.
     """
     if not any(has_keys(a) for a in [*closed.in_avals, *closed.out_avals, *[v.aval for v in closed.jaxpr.constvars]]):
         return run

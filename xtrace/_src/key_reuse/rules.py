@@ -92,7 +92,7 @@ def _choosing(accounts: Accounts, **parameters: object) -> None:
 
 
 def _moving(move: Callable[..., Any]) -> _Rule:
-    """Return the rule of an operation whose result has keys of its operand: those that ``move(places)`` says."""
+    """Return the rule of an operation whose result has keys of its operand: the keys at ``move(places)``."""
 
     def rule(accounts: Accounts, **parameters: object) -> Accounts:
         keys = accounts[0]
@@ -120,7 +120,7 @@ def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_:
 
 
 def _one_of(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
-    """Return the accounts of the results of one of several jaxprs: used is what one of them uses."""
+    """Return the accounts of the results of one of several jaxprs: a key that one of them uses is used."""
     tables = list({id(x.users): x.users for x in accounts if x is not None}.values())
     before = [t.copy() for t in tables]
     together = [t.copy() for t in tables]

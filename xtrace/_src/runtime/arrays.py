@@ -83,7 +83,7 @@ DELETED = _Deleted()
 class ConcreteArray(Array):
     """An immutable array on a device; its data may still be being computed.
 
-    `signature` is what caches key on: the aval if the array is where data goes by default, else a `Placement`, which
+    `signature` is the key of caches: the aval if the array is where data goes by default, else a `Placement`, which
     says where it is and whether it was put there explicitly; `DELETED` once the memory is gone.
     """
 
@@ -238,7 +238,7 @@ class ConcreteArray(Array):
         return view
 
     def physical_array(self) -> np.ndarray[Any, Any]:
-        """Return what `host` does, and for an extended dtype the arrays that its elements are stored as."""
+        """Return the result of `host`; of an extended dtype the array of the storage."""
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
         return self.host()

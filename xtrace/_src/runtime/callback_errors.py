@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 
 class Failure(NamedTuple):
-    """What a callback raised, and which callback of whose it was."""
+    """An error that a callback raised, and the callback in words."""
 
     error: BaseException
     callback: str
@@ -27,7 +27,7 @@ class Failure(NamedTuple):
     def raised(self) -> BaseException:
         """Return the error for whoever called the program: XLA's class, with the callback's error as its cause.
 
-        What is not an `Exception`, such as KeyboardInterrupt, is meant for the whole process and stays what it is.
+        An error that is no `Exception`, such as KeyboardInterrupt, is meant for the whole process and is left as it is.
         """
         error = self.error
         if not isinstance(error, Exception):

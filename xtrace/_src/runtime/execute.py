@@ -18,11 +18,11 @@ from xtrace._src.xla.clients import Device
 
 
 class Program:
-    """An executable with what it takes to call it.
+    """An executable with the data for calling it.
 
-    `kept` are the positions of the inputs the program reads; `hidden` are constants passed before them.
-    `run` takes the kept inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and
-    `effects` what these do besides.
+    `kept` are the positions of the inputs the program reads; `hidden` are constants passed before them. `run` takes the
+    kept inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their
+    side effects.
     """
 
     __slots__ = (

@@ -191,7 +191,7 @@ def as_value(leaf: object) -> Any:
 
 
 def to_input(value: object, device: Device | None = None) -> ConcreteArray:
-    """Return `value` as programs take it: as `to_concrete` does, and what has no data as booleans."""
+    """Return `value` as programs take it: as `to_concrete` does, and values without data as booleans."""
     concrete: Any = to_concrete(value, device)
     if type(concrete) is ConcreteArray:
         return concrete

@@ -29,7 +29,7 @@ class MappedAxis(NamedTuple):
 
 @memoize(4096)
 def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
-    """The type of what lies at one index of that axis."""
+    """The type of the part at one index of that axis."""
     shape = aval.shape
     return aval.update(shape=shape[:axis] + shape[axis + 1 :])
 
@@ -128,7 +128,7 @@ class BatchTrace(StackedTrace):
         return any(isinstance(e, NamedAxis) and e.axis == self.mapped.name for e in effects)
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
-        """Return what the tracer depends on, for messages."""
+        """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, BatchTracer)
         note = f"The value is mapped by vmap: it stands for {self.mapped.size} values at once."
         return explain.provenance_under(self, "vmap", (tracer.value,), note)

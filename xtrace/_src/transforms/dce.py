@@ -1,4 +1,4 @@
-"""Dead-code elimination: what no output and no effect needs is dropped."""
+"""Dead-code elimination: equations that no output and no effect needs are dropped."""
 
 from __future__ import annotations
 

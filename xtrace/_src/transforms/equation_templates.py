@@ -29,7 +29,7 @@ class RecordingTrace(Protocol):
 
 
 def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bool:
-    """Whether what `trace` recorded, with these constants, can be written into any other."""
+    """Whether the equations of `trace`, with these constants, can be written into any other trace."""
     return not trace.effects and not any(isinstance(x, Tracer) for _, x in constants)
 
 

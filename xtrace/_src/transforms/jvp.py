@@ -1,7 +1,7 @@
 """Forward-mode differentiation: values carry tangents, each operation's jvp rule says how they go on.
 
-The same trace linearizes: then the rules run under a tape, which records what they do to tangents and leaves the rest
-to be computed at once.
+The same trace linearizes: then the rules run under a tape, which records operations on tangents; the others are
+computed at once.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class JVPTrace(StackedTrace):
         return primals, [x.tangent if mine else None for x, mine in zip(results, own, strict=True)]
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
-        """Return what the tracer depends on, for messages."""
+        """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, JVPTracer)
         note = (
             "The value is being differentiated, and would lose its derivative as a Python or NumPy number. If that is "

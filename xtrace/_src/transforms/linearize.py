@@ -1,4 +1,4 @@
-"""Linearization: a function is evaluated, and what it does to tangents is recorded as a linear jaxpr."""
+"""Linearization: a function is evaluated, and its operations on tangents are recorded as a linear jaxpr."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class KnownResults:
 
 
 class Tape(StagingTrace):
-    """Records what is bound on its tracers, the tangents; its parent does everything else, at once.
+    """Records operations on its tracers, the tangents; its parent does everything else, at once.
 
-    This is partial evaluation: the tangents are what is unknown. keeps_calls: a replayed sub-program is one
+    This is partial evaluation: the tangents are the unknown values. keeps_calls: a replayed sub-program is one
     equation, `inlined_call`, and is transposed as a whole.
     """
 
@@ -64,7 +64,7 @@ class Tape(StagingTrace):
         return self.parent.process(primitive, operands, parameters)
 
     def _split(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-        """Compute what of the operation does not depend on tangents, and record the rest."""
+        """Compute the part of the operation that does not depend on tangents, and record the rest."""
         assert primitive.partial_evaluate is not None
         unknown = tuple([self.records(x) for x in operands])
         parts = primitive.partial_evaluate(unknown, **dict(zip(primitive.parameters, parameters, strict=True)))
@@ -140,8 +140,8 @@ def linearize(
 ) -> tuple[list[Any], LinearMap]:
     """Return the results of ``function(*primals)``, a flat sequence, and the map from tangents to their tangents.
 
-    The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its
-    replayed sub-programs are equations, `inlined_call`. scopes: what is recorded of tangents is inside of these.
+    The map's inputs are the tangents of those primals that are `differentiated`. keeps_calls: its replayed sub-programs
+    are equations, `inlined_call`. scopes: recorded equations are inside of these.
     """
     parent = current_trace.get()
     tape = Tape(parent, info, keeps_calls)
@@ -208,6 +208,6 @@ def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearM
 
 
 def _without_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
-    """Return the jaxpr of those equations that the outputs need, without its constants, and what it reads."""
+    """Return the jaxpr of the equations that the outputs need, without its constants, and the values it reads."""
     jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
     return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)

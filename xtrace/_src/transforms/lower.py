@@ -30,14 +30,14 @@ HIDDEN_ARGUMENT_BYTES = 1024
 
 TOKEN = ShapedArray((), dtypes.token)
 
-# Numbers of what texts depend on besides the equation: the platform and the settings.
+# Numbers of the other things that texts depend on: the platform and the settings.
 _contexts: dict[Any, int] = {}
 
 
 class LoweredModule:
     """A module's text in both forms, the constants it takes as leading arguments, donations it has no use for.
 
-    `effects` are what it does besides computing its results.
+    `effects` are its side effects.
     """
 
     __slots__ = ("builder", "hidden", "unusable_donations", "effects")
@@ -79,8 +79,8 @@ def lower(
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 
-    argument_names: called for what XLA's reports are to call the inputs, when a text with locations is written.
-    result_names: called for what users call the results, such as ``result['a']``, when text is written.
+    argument_names: returns the names of the inputs in XLA's reports; called when a text with locations is written.
+    result_names: returns the results as users write them, such as ``result['a']``; called when text is written.
     """
     start = time.perf_counter()
     module = ModuleBuilder("jit_" + symbol(name), platform)
@@ -122,7 +122,7 @@ def lower(
 
 
 def _memory_attribute(aval: ShapedArray) -> str:
-    """Return what says that an argument or result of the program is not in the device's own memory."""
+    """Return the attribute of an argument or result outside of the device's own memory."""
     if aval.memory_space is MemorySpace.Device:
         return ""
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
@@ -154,7 +154,7 @@ def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
 
 
 def _read(jaxpr: Jaxpr) -> set[Atom]:
-    """Return what the equations and the results of `jaxpr` read."""
+    """Return the variables that the equations and the results of `jaxpr` read."""
     read: set[Atom] = set(jaxpr.outvars)
     for equation in jaxpr.eqns:
         read.update(equation.invars)
@@ -351,12 +351,12 @@ def _check_computation(jaxpr: Jaxpr, name: str) -> None:
 
 
 def tokens_of(builder: FunctionBuilder, effects: Sequence[Effect]) -> list[Value]:
-    """Return what the next operations of these ordered effects wait for."""
+    """Return the tokens that the next operations of these ordered effects wait for."""
     return [builder.tokens[e] for e in effects]
 
 
 def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Sequence[Value]) -> list[Value]:
-    """Note that `values` begin with what operations of these ordered effects wait for from now on; return the rest."""
+    """Note that `values` begin with the new tokens of these ordered effects; return the rest."""
     if not effects:
         return list(values)
     builder.tokens.update(zip(effects, values, strict=False))

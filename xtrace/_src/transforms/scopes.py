@@ -1,4 +1,4 @@
-"""Scopes: what is recorded in a block is inside of a `named_scope` or a transformation, as profiles show it.
+"""Scopes: equations recorded in a block are inside of a `named_scope` or a transformation, as profiles show it.
 
 A trace that records has the scopes of the block that runs now, and each equation takes them with it. Equation
 templates have none of their own: their equations get the scopes of the trace that they are instantiated in.
@@ -44,8 +44,8 @@ class scope:
 def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
     """Return ``function(*arguments)``, inside of the scopes of the equation that is evaluated or transposed now.
 
-    For rules that evaluate jaxprs in the equation's place, or call functions of the user's: what these record has
-    positions of its own, which are not in the equation's scopes.
+    For rules that evaluate jaxprs in the equation's place, or call functions of the user's: equations that these record
+    have positions of their own, outside of the equation's scopes.
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
@@ -53,7 +53,7 @@ def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
 
 
 def scopes_of_program() -> Scopes:
-    """Return the scopes that the program which is recorded is in now, whatever tapes are above it."""
+    """Return the current scopes of the program that is recorded, below any tapes."""
     return next((trace.scopes for trace in current_trace.get().enclosing() if type(trace) is StagingTrace), ())
 
 

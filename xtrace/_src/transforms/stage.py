@@ -1,4 +1,4 @@
-"""Staging: running a Python function on tracers and recording what it binds as a jaxpr."""
+"""Staging: running a Python function on tracers and recording its operations as a jaxpr."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class StagingTrace(Trace):
     def capture(self, value: Any) -> Atom:
         """Return the atom of a value from outside this trace.
 
-        OverflowError for a Python int that the integer type cannot hold, TypeError for what is no array.
+        OverflowError for a Python int that the integer type cannot hold, TypeError for a value that is no array.
         """
         kind = type(value)
         if kind is Literal:
@@ -160,12 +160,12 @@ class StagingTrace(Trace):
         return self.capture(value)
 
     def provenance_of(self, tracer: Tracer) -> Provenance:
-        """Return what the tracer depends on, for messages."""
+        """Return the provenance of the tracer, for messages."""
         assert isinstance(tracer, StagedTracer)
         return self.provenance_in(self.equations, tracer.variable)
 
     def provenance_in(self, equations: list[JaxprEqn], variable: Atom) -> Provenance:
-        """Return what a variable depends on by `equations`, which are the trace's."""
+        """Return the provenance of a variable by `equations`, which are the trace's."""
         outer = [(v, value) for v, value in self.constants if isinstance(value, Tracer)]
         return explain.Provenance.of(variable, self.inputs, equations, self.debug_info, outer)
 

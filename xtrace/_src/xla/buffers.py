@@ -85,7 +85,7 @@ def sharding_of_buffer(buffer: Buffer) -> SingleDeviceSharding:
 
 
 class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
-    """All of an array in a device's own memory; what jaxlib asks of it at every transfer is quick to tell."""
+    """All of an array in a device's own memory; its members that jaxlib reads at every transfer are cheap."""
 
     memory_kind = None
 
@@ -110,7 +110,7 @@ def layout_of(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], .
 
 
 def read_layout(layout: Any) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
-    """Return what one of jaxlib's layouts says, in the order of `layout_of`."""
+    """Return the parts of one of jaxlib's layouts, in the order of `layout_of`."""
     order, _, tiles = str(layout).strip("{}").partition(":")
     minor_to_major = tuple([int(n) for n in order.split(",") if n.strip()])
     bits = _PACKED.search(tiles)
@@ -199,7 +199,8 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
         if view.dtype.kind == "O":
-            # NumPy takes what gives it no memory for a Python object: the data's computation failed, which this raises.
+            # NumPy takes an object without memory for a Python object: the data's computation failed. This raises
+            # its error.
             wait_for(buffer)
     else:
         # NumPy's buffer protocol knows neither the small types nor other devices' memory.

@@ -23,7 +23,7 @@ _default: list[str] = []
 class Request(NamedTuple):
     """The clients that are wanted.
 
-    platforms: comma-separated, or None. cpu_devices: None or less than one for what XLA_FLAGS says. asynchronous:
+    platforms: comma-separated, or None. cpu_devices: None or less than one for the number in XLA_FLAGS. asynchronous:
     whether programs on CPU run while Python goes on. cuda_devices: comma-separated numbers, or "all". options: of an
     accelerator's client, as in ``name:value;name:value``.
     """

@@ -111,7 +111,7 @@ def _wait_for_interrupted() -> None:
 def _with_safe_fusions(
     text: str, device: Device, compiler_options: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """Return the compiler options, without fused reductions where they end the process; what the user chose stays."""
+    """Return the compiler options, without fused reductions where they end the process; the user's own options stay."""
     if not versions.HAS_UNSAFE_YNN_FUSIONS or device.platform != "cpu":
         return compiler_options
     if "stablehlo.reduce" not in text or "stablehlo.multiply" not in text or not _MANY_AXES.search(text):
@@ -190,7 +190,7 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
 
 
 def cost_of(text: str, device: Device) -> dict[str, float]:
-    """Return XLA's estimate of what a StableHLO module costs on `device`, before any optimisation."""
+    """Return XLA's estimate of the cost of a StableHLO module on `device`, before any optimisation."""
     analysis = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
     return dict(analysis)
 

@@ -23,7 +23,7 @@ def set_level(guard: str, level: str | None, everywhere: bool) -> None:
 
 @contextlib.contextmanager
 def asked_for(transfer: str) -> Iterator[None]:
-    """Tell the guards that transfers inside the block, "put" or "get", are those that the user asked for."""
+    """Mark transfers inside the block, "put" or "get", as asked for by the user."""
     state, name = _guards.thread_local_state(), f"explicit_device_{transfer}"
     before = getattr(state, name)
     setattr(state, name, True)

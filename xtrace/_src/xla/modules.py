@@ -136,7 +136,7 @@ def _register_passes() -> None:
 
 @contextmanager
 def _diagnostics() -> Iterator[list[str]]:
-    """Collect what MLIR would print to stderr, with the context to oneself."""
+    """Collect MLIR's output to stderr; other threads wait for the context."""
     messages: list[str] = []
 
     def collect(diagnostic: Any) -> bool:
@@ -159,7 +159,7 @@ def _encoded(text: str | bytes) -> bytes:
         data.decode()
     except UnicodeError as error:
         raise InvalidModuleError(f"invalid module: the text is not UTF-8: {error}") from None
-    # MLIR would stop reading there and accept what comes before.
+    # MLIR would stop reading there and accept the text before.
     if b"\0" in data:
         raise InvalidModuleError("invalid module: the text holds a null character")
     for opening, closing in (b"{}", b"[]", b"<>"):

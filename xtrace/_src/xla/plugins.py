@@ -60,7 +60,7 @@ def load(
     JAX_CUDA_VISIBLE_DEVICES unless `visible_devices` names them. `more_options` of the client are written
     ``name:value;name:value``.
 
-    Raises RuntimeError that says what is missing and the pip command for it, ValueError for an unknown platform or a
+    Raises RuntimeError with the missing part and the pip command for it, ValueError for an unknown platform or a
     malformed variable.
     """
     _check_platform(platform)
@@ -332,7 +332,7 @@ def _foreign_libraries(library: str) -> list[str]:
     runtime = _find(_CUDA_RUNTIMES[major])
     if runtime is None or runtime.startswith(site + os.sep):
         return []
-    # The runtime first, then what the others link to.
+    # The runtime first, then the libraries that others link to.
     first = ("libcudart", "libnvJitLink", "libcublasLt", "libcublas", "libcusparse")
     paths = glob.glob(os.path.join(runtime[: -len(_CUDA_RUNTIMES[major])], _CUDA_LIBRARIES[major]))
 

@@ -30,7 +30,7 @@ class Session:
         self._session = _profiler.ProfilerSession(ProfileOptions() if options is None else options)
 
     def stop(self) -> str | None:
-        """Write what was recorded and return the path of the trace for Perfetto, if one was asked for."""
+        """Write the recording and return the path of the trace for Perfetto, if one was asked for."""
         self._session.stop_and_export(self.folder)
         return _write_for_perfetto(self.folder) if self.perfetto else None
 
@@ -59,7 +59,7 @@ def heap_profile(platform: str | None = None) -> bytes:
 
 
 def start_server(port: int, requires_backend: bool) -> Any:
-    """Start answering requests of profiling tools on `port`, and return what stops it when it is freed."""
+    """Return a new server for profiling tools on `port`, which stops when it is freed."""
     if requires_backend:
         clients.client()
     return _profiler.start_server(port)

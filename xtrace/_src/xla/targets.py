@@ -1,7 +1,7 @@
 """Compiling for a TPU or an NVIDIA GPU that is not there, with the compilers of the PJRT plugins.
 
 The plugins come with the extra ``aot``: libtpu, the CUDA plugin without CUDA's libraries, and nvcc for ptxas and
-libdevice. Only compile-only devices are made here; what they compile can be inspected, not run.
+libdevice. Only compile-only devices are made here; their executables can be inspected, not run.
 """
 
 from __future__ import annotations

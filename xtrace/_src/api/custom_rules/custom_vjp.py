@@ -108,7 +108,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
 
         `bwd` returns a tuple with an entry for each argument; None stands for zero, also of integer arguments. With
         `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
-        optimize_remat: accepted, without effect; what is computed does not depend on it.
+        optimize_remat: accepted, without effect; the result does not depend on it.
         """
         check_callable("defvjp", fwd)
         check_callable("defvjp", bwd)
@@ -159,7 +159,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
             residual_trees: list[Any] = []
             kept = self._flattened("residuals of fwd rule", name, residuals, residual_trees)
-            # Booleans of Python's stay what they are: the backward rule may look at them.
+            # Python's booleans are left as they are: the backward rule may look at them.
             known = {i: x for i, x in enumerate(kept) if type(x) is bool}
             count, kept = len(kept), [x for x in kept if type(x) is not bool]
 
@@ -282,7 +282,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
 
 
 class _Backward:
-    """A staged backward function: what it closed over are residuals."""
+    """A staged backward function: the values that it closed over are residuals."""
 
     __slots__ = ("consts", "program")
 

@@ -52,7 +52,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule ``vmap_rule(axis_size, in_batched, *args) -> (result, out_batched)`` and return it.
 
-        in_batched: a list with an entry for each argument, of its structure, of booleans; what is batched has the axis
+        in_batched: a list with an entry for each argument, of its structure, of booleans; batched results have the axis
         at 0. out_batched has the structure of the result.
         """
         check_callable("def_vmap", vmap_rule)

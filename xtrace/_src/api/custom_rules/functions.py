@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
 
 class Same:
-    """Equal to what holds the same object."""
+    """Equal to another one that holds the same object."""
 
     __slots__ = ("value",)
 
@@ -193,7 +193,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         return call_arguments.argument_paths(self.fun, static, tree)
 
     def _flattened(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
-        """Return the leaves of what the function or a rule returned, and note their tree."""
+        """Return the leaves of the result of the function or of a rule, and note their tree."""
         leaves, tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(leaves):
             if not is_array_like(leaf):

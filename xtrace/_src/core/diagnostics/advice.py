@@ -481,7 +481,7 @@ def _with_numpy(case: Case) -> list[str]:
 
 
 class _Concrete(ast.NodeTransformer):
-    """Replaces what xtrace.numpy computes of shapes by what NumPy computes of them, inside the outermost call."""
+    """Replaces calls of xtrace.numpy on shapes by calls of NumPy, inside the outermost call."""
 
     def __init__(self, jnp: str, numpy: str, outermost: Any) -> None:
         self.jnp, self.numpy = jnp, numpy

@@ -33,7 +33,7 @@ def check_operands(name: str, operands: Sequence[Any]) -> None:
 
 
 def _message(head: str, tracer: Tracer | None, fixes: Callable[[advice.Case], list[str]]) -> str:
-    """Return `head`, the user's expression, where the tracer came from, and what to write instead."""
+    """Return `head`, the user's expression, the origin of the tracer, and the correction."""
     try:
         site = Site.here()
         provenance = provenance_of(tracer) if tracer is not None else None

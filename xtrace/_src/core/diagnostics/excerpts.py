@@ -88,7 +88,7 @@ def _parsed(text: str) -> ast.AST | None:
 
 
 def expression_at(position: Position) -> Expression | None:
-    """Return what the position was evaluating; None without source, or where it does not fit Python's table."""
+    """Return the expression at a position; None without source, or where it does not fit Python's table."""
     location = resolve(position)
     if not location.end_column:
         return None

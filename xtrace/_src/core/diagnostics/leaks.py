@@ -18,7 +18,7 @@ from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.source import Position, describe, is_internal, resolve
 from xtrace._src.core.trace import Trace, Tracer
 
-# How many containers deep what holds a value is looked for.
+# The number of containers, one inside another, that are searched for the holder of a value.
 _DEPTH = 8
 
 
@@ -50,13 +50,13 @@ def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError
 
 
 def _origin(tracer: Tracer) -> tuple[Position | None, DebugInfo | None]:
-    """Return where a tracer was made, unless it is an argument, and whose trace it is of."""
+    """Return the place where a tracer was made, unless it is an argument, and the function of its trace."""
     trace: Any = tracer.owner
     if hasattr(trace, "made_at"):
         return trace.made_at(tracer), trace.debug_info
     made_at = None
     info: DebugInfo | None = trace.described() if getattr(trace, "described", None) is not None else None
-    # Linearization records what it does to tangents, and so knows where a value with one was made.
+    # Linearization records its operations on tangents, so the place where a value with a tangent was made is known.
     for part in ("tangent", "primal", "value"):
         inner = getattr(tracer, part, None)
         if isinstance(inner, Tracer) and made_at is None:
@@ -78,7 +78,7 @@ def check_leaks(trace: Trace) -> None:
         return
     gc.collect()
     frozen = gc.get_freeze_count() > 0
-    if frozen:  # the collector does not see what it was told to leave alone
+    if frozen:  # the collector does not see frozen objects
         gc.unfreeze()
     try:
         for tracer in gc.get_referrers(trace):
@@ -197,7 +197,7 @@ class _Search:
     def _of_closure(self, cell: CellType, depth: int) -> str:
         self.seen.add(id(cell))
         for closure in gc.get_referrers(cell):
-            # By identity: cells compare by what they hold.
+            # By identity: cells compare by their contents.
             place = next((i for i, c in enumerate(closure) if c is cell), -1) if type(closure) is tuple else -1
             for function in gc.get_referrers(closure):
                 if place < 0 or not isinstance(function, FunctionType) or function.__closure__ is not closure:

@@ -16,7 +16,7 @@ _LATER = re.compile(r"(?:argument|position) [1-9]")
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", "xtrace._src.api.operators")
 
 
-# The beginning says what happened, the end what to write.
+# A message begins with the event and ends with the correction.
 _LONGEST, _BEGINNING, _END = 1000, 700, 250
 
 

@@ -50,7 +50,7 @@ class Provenance:
         cls, variable: Atom, inputs: Sequence[Var], equations: Sequence[JaxprEqn], debug_info: DebugInfo,
         constants: Sequence[tuple[Var, Any]] = (),
     ) -> Provenance:
-        """Walk the equations backwards from `variable`; `constants` are what the function closes over."""
+        """Walk the equations backwards from `variable`; `constants` are the values that the function closes over."""
         needed: set[Atom] = {variable}
         operations = []
         for equation in reversed(equations):

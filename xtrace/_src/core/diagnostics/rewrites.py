@@ -50,7 +50,7 @@ class Rewriter:
         return self.text(node) if text == ast.unparse(node) else text
 
     def whole_condition(self) -> tuple[Any, Sequence[Any]]:
-        """Return the condition that the expression is part of through ``and``, ``or``, ``not``, and what is around."""
+        """Return the condition around the expression, through ``and``, ``or`` and ``not``, and the nodes around it."""
         node, around = self.expression.node, list(self.expression.around)
         while around and (isinstance(around[0], ast.BoolOp) or is_not(around[0])):
             node = around.pop(0)
@@ -79,7 +79,7 @@ class Rewriter:
         return corrections
 
     def outcome(self, statements: Sequence[Any]) -> Outcome | None:
-        """Return what statements do if all they do is to give a name, or several at once, a value."""
+        """Return the assignment that statements consist of, None if they do anything else."""
         if len(statements) != 1:
             return None
         (statement,) = statements
@@ -170,7 +170,7 @@ def is_not(node: ast.AST) -> bool:
 
 
 class _Logical(ast.NodeTransformer):
-    """Replaces what Python decides by operations on arrays."""
+    """Replaces Python's decisions by operations on arrays."""
 
     def __init__(self, numpy: str) -> None:
         self.numpy = numpy

@@ -31,7 +31,7 @@ _KEPT = (
     "program and all of the text above."
 )
 
-# Python raises these where code does what its author did not expect; a `raise` statement means them.
+# Python raises these for mistakes in code; a `raise` statement means them.
 _UNFORESEEN = (ArithmeticError, AttributeError, BufferError, LookupError, NameError, SystemError)
 _RAISING = frozenset(opcode.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
@@ -126,7 +126,7 @@ def _note(error: BaseException, text: str) -> None:
 
 
 def boundary(function: _Function) -> _Function:
-    """Return `function`, called through a boundary; what hides frames itself is returned as it is.
+    """Return `function`, called through a boundary; a function that hides frames itself is returned as it is.
 
     For functions that are called seldom or do much: the call through takes a tenth of a microsecond. A function that
     was made by another gets its plain name, which Python's errors about arguments say.
