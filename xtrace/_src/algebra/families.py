@@ -65,8 +65,8 @@ class Elementwise(Primitive):
     (tangent, *operands, result, **parameters), or 1, -1 or 0 for the tangent itself, its negative, nothing. An
     operation all of whose derivatives are 1 or -1 is linear, and can be transposed. jvp, transpose: rules instead.
 
-    contract: the first line of the docstring. documentation: `example`, an expression and its printed value, and what
-    `returns` and `reference` say; operations that are not public have none.
+    contract: the first line of the docstring. documentation: `example`, an expression and its printed value, and the
+    texts `returns` and `reference`; operations that are not public have none.
     """
 
     def __init__(

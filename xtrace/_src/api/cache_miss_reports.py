@@ -24,7 +24,7 @@ from xtrace._src.runtime.arrays import Placement
 
 _logger = logging.getLogger("xtrace")
 
-# The functions explained so far: what they are, and where they are defined.
+# The functions explained so far: their kinds, and the places of their definitions.
 _explained: set[str] = set()
 _MOST_EXPLAINED = 10_000
 _MOST_DIFFERENCES = 5
@@ -174,7 +174,7 @@ def _static_differences(function: Callable[..., Any], key: Key, before: Key) -> 
 
 
 def _identity(value: object, before: object) -> str:
-    """Say of two values of one class that they differ for being two objects, if that is why."""
+    """Return the remark that two equal-looking values of one class differ because they are two objects."""
     kind = type(value)
     if type(before) is not kind or kind.__eq__ is not object.__eq__:
         return ""

@@ -343,7 +343,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
 
 
 def _evaluated(annotation: object, function: Callable[..., Any]) -> Any:
-    """Return an annotation's value where it was kept as text; one that cannot be evaluated describes nothing."""
+    """Return the value of an annotation that is text; one that cannot be evaluated describes nothing."""
     if not isinstance(annotation, str):
         return annotation
     try:

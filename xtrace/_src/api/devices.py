@@ -234,7 +234,7 @@ def device_put(
 
 
 class _Move(NamedTuple):
-    """A leaf, with where it goes and how."""
+    """A leaf, with its destination and the way there."""
 
     path: Any
     leaf: Any
@@ -411,7 +411,7 @@ def typeof(x: object) -> Any:
     return aval_of(x)
 
 
-# Environment variables that change what a program does.
+# Environment variables that programs depend on.
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "JAX_", "TPU_", "XLA_", "XTRACE_")
 
 

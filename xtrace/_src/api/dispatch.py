@@ -210,10 +210,10 @@ class _Leaf(NamedTuple):
 class _Writer:
     """Collects the parts of the function, and the values that the signature at hand adds to them.
 
-    `checks` compare what all signatures of the call shape share; `keys` are expressions of what they differ in, with
-    their values in `key`; `names` are those of the objects in `row`, which is found by the key. `agreements` compare
-    arguments with such objects, `inputs` are the expressions of the program's inputs, `after` runs when it has been
-    called. `objects` are constants of the call shape.
+    `checks` compare the parts that all signatures of the call shape share; `keys` are expressions of their differences,
+    with their values in `key`; `names` are the names of the objects in `row`, which the key leads to. `agreements`
+    compare arguments with such objects, `inputs` are the expressions of the program's inputs, `after` runs when it has
+    been called. `objects` are constants of the call shape.
     """
 
     def __init__(self, device: Device) -> None:

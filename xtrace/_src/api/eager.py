@@ -22,7 +22,7 @@ _lock = threading.RLock()
 
 
 def evaluate(primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
-    """Apply `primitive` to concrete operands: what the base trace does."""
+    """Apply `primitive` to concrete operands: the work of the base trace."""
     failure = None
     try:
         arrays = [x if type(x) is ConcreteArray else to_operand(x) for x in operands]

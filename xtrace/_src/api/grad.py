@@ -39,7 +39,7 @@ _NOTHING, _NO_NAMED = pytree.tree_structure(None), pytree.tree_structure({})
 
 
 class Flat:
-    """A function of pytrees as one of leaves: called, it notes the tree of its results, and what is auxiliary."""
+    """A function of pytrees as one of leaves: called, it notes the tree of its results, and the auxiliary data."""
 
     def __init__(
         self, transformation: str, fun: Callable[..., Any], args: tuple[Any, ...], has_aux: bool,

@@ -81,7 +81,7 @@ def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
-    """Return `arrays` with the operands that follow them and are in `static`, which they are taken from."""
+    """Return `arrays` with the operands that follow them, which are taken from `static`."""
     names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
     return (*arrays, *[static.pop(name) for name in itertools.takewhile(static.__contains__, names)])
 

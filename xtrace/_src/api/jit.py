@@ -85,7 +85,7 @@ class _Compiled:
         return calls
 
     def forget_calls(self) -> None:
-        """Count from the start: what was specialised has failed."""
+        """Count from the start: a specialised call has failed."""
         self.calls.clear()
         self.specialised = False
 
@@ -480,7 +480,7 @@ class Jitted:
             if again == limit + 1:
                 _reports().warn_of_new_objects(self.fun, again)
             return
-        # Where most programs are called again, many of them are what the user wants.
+        # Where most programs are called again, the user wants many of them.
         hits = cache.hits()
         if hits < number:
             cache.warned = True
@@ -608,7 +608,7 @@ class Jitted:
 
 
 def _reports() -> Any:
-    # Needed by those who ask why something is compiled, and where too much is.
+    # Needed for reports of compilations only.
     return importlib.import_module("xtrace._src.api.cache_miss_reports")
 
 

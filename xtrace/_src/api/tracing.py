@@ -49,7 +49,7 @@ class TracedFunction:
         return self._without_constants
 
     def is_unfused(self, fusion_level: int) -> bool:
-        """Whether it is one operation at most, which is no program of its own at this `Trace.fusion_level`."""
+        """Whether it is one operation at most, and is not compiled alone at this `Trace.fusion_level`."""
         equations = self.jaxpr.eqns
         return not equations or (len(equations) == 1 and fusion_level < equations[0].primitive.fusion_level)
 

@@ -1,4 +1,4 @@
-"""What errors of XLA say besides its message: the equation they are about, and the user's lines behind it."""
+"""Additions to the messages of XLA's errors: the equation they are about, and the user's lines behind it."""
 
 from __future__ import annotations
 

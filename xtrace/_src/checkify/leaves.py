@@ -1,7 +1,7 @@
 """The leaves of an error, arrays that programs carry along: its number, and the values in its message.
 
-The number is 0 for no error, and otherwise that of the check that failed first, from 1 on. What messages show is kept
-in slots, each an array of some type, which all checks share.
+The number is 0 for no error, and otherwise that of the check that failed first, from 1 on. The values in messages are
+kept in slots, each an array of some type, which all checks share.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def _while_jaxprs(
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """Return predicate and body of the loop, whose carry begins with the predicate's result and the error so far.
 
-    body, cond: what takes `consts` and `own` constants, and gives `count` leaves of an error at the front.
+    body, cond: both take `consts` and `own` constants; the results begin with `count` leaves of an error.
     """
     before = own + consts
 

@@ -1,4 +1,4 @@
-"""Functions that users give: what messages call them, and the check that they can be called."""
+"""Functions that users give: their names in messages, and the check that they can be called."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ _environment = dict(os.environ)
 
 
 def cache_key() -> Key:
-    """Return the one `Key` for the current values of every setting that changes what a function compiles to."""
+    """Return the one `Key` for the current values of the settings that compiled programs depend on."""
     everywhere = _store.key_everywhere
     if everywhere is not None:
         return everywhere
@@ -324,7 +324,7 @@ TEXT = Kind("string", _text, "a text or None.", "")
 
 
 def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = False, note: str = "") -> Option:
-    """Declare a setting; a `keyed` one is part of every cache key because it changes what is traced or compiled.
+    """Declare a setting; a `keyed` one is part of every cache key because traces or compiled programs depend on it.
 
     One with a `note`, which says why, changes nothing.
     """
@@ -568,7 +568,7 @@ def keeps_wide_dtypes() -> bool:
 
 
 def promotion() -> tuple[bool, str, bool]:
-    """Return what `dtypes.promote` is told of the settings: which dtypes numbers have, its mode, and what is kept."""
+    """Return the settings for `dtypes.promote`: which dtypes numbers have, its mode, and what is kept."""
     return enable_x64.value, numpy_dtype_promotion.value, keeps_wide_dtypes()
 
 

@@ -436,8 +436,8 @@ def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[
 def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of `value`, an array or number, as a NumPy array of `dtype`.
 
-    Without a warning, a number beyond the range of a floating type becomes infinite, as in XLA, and one beyond that of
-    an integer type what NumPy makes of it. Of float0, which has no data, zeros are made.
+    Without a warning, a number beyond the range of a floating type becomes infinite, as in XLA, and one beyond the
+    range of an integer type is converted as by NumPy. Of float0, which has no data, zeros are made.
     """
     if getattr(value, "dtype", None) == float0:
         return np.zeros(np.shape(value), dtype)

@@ -76,7 +76,7 @@ class RecompilationWarning(UserWarning):
 
 
 def refusal_class(argument: object) -> type[TypeError]:
-    """Return the class of the error of an argument that decides what is compiled and is of a wrong type."""
+    """Return the class of the error of an argument of a wrong type, one that the compiled program depends on."""
     try:
         hash(argument)
     except TypeError:

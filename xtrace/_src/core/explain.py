@@ -1,4 +1,4 @@
-"""What errors say about a tracer: where it was asked for, what it depends on, where it was made, what to write instead.
+"""Errors about tracers: the place of the use, the origin of the tracer, and the correction.
 
 Nothing of it is loaded before the first such error.
 """

@@ -1,4 +1,4 @@
-"""Flags: parameters whose default is True or False. They decide what is compiled, so arrays and lists are refused."""
+"""Flags: parameters with the default True or False. Programs depend on them, so arrays and lists are refused."""
 
 from __future__ import annotations
 

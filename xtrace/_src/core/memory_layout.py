@@ -1,4 +1,4 @@
-"""How the elements of an array lie in memory, and on which devices: what ``x.format`` says."""
+"""How the elements of an array lie in memory, and on which devices: the value of ``x.format``."""
 
 from __future__ import annotations
 

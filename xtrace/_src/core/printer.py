@@ -23,7 +23,7 @@ _LONG = 10
 
 
 class Style(NamedTuple):
-    """What `format_jaxpr` shows besides the equations."""
+    """The parts that `format_jaxpr` shows besides the equations."""
 
     source_info: bool = False
     name_stack: bool = False

@@ -228,8 +228,8 @@ class Tracer(Array):
         return self
 
 
-# JAX's classes: what asks for the data or for its place is an attempt to make a tracer concrete, what may be looked for
-# in vain is absent.
+# JAX's classes: a name that asks for the data or for its place is an attempt to make a tracer concrete; others are
+# absent.
 for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable", "is_fully_replicated", "traceback",
 ):

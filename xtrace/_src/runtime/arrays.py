@@ -95,7 +95,7 @@ class ConcreteArray(Array):
     # The account of random keys, where their use is checked.
     key_uses: Any
 
-    # A Python function here would be a fifth of what dispatch costs; whoever makes an array sets its attributes.
+    # A Python function here would be a fifth of the cost of dispatch; whoever makes an array sets its attributes.
     if not TYPE_CHECKING:
         __init__ = object.__init__
 

@@ -39,7 +39,7 @@ _MOST_PENDING = 64
 
 @contextlib.contextmanager
 def inside_callback() -> Any:
-    """Run a callback: whatever is traced around it does not concern it, and no effects are waited for."""
+    """Run a callback: traces around it do not concern it, and it waits for no effects."""
     _thread.inside += 1
     token = current_trace.set(base_trace)
     try:

@@ -270,5 +270,5 @@ def _reduced(array: ConcreteArray) -> Any:
     return _restored, (array.physical_array(), array.weak_type, extended)
 
 
-# Making an array needs a device, of which the class knows nothing; so what pickle does is said here.
+# Making an array needs a device, of which the class knows nothing; so its pickling is defined here.
 copyreg.pickle(ConcreteArray, _reduced)

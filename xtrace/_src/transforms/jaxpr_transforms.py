@@ -77,7 +77,7 @@ def _instantiate_zeros(
 
 
 def filter_by_mask(values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """Return the `values` at which the mask `wanted` is True."""
+    """Return the `values` where the mask `wanted` is True."""
     return [x for x, w in zip(values, wanted, strict=True) if w]
 
 

@@ -58,7 +58,7 @@ def scopes_of_program() -> Scopes:
 
 
 class program_scopes:
-    """A block in which the tape that records now, if one does, does so inside of the scopes of the program around it.
+    """A block in which the current tape, if there is one, records inside of the scopes of the program around it.
 
     So do JAX's custom derivatives, in the place of the tape's own scopes, and its checkpoints, `below` these.
     """

@@ -58,7 +58,7 @@ class StagingTrace(Trace):
         self.inputs: list[Var] = []
         self.equations: list[JaxprEqn] = []
         self.constants: list[tuple[Var, Any]] = []
-        # By the id of a value from outside: its variable, what the program keeps of it, and the value itself, so that
+        # By the id of a value from outside: its variable, the constant in the program, and the value itself, so that
         # its id cannot be reused by another one.
         self.captured: dict[int, tuple[Var, Any, Any]] = {}
         self.effects: Effects = NO_EFFECTS
@@ -140,7 +140,7 @@ class StagingTrace(Trace):
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
-            # The caller may write to the array afterwards; the program keeps what it saw.
+            # The caller may write to the array afterwards; the program keeps the value of that time.
             kept = dtypes.cast(value, aval.dtype)
         else:
             kept = value

@@ -156,7 +156,7 @@ ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 
 def move(aval: Any, buffer: Buffer, device: Device) -> Buffer:
-    """Copy a buffer to another device, or to another memory of its own, which `aval` says."""
+    """Copy a buffer to a device, into the memory that `aval` says."""
     # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
     target = sharding_of(device, aval.memory_space.kind)
     return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)

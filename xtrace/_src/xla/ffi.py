@@ -9,7 +9,7 @@ from typing import Any
 import jaxlib
 from jaxlib import xla_client
 
-# What jax calls the platforms, and what XLA registers handlers under.
+# jax's names of the platforms, and the names under which XLA registers handlers.
 _PLATFORMS = {"gpu": ("CUDA", "ROCM"), "cuda": ("CUDA",), "rocm": ("ROCM",)}
 
 

@@ -55,7 +55,7 @@ def _registry() -> ir.DialectRegistry:
 
 @cache
 def _new_context() -> ir.Context:
-    # Left multi-threaded: only then does MLIR guard what the modules of a context share.
+    # Left multi-threaded: only then does MLIR guard the data that the modules of a context share.
     context = ir.Context()
     context.append_dialect_registry(_registry())
     context.load_all_available_dialects()

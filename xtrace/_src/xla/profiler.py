@@ -20,7 +20,7 @@ ProfilePlane = _profile_data.ProfilePlane
 
 
 class Session:
-    """What is being recorded since this object was made, until `stop`, and the folder that it is written to."""
+    """A recording from the making of this object until `stop`, and the folder that it is written to."""
 
     def __init__(self, folder: str, options: Any | None, perfetto: bool) -> None:
         # Plugins bring profilers of their devices, and are loaded with the client.

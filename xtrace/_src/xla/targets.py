@@ -146,7 +146,7 @@ def compile(module: object, devices: object, options: Mapping[str, Any] | None =
 
     Several devices partition one program by its Shardy annotations. `options` are XLA's compiler options by name.
     Raises InvalidModuleError (a ValueError) for an invalid module, one with dynamic shapes and one that names a device
-    it is not compiled for, and JaxRuntimeError with XLA's message for what the compiler refuses.
+    it is not compiled for, and JaxRuntimeError with XLA's message for a module that the compiler refuses.
     """
     several = tuple(devices) if isinstance(devices, Sequence) else (devices,)
     if not several or not all(isinstance(device, _jax.Device) for device in several):

@@ -1,4 +1,4 @@
-"""The jaxlib in use: whether xtrace runs on it, and what differs between its releases."""
+"""The jaxlib in use: whether xtrace runs on it, and the differences between its releases."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         except TypeError as error:
             raise TypeError(f"{self.kind}-decorated function {self.name}: {error}") from None
         bound.apply_defaults()
-        # Keyword-only parameters at their defaults are what the function sees anyway.
+        # The function sees keyword-only parameters at their defaults anyway.
         named = [n for n in bound.kwargs if n in kwargs]
         if named:
             raise TypeError(

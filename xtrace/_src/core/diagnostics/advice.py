@@ -117,7 +117,7 @@ def for_condition(case: Case) -> list[str]:
 
 
 def for_several_truths(case: Case) -> list[str]:
-    """What to write for a traced condition of several elements, which is a choice for each of them or for all."""
+    """The correction of a traced condition of several elements: a choice for each element, or one for all."""
     chosen = [fix for fix in for_condition(case) if ".cond(" not in fix and "static" not in fix]
     return [*chosen, "x.any() or x.all(), to ask about all elements at once"]
 

@@ -23,7 +23,7 @@ _DEPTH = 8
 
 
 def unexpected_tracer(tracer: Tracer, holder: str = "") -> UnexpectedTracerError:
-    """The error of a tracer used after its trace ended, or, with what holds it, found when it ended."""
+    """The error of a tracer that is used after its trace ended, or whose holder was found when it ended."""
     made_at, info = _origin(tracer)
     owner = f"the function {info}" if info is not None else f"a function under {tracer.owner!r}"
     made = f", made on line {describe(made_at)}," if made_at is not None else _as_argument(tracer)
@@ -105,9 +105,9 @@ _UNHELD = _references_of_a_local()
 
 
 class _Search:
-    """The search for what holds a value: up from it, through containers, to something that the user's program has.
+    """The search for the holders of a value: up from it, through containers, to something that the user's program has.
 
-    xtrace's own running functions, and their containers, are no such thing; neither is what nothing holds.
+    xtrace's own running functions, and their containers, are no such thing; neither is a value without holders.
     """
 
     def __init__(self) -> None:

@@ -158,7 +158,7 @@ def provenance_of(tracer: Tracer) -> Provenance | None:
 
 
 def provenance_under(trace: Trace, transformation: str, values: Sequence[Any], note: str) -> Provenance:
-    """Return where a tracer of `trace`, which records nothing, came from: `values` are what it has inside.
+    """Return where a tracer of `trace`, which records nothing, came from: `values` are the values inside it.
 
     If none of them is recorded, the frames that are running say which function it is, and its source how the value was
     computed.

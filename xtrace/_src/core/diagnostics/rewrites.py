@@ -123,7 +123,7 @@ class Rewriter:
         return f"{text}, where body({index}, {_in_parentheses(state)}) returns the new {state}"
 
     def carried(self, loop: Any) -> list[str]:
-        """Return the names that a loop's body gives values and that it, or what comes after it, needs: its state."""
+        """Return the names that a loop's body assigns and that the body, or the code after it, reads: its state."""
         functions = [n for n in self.expression.around if isinstance(n, ast.FunctionDef)]
         after = [n for f in functions[:1] for n in ast.walk(f) if getattr(n, "lineno", 0) > loop.end_lineno]
         needed = _read(after)

@@ -1,4 +1,4 @@
-"""The place in the user's program where an error is raised: its expression, and what names mean there."""
+"""The place in the user's program where an error is raised: its expression, and the meaning of names there."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Site:
         return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
 
     def lookup(self, name: str) -> Any:
-        """Return what a name stands for, None if nothing."""
+        """Return the object that a name stands for, None if there is none."""
         if self.frame is None:
             return None
         for scope in (self.frame.f_locals, self.frame.f_globals, vars(builtins)):
