@@ -74,7 +74,8 @@ def source_of(value, module):
         return f"{module}.{type(value).__name__}"
     namespace = getattr(inspect.unwrap(value), "__globals__", None) if isinstance(value, types.FunctionType) else None
     source = module if namespace is None else namespace["__name__"]
-    return module if source == "xtrace._src.api.operators" or not source.startswith("xtrace") else source
+    shared = ("xtrace._src.api.operators", "xtrace._src.api.elementwise_functions")
+    return module if source in shared or not source.startswith("xtrace") else source
 
 
 def is_documented_here(value):

@@ -9,12 +9,9 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
 from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.elementwise_functions import identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
-    identity,
-    scalar_like,
-    unary_function,
-)
+from xtrace._src.api.operators import scalar_like
 from xtrace._src.api.promotion import operand_aval, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike

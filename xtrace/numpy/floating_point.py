@@ -10,15 +10,9 @@ from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
-    REAL_NUMBERS,
-    binary_function,
-    cast_as,
-    choose,
-    scalar_like,
-    unary_function,
-)
+from xtrace._src.api.operators import cast_as, choose, scalar_like
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike

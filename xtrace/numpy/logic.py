@@ -8,15 +8,9 @@ from typing import Any
 from xtrace._src.algebra.kinds import BOOL
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api import operators
+from xtrace._src.api.elementwise_functions import INTEGERS, alias, as_number, elementwise_docstring, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
-    INTEGERS,
-    alias,
-    as_number,
-    elementwise_docstring,
-    truth,
-    unary_function,
-)
+from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike

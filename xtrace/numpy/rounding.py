@@ -7,14 +7,9 @@ from typing import Any
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api import operators
+from xtrace._src.api.elementwise_functions import REAL_NUMBERS, identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
-    REAL_NUMBERS,
-    choose,
-    identity,
-    round_decimals,
-    unary_function,
-)
+from xtrace._src.api.operators import choose, round_decimals
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike

@@ -12,17 +12,16 @@ from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
-from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import (
+from xtrace._src.api.elementwise_functions import (
     REAL_NUMBERS,
     alias,
     as_number,
     binary_function,
-    choose,
     identity,
-    scalar_like,
     unary_function,
 )
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.operators import choose, scalar_like
 from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike

@@ -13,7 +13,9 @@ _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires 
 _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
 # Later arguments have other numbers in the function that the user called.
 _LATER = re.compile(r"(?:argument|position) [1-9]")
-_MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", "xtrace._src.api.operators")
+_OPERATORS = "xtrace._src.api.operators"
+_ELEMENTWISE = "xtrace._src.api.elementwise_functions"
+_MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", _OPERATORS, _ELEMENTWISE)
 
 
 # A message begins with the event and ends with the correction.
@@ -72,9 +74,9 @@ def _public_name(frame: FrameType, code: CodeType) -> str:
         return f"{frame.f_locals['self'].__name__}.{name}"
     if code.co_qualname != name:
         return ""
-    if module == "xtrace._src.api.operators":
-        # Functions made there have the names of those that they are for, but are no names of that module.
-        own = getattr(sys.modules[module], name, None)
+    if module in (_OPERATORS, _ELEMENTWISE):
+        # Functions made there have the names of public functions, but are no names of that module.
+        own = getattr(sys.modules[_OPERATORS], name, None)
         return "" if getattr(own, "__code__", None) is code else name
     while module != "xtrace":
         if name in getattr(sys.modules.get(module), "__all__", ()):

@@ -1,0 +1,444 @@
+"""NumPy-level forms of elementwise operations: operands of any types, promoted and broadcast, in one program each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import is_kind
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
+from xtrace._src.api.dispatch import MISS
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.jit import run_specialised, with_code_of
+from xtrace._src.api.promotion import (
+    as_inexact,
+    check_broadcast,
+    common_dtype,
+    promote,
+    scalar_value,
+)
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like, not_an_array
+from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.function_names import set_function_name
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.tables import Table
+from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import to_constant, to_operand
+
+_Adjust = Callable[[Any, bool], tuple[Any, bool]]
+_Operation = Callable[..., Any]
+_Step = Callable[[Any], Any] | None
+SCALARS = frozenset((bool, int, float, complex))
+_trace_of_thread = current_trace.get
+
+
+def as_number(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
+    """The integer type of results on booleans, where booleans have no operation of their own: of 32 bits, as in JAX."""
+    return (dtypes.int32, weak) if dtypes.is_boolean(dtype) else (dtype, weak)
+
+
+class _NumpyFunction:
+    """A NumPy-level function over an elementwise operation, which remembers how it treats operands by their types.
+
+    `cases` gives the operation used instead for a kind of promoted dtype; an operation is a primitive, or a function of
+    promoted operands. Concrete arrays go to `jitted`, the function as one program; `run_known` is that for operands of
+    other types, if such have come often. `direct` has the operation to bind for operands that need no preparation;
+    `plans`: pairs (settings, function of the operands), valid under these settings, or under all where they are None.
+    """
+
+    def __init__(
+        self, name: str, operation: _Operation, adjust: _Adjust | None = None,
+        cases: Mapping[str, _Operation] | None = None,
+    ) -> None:
+        self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
+        self.direct = Table()
+        self.plans = Table()
+        self.jitted = inline_jit(_renamed(self.promoted, name), inline=True)
+        self.run_known = run_specialised(self.jitted)
+
+    def promoted(self, *operands: ArrayLike) -> Array:
+        """Apply to operands of any types, remembering nothing."""
+        for x in operands:
+            if type(x) is int:
+                int_aval(x)
+        ready = promote(self.name, *operands, adjust=self.adjust)
+        return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
+
+    def operation_for(self, dtype: np.dtype[Any]) -> _Operation:
+        """Return the operation for operands of `dtype`."""
+        for kind, other in self.cases.items():
+            if is_kind(dtype, (kind,)):
+                return other
+        return self.operation
+
+    def general(self, *operands: Any) -> Array:
+        """Apply to operands of types not met before, or that are no arrays, and remember how for those that can be."""
+        result = self.run_known(operands, {})
+        if result is not MISS:
+            return result
+        keys = [_type_key(x) for x in operands]
+        avals, dtype, weak = common_dtype(self.name, operands, self.adjust)
+        shapes = [a.shape for a in avals]
+        check_broadcast(self.name, shapes)
+        ranks = {len(s) for s in shapes if s}
+        kinds = [type(k) for k in keys]
+        if (
+            not all(kind is ShapedArray or k in SCALARS for kind, k in zip(kinds, keys, strict=True))
+            or (len(ranks) > 1 and config.numpy_rank_promotion.value != "allow")
+            or (ShapedArray not in kinds and _trace_of_thread().fusion_level)
+        ):
+            return self.jitted(*operands)
+        rank = max(ranks, default=0)
+        literal = ShapedArray((), dtype, weak)
+        steps = [
+            _array_step(k, rank, dtype, weak) if type(k) is ShapedArray else _literal_step(k, literal) for k in keys
+        ]
+        operation = self.operation_for(dtype)
+        arrays = [(k, step) for k, step in zip(keys, steps, strict=True) if type(k) is ShapedArray]
+        # What is weak, or converted, may be treated otherwise under other settings.
+        ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
+        # So may a Python boolean beside numbers, which strict promotion refuses.
+        fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
+        if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
+            level = operation.fusion_level
+            self.direct.remember(keys[0], (operation, _defaults(operation), level))
+            return self.jitted(*operands) if _trace_of_thread().fusion_level >= level else _apply(operation, *operands)
+        one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
+        run = _plan(operation, steps, self.jitted, one)
+        self.plans.remember(tuple(keys), (None if fixed else config.cache_key(), run))
+        return run(*operands)
+
+    def binary(self) -> Callable[[Any, Any], Any]:
+        """Return the function of two operands."""
+        direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
+        jitted = self.jitted
+
+        def function(x: ArrayLike, y: ArrayLike, /) -> Any:
+            try:
+                if type(x) is ConcreteArray is type(y) and _trace_of_thread() is base_trace:
+                    return jitted(x, y)
+                left, right = getattr(x, "aval", None), getattr(y, "aval", None)
+                if left is right and left is not None:
+                    chosen = direct.get(left)
+                    if chosen is not None:
+                        trace = _trace_of_thread()
+                        if trace.fusion_level >= chosen[2]:
+                            return jitted(x, y)
+                        return trace.process(chosen[0], (x, y), chosen[1])
+                plan = plans.get((type(x) if left is None else left, type(y) if right is None else right))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](x, y)
+                return general(x, y)
+            except BaseException as error:
+                hide_frames(error)
+                ready = with_arrays(error, (x, y), {})
+                if ready is None:
+                    raise
+            return function(*ready[0])
+
+        return set_function_name(function, self.name)
+
+    def unary(self, by_keyword: bool) -> Callable[[Any], Any]:
+        """Return the function of one operand, which may be given as `x` if `by_keyword`."""
+        direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
+        jitted = self.jitted
+
+        def function(x: ArrayLike, /) -> Any:
+            try:
+                if type(x) is ConcreteArray and _trace_of_thread() is base_trace:
+                    return jitted(x)
+                aval = getattr(x, "aval", None)
+                chosen = direct.get(aval)
+                if chosen is not None:
+                    trace = _trace_of_thread()
+                    return jitted(x) if trace.fusion_level >= chosen[2] else trace.process(chosen[0], (x,), chosen[1])
+                plan = plans.get((type(x) if aval is None else aval,))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](x)
+                return general(x)
+            except BaseException as error:
+                hide_frames(error)
+                ready = with_arrays(error, (x,), {})
+                if ready is None:
+                    raise
+            return function(*ready[0])
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if by_keyword and not args and kwargs.keys() == {"x"}:
+                return function(kwargs["x"])
+            return function(*args, **kwargs)
+
+        return with_code_of(jitted, call, set_function_name(function, self.name))
+
+    def methods(self, symbol: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+        """Return the methods for ``array symbol other`` and ``other symbol array``: `binary` without a further call."""
+        direct, plans, settings, general = self.direct, self.plans, config.cache_key, self.general
+        jitted = self.jitted
+
+        def forward(self: Any, other: object) -> Any:
+            try:
+                if type(self) is ConcreteArray is type(other) and _trace_of_thread() is base_trace:
+                    return jitted(self, other)
+                left, right = self.aval, getattr(other, "aval", None)
+                if left is right:
+                    chosen = direct.get(left)
+                    if chosen is not None:
+                        trace = _trace_of_thread()
+                        if trace.fusion_level >= chosen[2]:
+                            return jitted(self, other)
+                        return trace.process(chosen[0], (self, other), chosen[1])
+                plan = plans.get((left, type(other) if right is None else right))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](self, other)
+                return general(self, other) if is_accepted_operand(symbol, other) else NotImplemented
+            except BaseException as error:
+                hide_frames(error)
+                ready = with_arrays(error, (self, other), {})
+                if ready is None:
+                    raise
+            return forward(*ready[0])
+
+        def reflected(self: Any, other: object) -> Array:
+            try:
+                left = getattr(other, "aval", None)
+                plan = plans.get((type(other) if left is None else left, self.aval))
+                if plan is not None and (plan[0] is None or plan[0] is settings()):
+                    return plan[1](other, self)
+                return general(other, self) if is_accepted_operand(symbol, other) else NotImplemented
+            except BaseException as error:
+                hide_frames(error)
+                ready = with_arrays(error, (self, other), {})
+                if ready is None:
+                    raise
+            return reflected(*ready[0])
+
+        return forward, reflected
+
+
+def _type_key(value: Any) -> Any:
+    """Return the aval of an array, or the type of anything else."""
+    aval = getattr(value, "aval", None)
+    return type(value) if aval is None else aval
+
+
+def _defaults(primitive: Primitive) -> tuple[Any, ...]:
+    """Return the parameters that NumPy-level functions bind a primitive with."""
+    return (None,) * len(primitive.parameters)
+
+
+def _apply(operation: _Operation, *operands: object) -> Array:
+    if isinstance(operation, Primitive):
+        return operation.bind_positional(operands, _defaults(operation))
+    result = operation(*operands)
+    if isinstance(result, Array):
+        return result
+    # An operand given back as it is may be a NumPy value or a literal.
+    return to_constant(result)
+
+
+def _literal_step(kind: type, aval: ShapedArray) -> Callable[[Any], Literal]:
+    """Return how a Python scalar of type `kind` becomes a literal of type `aval`."""
+    if kind is not int and dtypes.is_floating(aval.dtype):
+        return lambda value: Literal(float(value), aval)
+    if kind is int and dtypes.is_integer(aval.dtype):
+        limits = dtypes.iinfo(aval.dtype)
+        low, high = int(limits.min), int(limits.max)
+        return lambda value: Literal(value if low <= value <= high else scalar_value(value, aval.dtype), aval)
+    if kind is int:
+
+        def step(value: int) -> Literal:
+            # It is an array of the default int first.
+            if not -0x80000000 <= value <= 0x7FFFFFFF:
+                int_aval(value)
+            return Literal(scalar_value(value, aval.dtype), aval)
+
+        return step
+    return lambda value: Literal(scalar_value(value, aval.dtype), aval)
+
+
+def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) -> _Step:
+    """Return how an array is converted and given leading axes; None if it needs neither."""
+    conversion = None if aval.dtype == dtype and aval.weak_type == weak else (dtype, weak, None)
+    missing = rank - aval.ndim if aval.shape else 0
+    spreading = ((1,) * missing + aval.shape, tuple(range(missing, rank)), None) if missing else None
+    if spreading is None:
+        if conversion is None:
+            return None
+        return lambda value: _trace_of_thread().process(convert, (value,), conversion)
+    if conversion is None:
+        return lambda value: _trace_of_thread().process(broadcast_in_dim, (value,), spreading)
+
+    def prepare(value: ArrayLike) -> Array:
+        process = _trace_of_thread().process
+        return process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
+
+    return prepare
+
+
+def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., Any], one: bool) -> Callable[..., Any]:
+    """Return the function that makes operands ready and applies `operation`; `one` says that it does the latter only.
+
+    Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
+    """
+    level = operation.fusion_level if one and isinstance(operation, Primitive) else FUSES_SEVERAL
+    if isinstance(operation, Primitive) and len(steps) == 2:
+        left, right = steps
+        parameters = _defaults(operation)
+        if one and left is None and right is not None:
+
+            def array_and_scalar(x: Array, y: bool | int | float | complex) -> Array:
+                trace = _trace_of_thread()
+                if trace is base_trace or trace.fusion_level >= level:
+                    return jitted(x, to_operand(right(y)))
+                return trace.process(operation, (x, right(y)), parameters)
+
+            return array_and_scalar
+        if one and right is None and left is not None:
+
+            def scalar_and_array(x: bool | int | float | complex, y: Array) -> Array:
+                trace = _trace_of_thread()
+                if trace is base_trace or trace.fusion_level >= level:
+                    return jitted(to_operand(left(x)), y)
+                return trace.process(operation, (left(x), y), parameters)
+
+            return scalar_and_array
+
+        def bind(x: ArrayLike, y: ArrayLike) -> Array:
+            trace = _trace_of_thread()
+            if trace.fusion_level >= level:
+                return jitted(x, y)
+            return trace.process(
+                operation, (x if left is None else left(x), y if right is None else right(y)), parameters
+            )
+
+        return bind
+
+    def run(*operands: ArrayLike) -> Array:
+        trace = _trace_of_thread()
+        if trace.fusion_level >= level:
+            return jitted(*operands)
+        return _apply(operation, *[x if step is None else step(x) for x, step in zip(operands, steps, strict=True)])
+
+    return run
+
+
+def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def renamed(*operands: ArrayLike) -> Array:
+        return function(*operands)
+
+    renamed.__name__ = renamed.__qualname__ = name
+    return renamed
+
+
+# The elements that operands of families may have.
+NUMBERS = "numbers or booleans"
+REAL_NUMBERS = "real numbers or booleans"
+INTEGERS = "integers or booleans"
+_DTYPES: dict[_Adjust | None, str] = {
+    None: "the promoted dtype", as_number: "the promoted dtype, int32 for booleans",
+    as_inexact: "the promoted dtype, as a floating one if that is integer or boolean",
+}
+
+
+def elementwise_docstring(
+    contract: str, names: Sequence[str], adjust: _Adjust | None, *, domain: str = NUMBERS, returns: str = "",
+    raises: Mapping[str, str] | None = None, example: tuple[str, str] = ("", ""), reference: str = "",
+) -> str:
+    """Return the docstring of an elementwise function.
+
+    `domain` names the elements that operands may have. `returns` replaces the dtype that follows from `adjust`, and
+    `raises` gives further errors.
+    """
+    dtype = returns or _DTYPES[adjust]
+    errors = {"TypeError": f"an operand is no array or scalar of {domain}."}
+    if len(names) == 1:
+        arguments = {names[0]: f"an array or a scalar of {domain}."}
+        result = f"An array of the operand's shape and {dtype.replace('the promoted dtype', 'dtype')}."
+    else:
+        arguments = {", ".join(names): f"arrays or scalars of {domain} whose shapes broadcast."}
+        result = f"An array of the broadcast shape and {dtype}."
+        errors["ValueError"] = "the shapes do not broadcast."
+    return docstring(contract, arguments, result, errors | dict(raises or {}), example, reference)
+
+
+def _public(
+    function: Callable[..., Any], name: str, doc: str, names: Sequence[str], by_keyword: bool = False
+) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__, function.__module__ = doc, "xtrace.numpy"
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if by_keyword else inspect.Parameter.POSITIONAL_ONLY
+    function.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
+    return function
+
+
+def binary_function(
+    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
+    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x1", "x2"), **documentation: Any,
+) -> Callable[[Any, Any], Any]:
+    """Return the NumPy-level form of an elementwise operation of two operands.
+
+    `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
+    `documentation` holds the keyword arguments of `elementwise_docstring`; an inner function has neither it nor a
+    contract.
+    """
+    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
+
+    def define(name: str) -> Callable[[Any, Any], Any]:
+        made = _NumpyFunction(name, operation, adjust, cases)
+        function = _public(made.binary(), name, doc, names)
+        function.methods, function.defined_as = made.methods, define  # type: ignore[attr-defined]
+        return function
+
+    return define(name)
+
+
+def unary_function(
+    name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
+    cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x",), by_keyword: bool = False,
+    **documentation: Any,
+) -> Callable[[Any], Any]:
+    """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
+
+    `by_keyword` says that the operand may be given as `x`.
+    """
+    doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
+
+    def define(name: str) -> Callable[[Any], Any]:
+        made = _NumpyFunction(name, operation, adjust, cases)
+        function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
+        function.defined_as = define  # type: ignore[attr-defined]
+        return function
+
+    return define(name)
+
+
+def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the elementwise `function` under another name, defined once more so that it has dispatch code itself."""
+    return function.defined_as(name)  # type: ignore[attr-defined]
+
+
+def identity(x: Any) -> Any:
+    """Return the operand."""
+    return x
+
+
+def is_accepted_operand(symbol: str, other: object) -> bool:
+    """Whether an operator takes `other`; if not, Python asks the other operand's class, but containers are an error."""
+    if type(other) in (list, tuple, dict, set):
+        raise TypeError(
+            f"unsupported operand for {symbol}: {not_an_array(other)}. Convert it with xtrace.numpy.asarray first."
+        )
+    # NumPy's values of other dtypes are operands that are wrong, not operands of unknown classes.
+    if type(other) in SCALARS or isinstance(other, (np.ndarray, np.generic)):
+        return True
+    return type(other) is not ShapeDtypeStruct and is_array_like(other)
