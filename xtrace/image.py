@@ -15,7 +15,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.arrays.shape import iota
@@ -148,21 +148,7 @@ def _applied(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Ar
     return moveaxis(result, -1, axis)
 
 
-@inline_jit
-def _resampled(
-    image: ArrayLike, scale: ArrayLike, translation: ArrayLike, *, shape: tuple[int, ...], axes: tuple[int, ...],
-    method: ResizeMethod, antialias: bool, precision: PrecisionLike,
-) -> Array:
-    result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
-    scales, shifts = [converted(to_array(x), result.dtype) for x in (scale, translation)]
-    for i, axis in enumerate(axes):
-        matrix = _weights(result.shape[axis], shape[axis], scales[i], shifts[i], method, antialias, result.dtype)
-        result = _applied(result, axis, matrix, precision)
-    return result
-
-
-@inline_jit
-def _nearest(image: ArrayLike, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+def _nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
     result = to_array(promote("resize", image)[0])
     for axis in axes:
         count, wanted = result.shape[axis], shape[axis]
@@ -181,7 +167,7 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
         raise ValueError(f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 
-def _check_shape(function: str, shape: tuple[int, ...], own: tuple[int, ...]) -> None:
+def _check_shape(function: str, shape: Shape, own: Shape) -> None:
     if len(shape) != len(own):
         raise ValueError(
             f"{function}: shape must have length equal to the number of dimensions of image; {shape} vs {own}"
@@ -227,21 +213,11 @@ def scale_and_translate(
         own_shape = operand_aval("scale_and_translate", 3, value).shape
         if own_shape != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
-    return _resampled(
-        image, scale, translation, shape=shape, axes=axes, method=chosen, antialias=bool(antialias), precision=precision
-    )
-
-
-@inline_jit
-def _resized(
-    image: ArrayLike, *, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: PrecisionLike
-) -> Array:
-    result = to_array(promote("resize", image, adjust=as_inexact)[0])
-    for axis, (own, wanted) in enumerate(zip(result.shape, shape, strict=True)):
-        if own != wanted:
-            ratio = wanted / own if wanted and own else 1.0
-            matrix = _weights(own, wanted, ratio, 0.0, method, antialias, result.dtype)
-            result = _applied(result, axis, matrix, precision)
+    result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
+    scales, shifts = [converted(to_array(x), result.dtype) for x in (scale, translation)]
+    for i, axis in enumerate(axes):
+        matrix = _weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
+        result = _applied(result, axis, matrix, precision)
     return result
 
 
@@ -275,8 +251,14 @@ def resize(
     _check_shape("resize", shape, own)
     chosen = _method(method)
     if chosen is ResizeMethod.NEAREST:
-        return _nearest(image, shape=shape, axes=tuple([i for i, n in enumerate(shape) if n != own[i]]))
-    return _resized(image, shape=shape, method=chosen, antialias=bool(antialias), precision=precision)
+        return _nearest(image, shape, tuple([i for i, n in enumerate(shape) if n != own[i]]))
+    result = to_array(promote("resize", image, adjust=as_inexact)[0])
+    for axis, (count, wanted) in enumerate(zip(own, shape, strict=True)):
+        if count != wanted:
+            ratio = wanted / count if wanted and count else 1.0
+            matrix = _weights(count, wanted, ratio, 0.0, chosen, bool(antialias), result.dtype)
+            result = _applied(result, axis, matrix, precision)
+    return result
 
 
 _make_public(globals(), __all__)

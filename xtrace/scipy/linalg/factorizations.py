@@ -130,12 +130,8 @@ def svd(
     matrix_type("svd", a)
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviated(lapack_driver)}")
-    return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), by_qr=lapack_driver == "gesvd")
-
-
-@inline_jit
-def _svd(a: ArrayLike, *, full: bool, vectors: bool, by_qr: bool) -> Array | tuple[Array, ...]:
-    algorithm = spectral.SvdAlgorithm.QR if by_qr else None
+    algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
+    full, vectors = bool(full_matrices), bool(compute_uv)
     return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
@@ -207,11 +203,6 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     matrix_type("cholesky", a, square=True)
-    return _cholesky(a, lower=bool(lower))
-
-
-@inline_jit
-def _cholesky(a: ArrayLike, *, lower: bool) -> Array:
     (a,) = inexact("cholesky", a)
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
@@ -370,15 +361,6 @@ def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
     return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
 
 
-@inline_jit
-def _solve_triangular(a: ArrayLike, b: ArrayLike, *, trans: int, lower: bool, unit_diagonal: bool) -> Array:
-    a, b, vector = _columns("solve_triangular", a, b)
-    x = triangular_solve(
-        a, b, left_side=True, lower=lower, transpose_a=trans > 0, conjugate_a=trans == 2, unit_diagonal=unit_diagonal
-    )
-    return _as_given(x, vector)
-
-
 @inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
@@ -414,25 +396,16 @@ def solve_triangular(
             f"solve_triangular: Invalid 'trans' value {abbreviated(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
         )
     _check_system("solve_triangular", a, b)
-    return _solve_triangular(a, b, trans=forms[trans], lower=bool(lower), unit_diagonal=bool(unit_diagonal))
+    a, b, vector = _columns("solve_triangular", a, b)
+    form = forms[trans]
+    x = triangular_solve(
+        a, b, left_side=True, lower=bool(lower), transpose_a=form > 0, conjugate_a=form == 2,
+        unit_diagonal=bool(unit_diagonal),
+    )
+    return _as_given(x, vector)
 
 
 # LU
-
-
-@inline_jit
-def _lu(a: ArrayLike, *, permute_l: bool) -> tuple[Array, ...]:
-    factors, _, permutation = lu_forms.lu(*inexact("lu", a))
-    *batch, rows, columns = aval_of(factors).shape
-    inner, last = min(rows, columns), len(batch) + 1
-    dtype = aval_of(factors).dtype
-    left = slice_in_dim(factors, 0, inner, 1, last)
-    lower = lax.add(lower_triangle(left, -1), identity(dtype, aval_of(left).shape))
-    upper = upper_triangle(slice_in_dim(factors, 0, inner, 1, last - 1))
-    if permute_l:
-        return lu_forms.unpermute_rows(lower, permutation), upper
-    exchanges = lu_forms.unpermute_rows(identity(dtypes.real_part_dtype(dtype), (*batch, rows, rows)), permutation)
-    return exchanges, lower, upper
 
 
 @inline_jit(static=("permute_l", "overwrite_a", "check_finite"), public=True)
@@ -461,14 +434,17 @@ def lu(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
-    matrix_type("lu", a)
-    return _lu(a, permute_l=bool(permute_l))
-
-
-@inline_jit
-def _lu_factor(a: ArrayLike) -> tuple[Array, Array]:
-    factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
-    return factors, pivots
+    *batch, rows, columns = matrix_type("lu", a).shape
+    factors, _, permutation = lu_forms.lu(*inexact("lu", a))
+    inner, last = min(rows, columns), len(batch) + 1
+    dtype = aval_of(factors).dtype
+    left = slice_in_dim(factors, 0, inner, 1, last)
+    lower = lax.add(lower_triangle(left, -1), identity(dtype, aval_of(left).shape))
+    upper = upper_triangle(slice_in_dim(factors, 0, inner, 1, last - 1))
+    if permute_l:
+        return lu_forms.unpermute_rows(lower, permutation), upper
+    exchanges = lu_forms.unpermute_rows(identity(dtypes.real_part_dtype(dtype), (*batch, rows, rows)), permutation)
+    return exchanges, lower, upper
 
 
 @inline_jit(static=("overwrite_a", "check_finite"), public=True)
@@ -494,7 +470,8 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     matrix_type("lu_factor", a)
-    return _lu_factor(a)
+    factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
+    return factors, pivots
 
 
 @inline_jit
@@ -542,12 +519,6 @@ def lu_solve(
 # QR
 
 
-@inline_jit
-def _qr(a: ArrayLike, *, mode: str, pivoting: bool) -> tuple[Array, ...]:
-    factors = qr_forms.qr(*inexact("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
-    return factors[1:] if mode == "r" else factors
-
-
 @inline_jit(static=("overwrite_a", "lwork", "mode", "pivoting", "check_finite"), public=True)
 def qr(
     a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
@@ -579,15 +550,8 @@ def qr(
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode {abbreviated(mode)}; it is 'full', 'economic' or 'r'")
-    return _qr(a, mode=mode, pivoting=bool(pivoting))
-
-
-@inline_jit
-def _qr_multiply(a: ArrayLike, c: ArrayLike, *, left: bool, pivoting: bool, conjugate: bool) -> tuple[Array, ...]:
-    a, c = inexact("qr_multiply", a, c)
-    q, *rest = qr_forms.qr(a, pivoting=pivoting, full_matrices=False)
-    q = conj_if_complex(q) if conjugate else q
-    return (matmul(q, c) if left else matmul(c, q)), *rest
+    factors = qr_forms.qr(*inexact("qr", a), pivoting=bool(pivoting), full_matrices=mode != "economic")
+    return factors[1:] if mode == "r" else factors
 
 
 @inline_jit(static=("mode", "pivoting", "conjugate", "overwrite_a", "overwrite_c"), public=True)
@@ -623,7 +587,10 @@ def qr_multiply(
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
         raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviated(mode)}")
-    return _qr_multiply(a, c, left=mode == "left", pivoting=bool(pivoting), conjugate=bool(conjugate))
+    a, c = inexact("qr_multiply", a, c)
+    q, *rest = qr_forms.qr(a, pivoting=bool(pivoting), full_matrices=False)
+    q = conj_if_complex(q) if conjugate else q
+    return (matmul(q, c) if mode == "left" else matmul(c, q)), *rest
 
 
 # Unitary reductions
@@ -635,12 +602,6 @@ def complex_form(x: ArrayLike) -> ArrayLike:
     if dtypes.is_complex(dtype):
         return x
     return converted(x, dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
-
-
-@inline_jit
-def _schur(a: ArrayLike, *, complex_output: bool) -> list[Array]:
-    (a,) = inexact("schur", a)
-    return list(reduced.schur(complex_form(a) if complex_output else a))
 
 
 @inline_jit(static=("output",), public=True)
@@ -669,7 +630,8 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviated(output)}.")
-    return _schur(a, complex_output=output == "complex")
+    (a,) = inexact("schur", a)
+    return list(reduced.schur(complex_form(a) if output == "complex" else a))
 
 
 def _rotation(block: Array) -> Array:
@@ -690,11 +652,6 @@ def _rotation(block: Array) -> Array:
     sine = lax.select(still, zero, lax.div(c, safe))
     rows = [[lax.conj(cosine), lax.conj(sine)], [lax.neg(sine), cosine]]
     return concatenate([concatenate([as_column(as_column(x)) for x in row], 1) for row in rows], 0)
-
-
-@inline_jit
-def _rsf2csf(form: ArrayLike, vectors: ArrayLike) -> tuple[Array, Array]:
-    return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", form, vectors)])
 
 
 def _triangular_form(form: Array, vectors: Array) -> tuple[Array, Array]:
@@ -742,26 +699,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
-    return _rsf2csf(T, Z)
-
-
-@inline_jit
-def _hessenberg(a: ArrayLike, *, calc_q: bool) -> Array | tuple[Array, Array]:
-    (a,) = inexact("hessenberg", a)
-    packed, factors = reduced.hessenberg(a)
-    aval = aval_of(packed)
-    form = upper_triangle(packed, -1)
-    if not calc_q:
-        return form
-    size = aval.shape[-1]
-    if size < 2:
-        return form, identity(aval.dtype, aval.shape)
-    row, column = aval.ndim - 2, aval.ndim - 1
-    reflections = slice_in_dim(slice_in_dim(packed, 1, size, 1, row), 0, size - 1, 1, column)
-    inner = qr_forms.householder_product(reflections, factors)
-    one = identity(aval.dtype, aval.shape)
-    right = concatenate([slice_in_dim(slice_in_dim(one, 0, 1, 1, row), 1, size, 1, column), inner], row)
-    return form, concatenate([slice_in_dim(one, 0, 1, 1, column), right], column)
+    return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", T, Z)])
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
@@ -792,29 +730,20 @@ def hessenberg(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.3.
     """
     matrix_type("hessenberg", a, square=True)
-    return _hessenberg(a, calc_q=bool(calc_q))
-
-
-@inline_jit
-def _polar(
-    a: ArrayLike, *, right: bool, method: str, eps: float | None, max_iterations: int | None
-) -> tuple[Array, Array]:
-    (a,) = inexact("polar", a)
-    if method == "qdwh":
-        unitary, factor, _, _ = for_each_matrix(
-            lambda a: qdwh(a, eps=eps, max_iterations=max_iterations), a if right else adjoint(a)
-        )
-        return (unitary if right else adjoint(unitary)), factor
-    u, values, vh = spectral.svd(a, full_matrices=False)
-    side = adjoint(vh) if right else u
-    scaled = lax.mul(side, complex_or_real(values, side))
-    return product(u, vh), product(scaled, adjoint(side))
-
-
-def complex_or_real(values: ArrayLike, like: ArrayLike) -> Array:
-    """Broadcast vectors to rows that scale the columns of matrices, in the dtype of `like`."""
-    shape = aval_of(like).shape
-    return broadcast_to(converted(values, aval_of(like).dtype)[..., None, :], shape)
+    packed, factors = reduced.hessenberg(*inexact("hessenberg", a))
+    aval = aval_of(packed)
+    form = upper_triangle(packed, -1)
+    if not calc_q:
+        return form
+    size = aval.shape[-1]
+    if size < 2:
+        return form, identity(aval.dtype, aval.shape)
+    row, column = aval.ndim - 2, aval.ndim - 1
+    reflections = slice_in_dim(slice_in_dim(packed, 1, size, 1, row), 0, size - 1, 1, column)
+    inner = qr_forms.householder_product(reflections, factors)
+    one = identity(aval.dtype, aval.shape)
+    right = concatenate([slice_in_dim(slice_in_dim(one, 0, 1, 1, row), 1, size, 1, column), inner], row)
+    return form, concatenate([slice_in_dim(one, 0, 1, 1, column), right], column)
 
 
 @inline_jit(static=("side", "method", "eps", "max_iterations"), public=True)
@@ -856,4 +785,14 @@ def polar(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviated(side)}; use "
             "method='svd'"
         )
-    return _polar(a, right=side == "right", method=method, eps=eps, max_iterations=max_iterations)
+    (a,) = inexact("polar", a)
+    right = side == "right"
+    if method == "qdwh":
+        unitary, factor, _, _ = for_each_matrix(
+            lambda a: qdwh(a, eps=eps, max_iterations=max_iterations), a if right else adjoint(a)
+        )
+        return (unitary if right else adjoint(unitary)), factor
+    u, values, vh = spectral.svd(a, full_matrices=False)
+    basis = adjoint(vh) if right else u
+    scaled = lax.mul(basis, broadcast_to(converted(values, aval_of(basis).dtype)[..., None, :], aval_of(basis).shape))
+    return product(u, vh), product(scaled, adjoint(basis))

@@ -112,12 +112,6 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(power, math.nan), power)
 
 
-@inline_jit
-def _expm(a: ArrayLike, *, upper_triangular: bool, most: int) -> Array:
-    (a,) = inexact("expm", a)
-    return _exponential(a, upper_triangular, most)
-
-
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Return the exponentials of square matrices.
@@ -142,14 +136,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
         N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     matrix_type("expm", A, square=True)
-    return _expm(A, upper_triangular=bool(upper_triangular), most=int(max_squarings))
-
-
-@inline_jit
-def _expm_frechet(a: ArrayLike, e: ArrayLike) -> tuple[Array, Array]:
-    a, e = inexact("expm_frechet", a, e)
-    exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
-    return exponential, derivative
+    (a,) = inexact("expm", A)
+    return _exponential(a, bool(upper_triangular), int(max_squarings))
 
 
 @inline_jit(static=("method", "compute_expm"), public=True)
@@ -183,8 +171,9 @@ def expm_frechet(
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
         raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviated(method)}")
-    values = _expm_frechet(A, E)
-    return values if compute_expm else values[1]
+    a, e = inexact("expm_frechet", A, E)
+    exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
+    return (exponential, derivative) if compute_expm else derivative
 
 
 # Functions of triangular matrices, column by column
@@ -229,28 +218,9 @@ def _on_diagonal(values: Array) -> Array:
     return lax.mul(one, as_row(values))
 
 
-def _scalar_at(values: Array, index: ArrayLike) -> Array:
-    return broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,))
-
-
-def _number(x: Array) -> Array:
-    return reduce_sum(x, (0, 1))
-
-
-@inline_jit
-def _sqrtm(a: ArrayLike) -> Array:
-    form, vectors = reduced.schur(complex_form(*inexact("sqrtm", a)))
-    size = aval_of(form).shape[-1]
-    roots = lax.sqrt(diagonal(form))
-
-    # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
-    # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
-    def step(j: Array, root: Array) -> Array:
-        column = _solved_above(root, _number(_scalar_at(roots, j)), _column(form, j), _before(j, size))
-        return _with_column(root, j, column)
-
-    root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
-    return product(product(vectors, root), adjoint(vectors))
+def _element(values: Array, index: ArrayLike) -> Array:
+    """Return the element of a vector at `index`, as a scalar."""
+    return reduce_sum(broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,)), (0, 1))
 
 
 @inline_jit(static=("blocksize",), public=True)
@@ -279,7 +249,18 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     _check_one("sqrtm", A)
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not implemented; leave blocksize at 1")
-    return _sqrtm(A)
+    form, vectors = reduced.schur(complex_form(*inexact("sqrtm", A)))
+    size = aval_of(form).shape[-1]
+    roots = lax.sqrt(diagonal(form))
+
+    # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
+    # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
+    def step(j: Array, root: Array) -> Array:
+        column = _solved_above(root, _element(roots, j), _column(form, j), _before(j, size))
+        return _with_column(root, j, column)
+
+    root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
+    return product(product(vectors, root), adjoint(vectors))
 
 
 def _check_one(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
@@ -323,8 +304,8 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
         above = _part(_before(j, size), _column(form, j))
-        right = lax.sub(product(image, above), lax.mul(above, _number(_scalar_at(values, j))))
-        column = _solved_above(form, lax.neg(_number(_scalar_at(main, j))), right, _before(j, size))
+        right = lax.sub(product(image, above), lax.mul(above, _element(values, j)))
+        column = _solved_above(form, lax.neg(_element(main, j)), right, _before(j, size))
         return _with_column(image, j, column)
 
     image = fori_loop(0, size, step, _on_diagonal(values)) if size else form
@@ -339,20 +320,12 @@ def _parlett_error(form: Array, main: Array) -> Array:
     gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
     size = aval_of(gaps).shape[0]
     own = lax.eq(identity(aval_of(gaps).dtype, (size, size)), constant_of(gaps, 1))
-    largest = lax.abs(broadcast_in_dim(_number(_scalar_at(main, np.int32(0))), (size, size), ()))
+    largest = lax.abs(broadcast_in_dim(_element(main, np.int32(0)), (size, size), ()))
     least = lax.neg(reduce_max(lax.neg(lax.select(own, largest, gaps)), (0, 1)))
     eps = constant_of(least, float(dtypes.finfo(aval_of(least).dtype).eps))
     least = lax.select(lax.eq(least, constant_of(least, 0)), lax.add(least, eps), least)
     above = reduce_max(reduce_sum(lax.abs(upper_triangle(form, 1)), (0,)), (0,))
     return lax.min(constant_of(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
-
-
-@inline_jit
-def _solve_sylvester(a: ArrayLike, b: ArrayLike, c: ArrayLike, *, tol: float, method: str) -> Array:
-    a, b, c = inexact("solve_sylvester", a, b, c)
-    given = [complex_form(x) for x in (a, b, c)]
-    solution = for_each_matrix(lambda a, b, c: _solved_sylvester(a, b, c, tol, method), *given)
-    return solution if dtypes.is_complex(aval_of(a).dtype) else lax.real(solution)
 
 
 def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> Array:
@@ -373,7 +346,7 @@ def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> 
         def step(j: Array, solution: Array) -> Array:
             known = product(solution, _part(_before(j, columns), _column(s, j)))
             rest = lax.sub(_column(inside, j), known)
-            column = _solved_above(r, _number(_scalar_at(right, j)), rest, everything)
+            column = _solved_above(r, _element(right, j), rest, everything)
             return _with_column(solution, j, column)
 
         solution = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
@@ -424,4 +397,8 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         )
     if method not in ("schur", "eigen"):
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviated(method)}")
-    return _solve_sylvester(A, B, C, tol=float(tol), method=method)
+    operands = inexact("solve_sylvester", A, B, C)
+    solution = for_each_matrix(
+        lambda a, b, c: _solved_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
+    )
+    return solution if dtypes.is_complex(aval_of(operands[0]).dtype) else lax.real(solution)

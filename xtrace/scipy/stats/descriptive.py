@@ -67,8 +67,7 @@ def _places(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
-@inline_jit
-def _mode(a: Array, *, axis: int, keepdims: bool) -> tuple[Array, ...]:
+def _mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
     places = _places(ordered, axis)
     first = cummax(choose(_starts(ordered, axis), places, 0), axis)
@@ -111,12 +110,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         dtype = dtypes.default_float(config.enable_x64.value)
         result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        result = ModeResult(*_mode(a, axis=along, keepdims=keepdims))
+        result = ModeResult(*_mode(a, along, keepdims))
     return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 
-@inline_jit
-def _ranks(a: Any, *, axis: int, method: str) -> Array:
+def _ranks(a: Any, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
@@ -170,22 +168,8 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
         raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviated(method)}")
     aval = type_of("rankdata", a)
     if axis is None:
-        return _ranks(ravel(a), axis=0, method=method)
-    return _ranks(a, axis=canonical_axis("rankdata", axis, aval.ndim), method=method)
-
-
-@inline_jit
-def _sem(a: ArrayLike, ddof: ArrayLike, *, axis: int | None, omit: bool, keepdims: bool) -> Array:
-    own = type_of("sem", a)
-    if omit:
-        error = nanstd(a, axis, ddof=ddof, keepdims=keepdims)
-        counted = sum(logical_not(isnan(a)), axis, keepdims=keepdims)
-        error = error / converted(sqrt(counted), error.dtype)
-    else:
-        error = std(a, axis, ddof=ddof, keepdims=keepdims)
-        error = error / math.sqrt(own.size if axis is None else own.shape[axis])
-    # Complex data give a complex error, as in JAX.
-    return converted(error, own.dtype if dtypes.is_complex(own.dtype) else error.dtype)
+        return _ranks(ravel(a), 0, method)
+    return _ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
@@ -216,4 +200,12 @@ def sem(
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviated(nan_policy)}")
     aval = type_of("sem", a)
     along = None if axis is None else canonical_axis("sem", axis, aval.ndim)
-    return _sem(a, ddof, axis=along, omit=nan_policy == "omit", keepdims=bool(keepdims))
+    deviation = nanstd if nan_policy == "omit" else std
+    error = deviation(a, along, ddof=ddof, keepdims=bool(keepdims))
+    if nan_policy == "omit":
+        counted = sum(logical_not(isnan(a)), along, keepdims=bool(keepdims))
+        error = error / converted(sqrt(counted), error.dtype)
+    else:
+        error = error / math.sqrt(aval.size if along is None else aval.shape[along])
+    # Complex data give a complex error, as in JAX.
+    return converted(error, aval.dtype if dtypes.is_complex(aval.dtype) else error.dtype)
