@@ -219,3 +219,12 @@ def test_errors():
 def test_programs_of_multigammaln_are_as_long_for_every_dimension():
     programs = [xtrace.make_jaxpr(lambda a, d=d: special.multigammaln(a, d))(99.0) for d in (3, 40)]
     assert len({len(program.eqns) for program in programs}) == 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: special.comb(x, 2.0), lambda x: special.factorial(x),
+    lambda x: special.multigammaln(x, 2),
+])
+def test_errors_show_the_argument_that_was_given(call):
+    with pytest.raises(TypeError, match=r"\[4\.0\]"):
+        call([4.0])

@@ -74,9 +74,9 @@ def _transformed(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inverse:
     return x
 
 
-def _checked(
-    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None
-) -> tuple[Array, Shape, Shape]:
+def _cosines(
+    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
+) -> Array:
     if type != 2:
         raise NotImplementedError(
             f"{function}: only transforms of type 2 are implemented, got type={abbreviated(type)}"
@@ -96,14 +96,9 @@ def _checked(
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
     # Fourier transforms need at least 32 bits.
     wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
-    return cast_to(x, aval, wide), transformed, lengths
-
-
-def _cosines(
-    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
-) -> Array:
-    x, transformed, lengths = _checked(function, x, type, s, axes, norm)
-    return _transformed(x, axes=transformed, lengths=lengths, ortho=norm == "ortho", inverse=inverse)
+    return _transformed(
+        cast_to(x, aval, wide), axes=transformed, lengths=lengths, ortho=norm == "ortho", inverse=inverse
+    )
 
 
 def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:

@@ -36,24 +36,9 @@ def _of_cosines(*weights: float) -> _Window:
     return lambda n: _cosines(n, weights)
 
 
-def _bartlett(n: int) -> np.ndarray:
-    return 1 - np.abs(_distances(n)) * 2 / (n - 1)
-
-
-def _triangle(n: int) -> np.ndarray:
-    return 1 - np.abs(_distances(n)) * 2 / (n + n % 2)
-
-
 def _parzen(n: int) -> np.ndarray:
     x = np.abs(_distances(n)) / (n / 2)
     return np.where(np.abs(_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
-
-
-def _bohman(n: int) -> np.ndarray:
-    x = np.abs(np.linspace(-1, 1, n))
-    samples = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
-    samples[[0, -1]] = 0
-    return samples
 
 
 def _bartlett_hann(n: int) -> np.ndarray:
@@ -61,12 +46,11 @@ def _bartlett_hann(n: int) -> np.ndarray:
     return 0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x)
 
 
-def _cosine(n: int) -> np.ndarray:
-    return np.sin(np.pi * (np.arange(n) + 0.5) / n)
-
-
-def _lanczos(n: int) -> np.ndarray:
-    return np.sinc(2 * np.arange(n) / (n - 1) - 1)
+def _bohman(n: int) -> np.ndarray:
+    x = np.abs(np.linspace(-1, 1, n))
+    samples = (1 - x) * np.cos(np.pi * x) + np.sin(np.pi * x) / np.pi
+    samples[[0, -1]] = 0
+    return samples
 
 
 def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
@@ -80,22 +64,6 @@ def _tukey(n: int, alpha: float = 0.5) -> np.ndarray:
         return np.ones(n)
     rise = np.minimum(np.arange(n), np.arange(n)[::-1]) * 2 / (min(alpha, 1.0) * (n - 1))
     return np.where(rise < 1, (1 - np.cos(np.pi * rise)) / 2, 1)
-
-
-def _gaussian(n: int, std: float) -> np.ndarray:
-    return np.exp(-((_distances(n) / std) ** 2) / 2)
-
-
-def _general_gaussian(n: int, p: float, sig: float) -> np.ndarray:
-    return np.exp(-(np.abs(_distances(n) / sig) ** (2 * p)) / 2)
-
-
-def _kaiser(n: int, beta: float) -> np.ndarray:
-    return np.kaiser(n, beta)
-
-
-def _general_hamming(n: int, alpha: float) -> np.ndarray:
-    return _cosines(n, (alpha, 1 - alpha))
 
 
 def _chebyshev(n: int, at: float) -> np.ndarray:
@@ -113,19 +81,32 @@ def _chebyshev(n: int, at: float) -> np.ndarray:
     return samples / np.max(samples)
 
 
+# Functions of the number of samples, and of the parameters in the order of a tuple with the name.
 _WINDOWS: dict[tuple[str, ...], _Window] = {
-    ("boxcar", "box", "ones", "rect", "rectangular"): np.ones, ("hann", "han"): _of_cosines(0.5, 0.5),
-    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46), ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
+    ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
+    ("hann", "han"): _of_cosines(0.5, 0.5),
+    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46),
+    ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
     ("blackmanharris", "blackharr", "bkh"): _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
     ("nuttall", "nutl", "nut"): _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
     ("flattop", "flat", "flt"): _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
-    ("bartlett", "bart", "brt"): _bartlett, ("triangle", "triang", "tri"): _triangle,
-    ("parzen", "parz", "par"): _parzen, ("bohman", "bman", "bmn"): _bohman,
-    ("barthann", "brthan", "bth"): _bartlett_hann, ("cosine", "halfcosine"): _cosine, ("lanczos", "sinc"): _lanczos,
-    ("exponential", "poisson"): _exponential, ("tukey", "tuk"): _tukey, ("gaussian", "gauss", "gss"): _gaussian,
-    ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): _general_gaussian,
-    ("kaiser", "ksr"): _kaiser, ("general hamming", "general_hamming"): _general_hamming,
-    ("general cosine", "general_cosine"): _cosines, ("chebwin", "cheb"): _chebyshev,
+    ("bartlett", "bart", "brt"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n - 1),
+    ("triangle", "triang", "tri"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n + n % 2),
+    ("parzen", "parz", "par"): _parzen,
+    ("bohman", "bman", "bmn"): _bohman,
+    ("barthann", "brthan", "bth"): _bartlett_hann,
+    ("cosine", "halfcosine"): lambda n: np.sin(np.pi * (np.arange(n) + 0.5) / n),
+    ("lanczos", "sinc"): lambda n: np.sinc(2 * np.arange(n) / (n - 1) - 1),
+    ("exponential", "poisson"): _exponential,
+    ("tukey", "tuk"): _tukey,
+    ("gaussian", "gauss", "gss"): lambda n, std: np.exp(-((_distances(n) / std) ** 2) / 2),
+    ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): (
+        lambda n, p, sig: np.exp(-(np.abs(_distances(n) / sig) ** (2 * p)) / 2)
+    ),
+    ("kaiser", "ksr"): np.kaiser,
+    ("general hamming", "general_hamming"): lambda n, alpha: _cosines(n, (alpha, 1 - alpha)),
+    ("general cosine", "general_cosine"): _cosines,
+    ("chebwin", "cheb"): _chebyshev,
 }
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 

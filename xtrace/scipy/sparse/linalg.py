@@ -340,8 +340,8 @@ def gmres(
         tol, atol: the steps end when the norm of the residual is at most ``max(tol * |b|, atol)``.
         restart: the dimension of a space, at most the size of `b`.
         maxiter: the largest number of spaces; None for ten times the size of `b`.
-        M: an approximate inverse of `A`, of the same kinds, applied from the left; None for none. The tolerance is
-            that of the residual without it.
+        M: an approximate inverse of `A`, of the same kinds, applied from the left; None for none. The tolerance is that
+            of the residual without it.
         solve_method: ``"batched"`` solves once for each space, which suits GPUs; ``"incremental"`` after each product.
 
     Returns:

@@ -265,12 +265,7 @@ def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
     return result, result * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
 
 
-@inline_jit(public=True)
-def _factorial(n: RealLike) -> Array:
-    (n,) = operands("factorial", n)
-    return choose(n < 0, 0.0, exp(gammaln(n + 1)))
-
-
+@inline_jit(static=("exact",), public=True)
 def factorial(n: RealLike, exact: bool = False) -> Array:
     """Return the factorial, ``gamma(n + 1)``; 0 for negative numbers.
 
@@ -295,22 +290,11 @@ def factorial(n: RealLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
-    return _factorial(n)
+    (n,) = operands("factorial", n)
+    return choose(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
-@inline_jit
-def _comb(n: RealLike, k: RealLike, *, repetition: bool) -> Array:
-    n, k = operands("comb", n, k)
-    nothing = (k == 0) & (n >= 0)
-    if repetition:
-        n = n + k - 1
-    inside = (k >= 0) & (k <= n)
-    # The unselected branch must have a finite derivative.
-    n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
-    ways = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-    return choose(inside, ways, choose(nothing, 1.0, 0.0) if repetition else 0.0)
-
-
+@inline_jit(static=("repetition",), public=True)
 def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
     """Count the ways to take `k` of `N` things.
 
@@ -332,17 +316,18 @@ def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 26.3.
     """
-    return _comb(N, k, repetition=bool(repetition))
+    n, k = operands("comb", N, k)
+    nothing = (k == 0) & (n >= 0)
+    if repetition:
+        n = n + k - 1
+    inside = (k >= 0) & (k <= n)
+    # The unselected branch must have a finite derivative.
+    n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
+    ways = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return choose(inside, ways, choose(nothing, 1.0, 0.0) if repetition else 0.0)
 
 
-@inline_jit
-def _multigammaln(a: RealLike, *, dimension: int) -> Array:
-    (a,) = operands("multigammaln", a)
-    halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
-    factors = gammaln(expand_dims(a, -1) - halves)
-    return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
-
-
+@inline_jit(static=("d",), public=True)
 def multigammaln(a: RealLike, d: int) -> Array:
     """Return the logarithm of the gamma function of several dimensions.
 
@@ -363,7 +348,11 @@ def multigammaln(a: RealLike, d: int) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 35.3.
     """
-    return _multigammaln(a, dimension=to_integer("multigammaln", "d", d))
+    dimension = to_integer("multigammaln", "d", d)
+    (a,) = operands("multigammaln", a)
+    halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
+    factors = gammaln(expand_dims(a, -1) - halves)
+    return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
 def bernoulli(n: int) -> Array:

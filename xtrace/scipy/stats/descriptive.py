@@ -145,8 +145,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     Args:
         a: an array.
         method: the rank of equal elements: their ``"average"``, ``"min"`` or ``"max"``, ``"ordinal"`` for different
-            ones, or
-            ``"dense"`` for the minimum without gaps.
+            ones, or ``"dense"`` for the minimum without gaps.
         axis: the axis; None for all elements.
         nan_policy: ``"propagate"``, the only policy: a NaN makes its whole axis NaN.
 
