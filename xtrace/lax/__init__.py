@@ -8,6 +8,7 @@ from xtrace._src.algebra.vector_space import *
 from xtrace._src.ops.approx_top_k import *
 from xtrace._src.ops.approx_top_k import approx_top_k as approx_top_k_p
 from xtrace._src.ops.collectives import *
+from xtrace._src.ops.exchanges import *
 from xtrace.lax import linalg as linalg
 from xtrace._src.ops.composites import *
 from xtrace._src.ops.contractions.contraction import *
@@ -16,19 +17,28 @@ from xtrace._src.ops.control_flow.mapping import *
 from xtrace._src.ops.control_flow.scan import *
 from xtrace._src.ops.control_flow.while_loop import *
 from xtrace._src.ops.contractions.convolution import *
+from xtrace._src.ops.contractions.convolution_shapes import *
 from xtrace._src.ops.elementwise import *
-from xtrace._src.ops.elementwise import eq_to as eq_to_p
-from xtrace._src.ops.elementwise import le_to as le_to_p
-from xtrace._src.ops.elementwise import lt_to as lt_to_p
+from xtrace._src.ops.comparisons import *
+from xtrace._src.ops.complex_numbers import *
+from xtrace._src.ops.selection import *
+from xtrace._src.ops.reinterpretation import *
+from xtrace._src.ops.comparisons import eq_to as eq_to_p
+from xtrace._src.ops.comparisons import le_to as le_to_p
+from xtrace._src.ops.comparisons import lt_to as lt_to_p
 from xtrace._src.ops.fft import *
 from xtrace._src.ops.arrays.gathering import *
+from xtrace._src.ops.arrays.index_vectors import *
 from xtrace._src.ops.device_put import *
 from xtrace._src.ops.contractions.ragged import *
 from xtrace._src.ops.random.random_bits import *
 from xtrace._src.ops.reductions import *
 from xtrace._src.ops.arrays.shape import *
+from xtrace._src.ops.arrays.creation import *
+from xtrace._src.ops.arrays.concatenation import *
 from xtrace._src.ops.arrays.shape import copy as copy_p
 from xtrace._src.ops.arrays.slicing import *
+from xtrace._src.ops.arrays.dynamic_slicing import *
 from xtrace._src.ops.solvers import *
 from xtrace._src.ops.solvers import linear_solve as linear_solve_p
 from xtrace._src.ops.arrays.sorting import *

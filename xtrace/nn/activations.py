@@ -14,8 +14,10 @@ from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.ops.arrays.shape import split
-from xtrace._src.ops.elementwise import constants_like, logistic, select
+from xtrace._src.ops.arrays.concatenation import split
+from xtrace._src.ops.constants import constants_like
+from xtrace._src.ops.elementwise import logistic
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import erfc
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh

@@ -16,7 +16,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array

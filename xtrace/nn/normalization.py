@@ -23,9 +23,12 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.collectives import axis_index, axis_size
-from xtrace._src.ops.elementwise import eq, is_finite, real, rsqrt
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.complex_numbers import real
+from xtrace._src.ops.elementwise import is_finite, rsqrt
 from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array

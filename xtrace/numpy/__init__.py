@@ -18,6 +18,7 @@ from xtrace.numpy.conversion import *
 from xtrace.numpy.ranges import *
 from xtrace.numpy.broadcasting import *
 from xtrace.numpy.indexing import *
+from xtrace.numpy.nonzero_elements import *
 from xtrace.numpy.manipulation import *
 from xtrace.numpy.joins_and_splits import *
 from xtrace.numpy.rearrangement import *

@@ -17,8 +17,11 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import shape, slicing
+from xtrace._src.ops import complex_numbers
+from xtrace._src.ops.arrays.concatenation import unstack
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
+from xtrace._src.ops.comparisons import ne
+from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace.numpy import (
     complex_parts,
@@ -29,6 +32,7 @@ from xtrace.numpy import (
     indexing,
     joins_and_splits,
     manipulation,
+    nonzero_elements,
     rearrangement,
     reductions,
     rounding,
@@ -91,7 +95,7 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     own, target = dtypes.bit_width(self.dtype), dtypes.bit_width(wanted)
     of_complex = dtypes.is_complex(self.dtype) or dtypes.is_complex(wanted)
     if own == target and not dtypes.is_boolean(wanted) and not of_complex:
-        return elementwise.bitcast_convert_type(self, wanted)
+        return bitcast_convert_type(self, wanted)
     if self.ndim == 0:
         raise ValueError("view: a scalar can only be seen as a dtype of the same size")
     if (self.shape[-1] * own) % target:
@@ -100,18 +104,18 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
             f"{target} of {wanted.name}"
         )
     if dtypes.is_complex(self.dtype):
-        pairs = joins_and_splits.stack([elementwise.real(self), elementwise.imag(self)], -1)
+        pairs = joins_and_splits.stack([complex_numbers.real(self), complex_numbers.imag(self)], -1)
         return _view(pairs.reshape(*self.shape[:-1], -1), wanted)
     if dtypes.is_complex(wanted):
         part = dtypes.real_part_dtype(wanted)
         pairs = _view(self, part).reshape(*self.shape[:-1], -1, 2)
-        return elementwise.complex(pairs[..., 0], pairs[..., 1])
+        return complex_numbers.complex(pairs[..., 0], pairs[..., 1])
     if dtypes.is_boolean(wanted):
-        return elementwise.ne(_view(self, dtypes.uint8), creation.zeros((), "uint8"))
+        return ne(_view(self, dtypes.uint8), creation.zeros((), "uint8"))
     if own < target:
         self = self.reshape(*self.shape[:-1], -1, target // own)
-        return elementwise.bitcast_convert_type(self, wanted)
-    viewed = elementwise.bitcast_convert_type(self, wanted)
+        return bitcast_convert_type(self, wanted)
+    viewed = bitcast_convert_type(self, wanted)
     return viewed.reshape(*viewed.shape[:-2], -1) if own > target else viewed
 
 
@@ -129,7 +133,7 @@ def _dot(self: Array, b: Any, *, precision: Any = None, preferred_element_type: 
 
 def _nonzero(self: Array, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero; a traced array needs `size`."""
-    return indexing.nonzero(self, size=size, fill_value=fill_value)
+    return nonzero_elements.nonzero(self, size=size, fill_value=fill_value)
 
 
 def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
@@ -150,11 +154,11 @@ def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, 
 def _byteswap(self: Any) -> Any:
     """Return the array with the bytes of each element in reverse order; those of each part of a complex one."""
     if dtypes.is_complex(self.dtype):
-        return elementwise.complex(_byteswap(self.real), _byteswap(self.imag))
+        return complex_numbers.complex(_byteswap(self.real), _byteswap(self.imag))
     if self.dtype.itemsize == 1:
         return self
-    pieces = elementwise.bitcast_convert_type(self, dtypes.uint8)
-    return elementwise.bitcast_convert_type(pieces[..., ::-1], self.dtype)
+    pieces = bitcast_convert_type(self, dtypes.uint8)
+    return bitcast_convert_type(pieces[..., ::-1], self.dtype)
 
 
 def _compress(
@@ -207,7 +211,7 @@ def _rows(array: ConcreteArray) -> Iterator[Any]:
     length = len(array)
     for start in range(0, length, _ROWS_AT_ONCE):
         size = min(_ROWS_AT_ONCE, length - start)
-        yield from shape.unstack(array if size == length else slicing.dynamic_slice_in_dim(array, start, size))
+        yield from unstack(array if size == length else dynamic_slice_in_dim(array, start, size))
 
 
 def _getitem(self: Array, index: Any) -> Array:
@@ -275,7 +279,6 @@ PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "imag": complex_parts.imag,
     "at": updates.IndexUpdater, "itemsize": _itemsize, "nbytes": _nbytes,
 }
-
 
 _ABSENT = LateAttribute("", lambda: None)
 

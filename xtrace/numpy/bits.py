@@ -12,8 +12,9 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions
-from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
+from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.comparisons import bitwise_and, ne, shift_left, shift_right_logical
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
 from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
@@ -21,7 +22,7 @@ from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 
 def _shifts(order: str) -> Array:
     """Return by how many places each of eight bits is shifted."""
-    counted = shapes.iota(dtypes.uint8, 8)
+    counted = iota(dtypes.uint8, 8)
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
@@ -36,12 +37,12 @@ def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]
 
 @inline_jit
 def _packed(a: Any, *, axis: int, order: str) -> Any:
-    bits = moveaxis(elementwise.ne(a, scalar_of(0, a.dtype)), axis, -1)
+    bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
     missing = -bits.shape[-1] % 8
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
     bits = reshape(converted(bits, dtypes.uint8), (*bits.shape[:-1], bits.shape[-1] // 8, 8))
     shifts = broadcast_in_dim(_shifts(order), bits.shape, (bits.ndim - 1,))
-    return moveaxis(reductions.reduce_sum(elementwise.shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
+    return moveaxis(reductions.reduce_sum(shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
 
 
 @inline_jit(static=("axis", "bitorder"), public=True)
@@ -76,8 +77,8 @@ def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
     a = moveaxis(a, axis, -1)
     shape = (*a.shape, 8)
     shifts = broadcast_in_dim(_shifts(order), shape, (a.ndim,))
-    bits = elementwise.shift_right_logical(broadcast_in_dim(a, shape, range(a.ndim)), shifts)
-    bits = elementwise.bitwise_and(bits, broadcast_in_dim(scalar_of(1, dtypes.uint8), shape, ()))
+    bits = shift_right_logical(broadcast_in_dim(a, shape, range(a.ndim)), shifts)
+    bits = bitwise_and(bits, broadcast_in_dim(scalar_of(1, dtypes.uint8), shape, ()))
     length = a.shape[-1] * 8
     bits = reshape(bits, (*a.shape[:-1], length))
     if count is not None:

@@ -13,7 +13,8 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays.concatenation import stack
+from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.creation import filled_array, python_value
 from xtrace.numpy.operands import broadcast_operand_to, refuse, type_of
 
@@ -154,7 +155,7 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
     shape = canonical_shape("indices", dimensions)
     rank = len(shape)
     if sparse:
-        return tuple(_along(shapes.iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
+        return tuple(_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
     return _all_indices(shape=shape, dtype=wanted)
 
 
@@ -162,4 +163,4 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
 def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     if not shape:
         return filled_array((0,), python_value("indices", 0, dtype), dtype, False, None)
-    return shapes.stack([_along(shapes.iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])
+    return stack([_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

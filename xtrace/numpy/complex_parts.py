@@ -17,7 +17,9 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import fill_as
 
@@ -31,28 +33,27 @@ def _imaginary_zero(x: Any) -> Array:
 
 
 conjugate = unary_function(
-    "conjugate", identity, "Return the complex conjugates of elements.", cases={COMPLEX: lambda x: lax.conj(x)},
+    "conjugate", identity, "Return the complex conjugates of elements.",
+    cases={COMPLEX: lambda x: complex_numbers.conj(x)},
     example=("jnp.conjugate(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
 )
 
-
 conj = unary_function(
     "conj", identity, "Return the complex conjugates of elements; another name of `conjugate`.",
-    cases={COMPLEX: lambda x: lax.conj(x)},
+    cases={COMPLEX: lambda x: complex_numbers.conj(x)},
     example=("jnp.conj(1.0 + 2.0j)", "Array(1.-2.j, dtype=complex64, weak_type=True)"),
 )
 
-
 real = unary_function(
-    "real", identity, "Return the real parts of elements.", cases={COMPLEX: lax.real}, names=("val",),
+    "real", identity, "Return the real parts of elements.", cases={COMPLEX: complex_numbers.real}, names=("val",),
     returns="the promoted dtype; for complex numbers that of their parts",
     example=("jnp.real(1.0 + 2.0j)", "Array(1., dtype=float32, weak_type=True)"),
 )
 
-
 imag = unary_function(
     "imag", _imaginary_zero, "Return the imaginary parts of elements, zero for real numbers.",
-    cases={COMPLEX: lax.imag}, names=("val",), returns="the promoted dtype; for complex numbers that of their parts",
+    cases={COMPLEX: complex_numbers.imag}, names=("val",),
+    returns="the promoted dtype; for complex numbers that of their parts",
     example=("jnp.imag(1.0 + 2.0j)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
@@ -65,7 +66,7 @@ def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
 def _angle(z: ArrayLike, *, deg: bool) -> Array:
     (x,) = promote("angle", z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
-        angle = lax.atan2(lax.imag(x), lax.real(x))
+        angle = lax.atan2(complex_numbers.imag(x), complex_numbers.real(x))
     else:
         given = aval_of(z)
         if given.shape:
@@ -158,7 +159,7 @@ def iscomplex(x: ArrayLike) -> Array:
         Array([False,  True], dtype=bool)
     """
     part = imag(x)
-    return lax.ne(part, scalar_like(part, 0))
+    return ne(part, scalar_like(part, 0))
 
 
 @inline_jit
@@ -179,4 +180,4 @@ def isreal(x: ArrayLike) -> Array:
         Array([ True, False], dtype=bool)
     """
     part = imag(x)
-    return lax.eq(part, scalar_like(part, 0))
+    return eq(part, scalar_like(part, 0))

@@ -18,9 +18,11 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops.arrays.shape import split, squeeze, zeros_like
+from xtrace._src.ops.arrays.concatenation import split
+from xtrace._src.ops.arrays.creation import zeros_like
+from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.contraction import dot_general
-from xtrace._src.ops.elementwise import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.joins_and_splits import stack

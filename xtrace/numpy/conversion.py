@@ -16,16 +16,15 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.comparisons import ne
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, scalar_to_host
 from xtrace._src.xla import clients
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
 from xtrace.numpy.operands import refuse, scalar_of, type_of
 
 __all__ = ["array", "asarray", "astype", "from_dlpack"]
-
-
 _DLPACK_CPU = 1
 
 
@@ -231,7 +230,7 @@ def _stacked(function: str, value: Any, dtype: Any) -> Array:
             f"{function}: a nested list must be rectangular; its elements have the shapes "
             f"{', '.join(str(p.shape) for p in parts)}"
         )
-    return shapes.concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
+    return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
 def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
@@ -283,7 +282,7 @@ def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = Fa
 
 @inline_jit
 def _nonzero(x: Array) -> Array:
-    return elementwise.ne(x, scalar_of(0, x.dtype))
+    return ne(x, scalar_of(0, x.dtype))
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

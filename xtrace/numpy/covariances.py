@@ -13,8 +13,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops.elementwise import complex as of_parts
-from xtrace._src.ops.elementwise import conj
+from xtrace._src.ops.complex_numbers import complex as of_parts
+from xtrace._src.ops.complex_numbers import conj
 from xtrace.numpy import reductions
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.conversion import to_array_operand

@@ -20,8 +20,9 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.comparisons import eq, ge
+from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.operands import broadcast_operand_to, refuse, to_known_integer, type_of
 
@@ -29,7 +30,6 @@ __all__ = [
     "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like", "tri", "tril", "triu",
     "zeros", "zeros_like",
 ]
-
 
 SCALARS = frozenset((bool, int, float, complex))
 
@@ -327,9 +327,9 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
 @inline_jit
 def diagonal_mask(offset: ArrayLike | None, *, rows: int, columns: int, below: bool) -> Array:
     """Where column - row equals `offset` or, with `below`, is at most that."""
-    row = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 0)
-    column = shapes.broadcasted_iota(dtypes.int32, (rows, columns), 1)
-    return (elementwise.ge if below else elementwise.eq)(add(row, offset), column)
+    row = broadcasted_iota(dtypes.int32, (rows, columns), 0)
+    column = broadcasted_iota(dtypes.int32, (rows, columns), 1)
+    return (ge if below else eq)(add(row, offset), column)
 
 
 @inline_jit
@@ -423,7 +423,7 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     if aval.ndim > 2:
         mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
     zero = filled_array(aval.shape, python_value("tril", 0, aval.dtype), aval.dtype, aval.weak_type, None)
-    return elementwise.select_n(mask, zero, x) if lower else elementwise.select_n(mask, x, zero)
+    return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 
 def _checked_triangle(function: str, m: ArrayLike, k: Any, lower: bool) -> Array:

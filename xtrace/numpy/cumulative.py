@@ -11,8 +11,9 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops import elementwise, reductions
-from xtrace._src.ops.arrays import shape
+from xtrace._src.ops import reductions
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.comparisons import ne
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import refuse, scalar_of, type_of
 from xtrace.numpy.reductions import dtype_of_sum, strong
@@ -28,7 +29,7 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dty
     totals = getattr(reductions, name)(a, axis)
     if initial:
         first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
-        totals = shape.concatenate([first, totals], axis)
+        totals = concatenate([first, totals], axis)
     return strong(totals, dtype)
 
 
@@ -43,7 +44,7 @@ def running(
     along = along if aval.ndim else None
     if dtypes.is_boolean(wanted):
         # Sums of booleans are counts before they are truth values again, and only what is not zero counts.
-        a, compute = elementwise.ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
+        a, compute = ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
     else:
         compute = wanted
     return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)

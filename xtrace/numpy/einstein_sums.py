@@ -19,9 +19,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import Table
-from xtrace._src.ops.arrays.shape import broadcasted_iota, squeeze
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import dot_general
-from xtrace._src.ops.elementwise import bitwise_and, eq
 from xtrace._src.ops.reductions import reduce_or
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import refuse, select_or_fill, type_of

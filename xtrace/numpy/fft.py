@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from xtrace._src.algebra.vector_space import converted
-from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import iota
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.fft import FftType
 from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conj_if_complex
+from xtrace.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import axes_of, scalar_of, type_of
-from xtrace.numpy.rearrangement import roll
 
 _Axes = tuple[int, ...]
+
+
 # XLA transforms at most so many axes at once.
 _MOST = 3
 _COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
@@ -578,127 +572,6 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
     return _checked("irfftn", FftType.IRFFT, a, s, axes, norm)
-
-
-@inline_jit
-def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
-    positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
-    if not half:
-        wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
-        positions = lax.select(lax.lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
-    own = dtypes.default_float(config.enable_x64.value)
-    span = lax.mul(converted(d, own), scalar_of(size, own))
-    return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
-
-
-def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any, half: bool) -> Any:
-    if isinstance(n, Tracer):
-        raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
-    try:
-        size = operator.index(n)
-    except TypeError:
-        raise ValueError(f"{function}: n should be an integer, got {abbreviated(n)}") from None
-    if isinstance(d, (list, tuple, str)):
-        raise ValueError(f"{function}: d must be a single number, got {abbreviated(d)}")
-    spacing = type_of(function, d, 1)
-    if spacing.ndim or dtypes.is_complex(spacing.dtype):
-        raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")
-    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
-    return frequencies if device is None else device_put(frequencies, device)
-
-
-def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
-
-    Args:
-        n: the number of samples, a Python integer.
-        d: the distance of samples.
-        dtype: the dtype; None for the default floating dtype.
-        device: the device or its position; None for the default device.
-
-    Returns:
-        A vector.
-
-    Raises:
-        ValueError: `n` is no integer.
-
-    Example:
-        >>> jnp.fft.fftfreq(4)
-        Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
-    """
-    return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
-
-
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """Return the frequencies of the terms of `rfft`.
-
-    Args:
-        n: the number of samples, a Python integer.
-        d: the distance of samples.
-        dtype: the dtype; None for the default floating dtype.
-        device: the device or its position; None for the default device.
-
-    Returns:
-        A vector.
-
-    Raises:
-        ValueError: `n` is no integer.
-
-    Example:
-        >>> jnp.fft.rfftfreq(4)
-        Array([0.  , 0.25, 0.5 ], dtype=float32)
-    """
-    return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
-
-
-def _shifted(function: str, x: Any, axes: Any, sign: int) -> Array:
-    aval = type_of(function, x)
-    numbers = axes_of(function, axes, aval.ndim)
-    return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
-
-
-@inline_jit(static=("axes",), public=True)
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
-    """Move the term of frequency zero to the middle.
-
-    Args:
-        x: an array.
-        axes: an axis or several; None for all.
-
-    Returns:
-        An array of the shape and dtype of `x`.
-
-    Raises:
-        TypeError: `x` is no array.
-        ValueError: `x` has no such axis.
-
-    Example:
-        >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
-        Array([-2, -1,  0,  1], dtype=int32)
-    """
-    return _shifted("fftshift", x, axes, 1)
-
-
-@inline_jit(static=("axes",), public=True)
-def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
-    """Move the term in the middle to the front; the inverse of `fftshift`.
-
-    Args:
-        x: an array.
-        axes: an axis or several; None for all.
-
-    Returns:
-        An array of the shape and dtype of `x`.
-
-    Raises:
-        TypeError: `x` is no array.
-        ValueError: `x` has no such axis.
-
-    Example:
-        >>> jnp.fft.ifftshift(jnp.array([0, 1, -2, -1]))
-        Array([-2, -1,  0,  1], dtype=int32)
-    """
-    return _shifted("ifftshift", x, axes, -1)
 
 
 __all__ = [

@@ -18,7 +18,11 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, gt, lt, ne
+from xtrace._src.ops.complex_numbers import imag, real
+from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
 
@@ -35,11 +39,11 @@ def _everywhere(value: bool) -> Callable[[Any], Any]:
 
 
 def _finite_complex(x: Any) -> Array:
-    return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return bitwise_and(lax.is_finite(real(x)), lax.is_finite(imag(x)))
 
 
 def _infinite(x: Any) -> Array:
-    return lax.eq(lax.abs(x), strong_scalar(x, math.inf))
+    return eq(lax.abs(x), strong_scalar(x, math.inf))
 
 
 isfinite = unary_function(
@@ -48,25 +52,22 @@ isfinite = unary_function(
     example=("jnp.isfinite(jnp.array([1.0, jnp.inf]))", "Array([ True, False], dtype=bool)"),
 )
 
-
 isinf = unary_function(
     "isinf", _infinite, "Return whether elements are infinite; complex numbers are if one of their parts is.", cases={
-        COMPLEX: lambda x: lax.bitwise_or(_infinite(lax.real(x)), _infinite(lax.imag(x))), BOOL: _everywhere(False),
+        COMPLEX: lambda x: bitwise_or(_infinite(real(x)), _infinite(imag(x))), BOOL: _everywhere(False),
         INTEGER: _everywhere(False),
     },
     returns="dtype bool", example=("jnp.isinf(jnp.array([1.0, jnp.inf]))", "Array([False,  True], dtype=bool)"),
 )
 
-
 isnan = unary_function(
-    "isnan", lambda x: lax.ne(x, x), "Return whether elements are NaN; complex numbers are if one of their parts is.",
+    "isnan", lambda x: ne(x, x), "Return whether elements are NaN; complex numbers are if one of their parts is.",
     returns="dtype bool", example=("jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)"),
 )
 
-
 _is_infinity = {
     name: unary_function(
-        name, lambda x, value=value: lax.eq(x, strong_scalar(x, value)), "",
+        name, lambda x, value=value: eq(x, strong_scalar(x, value)), "",
         cases={COMPLEX: refuse_complex(name, ValueError), BOOL: _everywhere(False), INTEGER: _everywhere(False)},
     )
     for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
@@ -126,16 +127,16 @@ def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
     (x,) = promote("nan_to_num", x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        parts = [_nan_to_num(part(x), *replacements, given=given) for part in (lax.real, lax.imag)]
-        return lax.complex(*parts)
+        parts = [_nan_to_num(part(x), *replacements, given=given) for part in (real, imag)]
+        return complex_numbers.complex(*parts)
     if not dtypes.is_floating(dtype):
         return to_array(x)
     limits = dtypes.finfo(dtype)
     values: dict[str, Any] = {"p": float(limits.max), "n": float(limits.min)}
     values |= dict(zip(given, replacements, strict=True))
-    x = choose(lax.ne(x, x), cast_as(x, values["a"]), x)
-    x = choose(lax.eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
-    return choose(lax.eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
+    x = choose(ne(x, x), cast_as(x, values["a"]), x)
+    x = choose(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
+    return choose(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
 
 
 @inline_jit(static=("copy",), public=True)
@@ -173,9 +174,9 @@ def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_na
     relative, absolute_part = [converted(value, example.dtype) for value in (rtol, atol)]
     allowed = operators.add(absolute_part, operators.multiply(relative, example))
     near = operators.bitwise_and(finite, operators.less_equal(lax.abs(lax.sub(x, y)), allowed))
-    close = operators.bitwise_or(lax.eq(x, y), near)
+    close = operators.bitwise_or(eq(x, y), near)
     if equal_nan:
-        close = operators.bitwise_or(close, operators.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+        close = operators.bitwise_or(close, operators.bitwise_and(ne(x, x), ne(y, y)))
     return close
 
 
@@ -214,13 +215,13 @@ def _sign_of_float(x: Any) -> Array:
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
         raise NotImplementedError(f"signbit of {dtype.name}, which has {width} bits; convert to float16 first")
-    return operators.less(lax.bitcast_convert_type(x, _INTEGERS[width]), 0)
+    return operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
 
 
 signbit = unary_function(
     "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
         COMPLEX: refuse_complex("signbit", ValueError), BOOL: _everywhere(False),
-        INTEGER: lambda x: lax.lt(x, strong_scalar(x, 0)), UNSIGNED: _everywhere(False),
+        INTEGER: lambda x: lt(x, strong_scalar(x, 0)), UNSIGNED: _everywhere(False),
     },
     domain=REAL_NUMBERS, returns="dtype bool",
     raises={"ValueError": "the operand is complex.", "NotImplementedError": "a floating dtype has fewer than 8 bits."},
@@ -238,7 +239,6 @@ copysign = binary_function(
     cases={COMPLEX: refuse_complex("copysign")}, domain=REAL_NUMBERS,
     example=("jnp.copysign(2.0, -1.0)", "Array(-2., dtype=float32, weak_type=True)"),
 )
-
 
 nextafter = binary_function(
     "nextafter", lax.nextafter, "Return the numbers next to `x` in the direction of `y`.", adjust=as_inexact,
@@ -273,22 +273,22 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     x = to_array(x)
     bits = _INTEGERS[width]
     exponent_mask, fraction_mask, bias = (1 << limits.nexp) - 1, (1 << digits) - 1, (1 << (limits.nexp - 1)) - 1
-    pattern = lax.bitcast_convert_type(x, bits)
+    pattern = bitcast_convert_type(x, bits)
     # Arithmetic takes subnormal numbers for 0, so they are told by their bits; their fraction is an integer.
     fraction = operators.bitwise_and(pattern, fraction_mask)
     subnormal = operators.equal(operators.bitwise_and(pattern, exponent_mask << digits), 0)
-    unscaled = lax.bitwise_or(
-        lax.bitwise_not(lax.is_finite(x)), lax.bitwise_and(subnormal, operators.equal(fraction, 0))
+    unscaled = bitwise_or(
+        bitwise_not(lax.is_finite(x)), bitwise_and(subnormal, operators.equal(fraction, 0))
     )
     sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
-    scaled = operators.bitwise_or(lax.bitcast_convert_type(converted(fraction, dtype), bits), sign)
+    scaled = operators.bitwise_or(bitcast_convert_type(converted(fraction, dtype), bits), sign)
     pattern = choose(subnormal, scaled, pattern)
     shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
     exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
     # The bits of the exponent are replaced by those of numbers in [0.5, 1).
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
-    mantissa = lax.bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
+    mantissa = bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
     exponent = converted(choose(unscaled, 0, exponent), dtypes.int32)
     return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 
@@ -327,7 +327,7 @@ def _ldexp(x: Array, exponent: Array) -> Array:
     mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
     exponent = choose(above, operators.subtract(exponent, 1), exponent)
     scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
-    return choose(lax.bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
+    return choose(bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit(public=True)
@@ -405,4 +405,4 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
-    return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, choose(lax.ne(x, x), x, y)))
+    return choose(lt(x, zero), zero, choose(gt(x, zero), one, choose(ne(x, x), x, y)))

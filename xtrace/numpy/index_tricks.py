@@ -20,11 +20,13 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
+from xtrace._src.ops.comparisons import lt
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy.broadcasting import meshgrid
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones
-from xtrace.numpy.indexing import nonzero
 from xtrace.numpy.joins_and_splits import concatenate, stack
+from xtrace.numpy.nonzero_elements import nonzero
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of, type_of
 from xtrace.numpy.ranges import arange, linspace
 
@@ -76,7 +78,7 @@ def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
         return scalar_of(value, wide, weak)
 
     if dtypes.is_signed(wide):
-        rest = elementwise.select_n(elementwise.lt(rest, number(0)), rest, elementwise.add(rest, number(total)))
+        rest = select_n(lt(rest, number(0)), rest, elementwise.add(rest, number(total)))
     rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
     coordinates = []
     for size in reversed(shape):
@@ -153,8 +155,8 @@ def _ravelled(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str,
             index = elementwise.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
         elif mode == "wrap":
             rest = elementwise.rem(index, length)
-            negative = elementwise.lt(rest, scalar_of(0, dtype))
-            index = elementwise.select_n(negative, rest, elementwise.add(rest, length))
+            negative = lt(rest, scalar_of(0, dtype))
+            index = select_n(negative, rest, elementwise.add(rest, length))
         total = index if total is None else elementwise.add(elementwise.mul(total, length), index)
     return total
 

@@ -1,4 +1,4 @@
-"""Indexing: ``x[index]``, ``x.at[index]``, `take` and the positions of nonzero elements.
+"""Indexing: ``x[index]``, ``x.at[index]`` and `take`.
 
 An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice where its position is not
 known while tracing), a gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
@@ -6,35 +6,35 @@ known while tracing), a gather for index arrays, and the axes that `None` adds. 
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_broadcast, promote
+from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
-from xtrace._src.core.integers import to_integer
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.ops import elementwise, reductions
-from xtrace._src.ops.arrays import gathering, slicing
+from xtrace._src.ops import elementwise
+from xtrace._src.ops.arrays import gathering, index_vectors, slicing
 from xtrace._src.ops.arrays import shape as shapes
-from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace._src.runtime.transfer import committed_device, current_device, scalar_array
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
+from xtrace._src.ops.comparisons import lt
+from xtrace._src.ops.selection import select_n
+from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 
-__all__ = ["argwhere", "flatnonzero", "nonzero", "take"]
-
+__all__ = ["take"]
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
 
@@ -71,8 +71,10 @@ class Options(NamedTuple):
 
 
 DEFAULT = Options()
+
+
 # For positions whose being out of bounds is no error.
-CLIPPED = Options(gathering.GatherScatterMode.CLIP)
+CLIPPED = Options(index_vectors.GatherScatterMode.CLIP)
 
 
 class Reading(NamedTuple):
@@ -375,7 +377,7 @@ def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
                 if start is not None
                 else position_of(operands.pop(0), x.shape[axis], signs.pop(0), dtype)
             )
-        x = slicing.dynamic_slice(x, starts, plan.sizes, allow_negative_indices=False)
+        x = dynamic_slice(x, starts, plan.sizes, allow_negative_indices=False)
         return x if strides is None else slicing.slice(x, (0,) * x.ndim, plan.sizes, strides)
     limits = [start + size for start, size in zip(starts, plan.sizes, strict=True)]
     if strides is None and tuple(plan.sizes) == x.shape:
@@ -393,7 +395,7 @@ def position_of(index: Any, length: int, signed: bool, dtype: DTypeLike) -> Any:
             index = converted(index, dtype)
             aval = type_of("indexing", index)
         moved = elementwise.add(index, scalar_of(length, aval.dtype))
-        index = elementwise.select_n(elementwise.lt(index, scalar_of(0, aval.dtype)), index, moved)
+        index = select_n(lt(index, scalar_of(0, aval.dtype)), index, moved)
     return converted(index, dtype)
 
 
@@ -414,13 +416,13 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     for index, aval, axis in zip(indices, avals, axes, strict=True):
         position = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
         positions.append(reshape(broadcast_operand_to("indexing", position, aval.shape, shape), (*shape, 1)))
-    start_indices = positions[0] if len(positions) == 1 else shapes.concatenate(positions, len(shape))
+    start_indices = positions[0] if len(positions) == 1 else concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
-    numbers = gathering.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
+    numbers = index_vectors.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
     return gathering.gather(
         x, start_indices, numbers, [1 if i in axes else n for i, n in enumerate(x.shape)],
         unique_indices=options.unique or not shape, indices_are_sorted=options.sorted or not shape,
-        mode=gathering.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,
+        mode=index_vectors.GatherScatterMode.PROMISE_IN_BOUNDS if options.mode is None else options.mode,
         fill_value=options.fill_value,
     )
 
@@ -499,8 +501,8 @@ def get_at(
     if mode is None and wrap_negative_indices:
         return getitem(x, index)
     reading = read(x.aval.shape, index, False, True)
-    mode_of_gather = None if mode is None else gathering.GatherScatterMode.from_any(mode)
-    if mode_of_gather in (None, gathering.GatherScatterMode.PROMISE_IN_BOUNDS):
+    mode_of_gather = None if mode is None else index_vectors.GatherScatterMode.from_any(mode)
+    if mode_of_gather in (None, index_vectors.GatherScatterMode.PROMISE_IN_BOUNDS):
         reading.check()
     fill = None if fill_value is None else np.asarray(fill_value).item()
     options = Options(mode_of_gather, fill, bool(indices_are_sorted), bool(unique_indices), bool(wrap_negative_indices))
@@ -570,146 +572,5 @@ def take(
 def _wrapped(indices: Array, *, length: int) -> Array:
     indices = converted(indices, dtypes.int32)
     remainder = elementwise.rem(indices, scalar_of(length, dtypes.int32))
-    negative = elementwise.lt(remainder, scalar_of(0, dtypes.int32))
-    return elementwise.select_n(negative, remainder, elementwise.add(remainder, scalar_of(length, dtypes.int32)))
-
-
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
-    """Return the positions of the elements that are not zero.
-
-    Args:
-        a: an array of at least one axis.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing positions, a number, or a tuple with one for each axis; None for 0.
-
-    Returns:
-        A tuple of vectors of integers, one for each axis.
-
-    Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array.
-        ValueError: `a` is a scalar, `size` is negative, or `fill_value` does not fit.
-
-    Example:
-        >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
-        (Array([1, 3], dtype=int32),)
-    """
-    a = to_array_operand("nonzero", a)
-    if a.ndim == 0:
-        raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
-    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
-    if len(fills) != a.ndim or any(np.shape(f) for f in fills):
-        raise ValueError(
-            f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {abbreviated(fill_value)}"
-        )
-    if size is None:
-        if isinstance(a, Tracer):
-            raise explain.concretization(a, "numpy.nonzero without size=")
-        if fill_value is not None:
-            # The type of the result is the one with a size.
-            return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
-        dtype = dtypes.default_int(config.enable_x64.value)
-        device = committed_device(a)
-        return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
-    count = to_integer("nonzero", "size", size)
-    if count < 0:
-        raise ValueError(f"nonzero: size must not be negative, got {size}")
-    return tuple(_nonzero_of_size(a, *fills, size=count))
-
-
-@inline_jit
-def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
-    dtype = dtypes.default_int(config.enable_x64.value)
-    flat = elementwise.ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
-    place, is_there = nth_counted(flat, size, dtype)
-    if not a.size or not size:
-        # As in JAX, whatever the fill is.
-        return [zeros((size,), dtype)] * a.ndim
-    coordinates = []
-    for axis, fill in enumerate(fills):
-        later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
-        at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
-        filled, at = promote("nonzero", fill, at)
-        coordinates.append(elementwise.select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
-    return coordinates
-
-
-def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
-    """Return for 1, 2 … `size` the first place up to which the vector `numbers` adds up to it, and whether one does.
-
-    Of truth values: where the first, second … true one stands.
-    """
-    length = numbers.size
-    order = elementwise.add(shapes.iota(dtype, size), scalar_of(1, dtype))
-    low = broadcast_in_dim(scalar_of(0, dtype), (size,), ())
-    if not length or not size:
-        return low, elementwise.lt(low, low)
-    counts = reductions.cumsum(converted(numbers, dtype), 0)
-    high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
-
-    # Binary search for the first place where that many are counted, all places at once.
-    def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
-        low, high = state
-        middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
-        few = elementwise.lt(gathered(counts, [middle], (0,), 0, CLIPPED), order)
-        searching = elementwise.lt(low, high)
-        low = elementwise.select_n(
-            elementwise.bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
-        )
-        return low, elementwise.select_n(few, middle, high)
-
-    low, _ = fori_loop(0, length.bit_length(), step, (low, high))
-    return low, elementwise.lt(low, scalar_of(length, dtype))
-
-
-def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Return the positions of the elements that are not zero in the flattened array.
-
-    Args:
-        a: an array or a scalar.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for 0.
-
-    Returns:
-        A vector of integers.
-
-    Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `size` is negative.
-
-    Example:
-        >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
-        Array([1, 3], dtype=int32)
-    """
-    a = to_array_operand("flatnonzero", a)
-    return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
-
-
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """Return the positions of the elements that are not zero, one in a row.
-
-    Args:
-        a: an array or a scalar.
-        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
-        fill_value: fills missing ones; None for 0.
-
-    Returns:
-        A matrix of integers with a column for each axis.
-
-    Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
-        TypeError: `a` is no array and no scalar.
-        ValueError: `size` is negative.
-
-    Example:
-        >>> jnp.argwhere(jnp.array([[0, 3], [0, 4]]))
-        Array([[0, 1],
-               [1, 1]], dtype=int32)
-    """
-    a = to_array_operand("argwhere", a)
-    if a.ndim == 0:
-        coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
-        return zeros((coordinates.size, 0), coordinates.dtype)
-    coordinates = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
-    return shapes.concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
+    negative = lt(remainder, scalar_of(0, dtypes.int32))
+    return select_n(negative, remainder, elementwise.add(remainder, scalar_of(length, dtypes.int32)))

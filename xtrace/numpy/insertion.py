@@ -13,8 +13,8 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
+from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import take
@@ -46,7 +46,7 @@ def _without_unique(a: Array, positions: Array, *, axis: int) -> Array:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
     positions = clip(_counted_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
-    gone = sum(shapes.iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
+    gone = sum(iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of what is gone puts what is left first, in its order.
     kept = argsort(gone)[: length - positions.size]
     return take(a, kept, axis, mode="clip")
@@ -111,7 +111,7 @@ def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
     length, count = a.shape[axis], values.shape[axis]
     position = _counted_from_front(position, length)
     # The new elements stand at the end, and every place of the result knows where it takes its element.
-    place = shapes.iota(dtypes.int32, length + count)
+    place = iota(dtypes.int32, length + count)
     source = where(place < position, place, where(place < position + count, length + place - position, place - count))
     return take(concatenate([a, values], axis), source, axis, mode="clip")
 
@@ -122,7 +122,7 @@ def _with_each(a: Array, positions: Array, values: Any, *, axis: int) -> Array:
     length = a.shape[axis]
     positions = _counted_from_front(positions, length)
     # Elements sort after the new ones at their place, which keep their order.
-    places = concatenate([positions * 2, shapes.iota(positions.dtype, length) * 2 + 1])
+    places = concatenate([positions * 2, iota(positions.dtype, length) * 2 + 1])
     return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")
 
 

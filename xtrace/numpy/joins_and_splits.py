@@ -17,7 +17,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays import concatenation
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import at_least_1d, at_least_2d, at_least_3d, moveaxis
 from xtrace.numpy.operands import (
@@ -35,7 +35,7 @@ __all__ = [
 @inline_jit
 def _joined(*arrays: Array, axis: int, dtype: Any, weak: bool) -> Array:
     parts = [converted(x, dtype, weak) for x in arrays]
-    return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
+    return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
 
 def _sequence(function: str, arrays: Any) -> list[Any]:
@@ -197,7 +197,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
 
 @inline_jit
 def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
-    return shapes.stack([converted(x, dtype, weak) for x in arrays], axis)
+    return concatenation.stack([converted(x, dtype, weak) for x in arrays], axis)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -383,7 +383,7 @@ def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> 
         bounds = [i * small + min(i, larger) for i in range(count + 1)]
     if list(bounds) != sorted(bounds):
         raise ValueError(f"{function}: the indices must not decrease, got {where_to}")
-    return list(shapes.split(ary, list(map(operator.sub, bounds[1:], bounds)), along))
+    return list(concatenation.split(ary, list(map(operator.sub, bounds[1:], bounds)), along))
 
 
 def _concrete_integers(function: str, values: Any) -> list[int]:
@@ -526,4 +526,4 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     along = canonical_axis("unstack", axis, x.ndim)
     if x.ndim == 0:
         raise ValueError("unstack: a scalar has no axis to unstack")
-    return tuple(shapes.unstack(x, along))
+    return tuple(concatenation.unstack(x, along))

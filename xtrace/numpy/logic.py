@@ -16,7 +16,9 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import comparisons
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import population_count
 from xtrace.numpy.ufunc_methods import as_ufunc
 
 __all__ = [
@@ -42,7 +44,7 @@ bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 def _count_bits(x: Any) -> Array:
     size = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
-    return converted(lax.population_count(size), dtypes.uint8)
+    return converted(population_count(size), dtypes.uint8)
 
 
 bitwise_count = unary_function(
@@ -65,26 +67,24 @@ def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **doc
 
 
 logical_and = _logical(
-    "logical_and", lax.bitwise_and, "Return whether both elements are true or not zero.", returns="dtype bool",
+    "logical_and", comparisons.bitwise_and, "Return whether both elements are true or not zero.", returns="dtype bool",
     example=("jnp.logical_and(jnp.array([True, False]), True)", "Array([ True, False], dtype=bool)"),
 )
 
-
 logical_or = _logical(
-    "logical_or", lax.bitwise_or, "Return whether one or both elements are true or not zero.", returns="dtype bool",
+    "logical_or", comparisons.bitwise_or, "Return whether one or both elements are true or not zero.",
+    returns="dtype bool",
     example=("jnp.logical_or(jnp.array([True, False]), False)", "Array([ True, False], dtype=bool)"),
 )
 
-
 logical_xor = _logical(
-    "logical_xor", lax.bitwise_xor, "Return whether exactly one of the two elements is true or not zero.",
+    "logical_xor", comparisons.bitwise_xor, "Return whether exactly one of the two elements is true or not zero.",
     returns="dtype bool",
     example=("jnp.logical_xor(jnp.array([True, False]), True)", "Array([False,  True], dtype=bool)"),
 )
 
-
 logical_not = unary_function(
-    "logical_not", lambda x: lax.bitwise_not(truth(x)), "Return whether elements are false or zero.",
-    cases={BOOL: lax.bitwise_not}, returns="dtype bool",
+    "logical_not", lambda x: comparisons.bitwise_not(truth(x)), "Return whether elements are false or zero.",
+    cases={BOOL: comparisons.bitwise_not}, returns="dtype bool",
     example=("jnp.logical_not(jnp.array([True, False]))", "Array([False,  True], dtype=bool)"),
 )

@@ -13,14 +13,15 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import complex_numbers, elementwise
+from xtrace._src.ops.comparisons import eq, gt
 from xtrace.numpy import cumulative, reductions, statistics
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 
 
 def _is_number(a: Array) -> Array:
-    return elementwise.eq(a, a)
+    return eq(a, a)
 
 
 def _checked(function: str, a: Any, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
@@ -325,13 +326,13 @@ def _variance_of_numbers(
     centre = values["mean"] if "mean" in given else nanmean(a, axes, compute, keepdims=True, where=mask)
     centred = select_or_fill(numbers, elementwise.sub(a, converted(centre, compute, False)), 0)
     if dtypes.is_complex(compute):
-        squares = elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
+        squares = complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
     else:
         squares = elementwise.square(centred)
     integer = dtypes.default_int(config.enable_x64.value)
     count = reductions.sum(converted(numbers, integer), axes, keepdims=keepdims, where=mask)
     divisor = count - ddof
-    enough = elementwise.gt(divisor, scalar_of(0, divisor.dtype))
+    enough = gt(divisor, scalar_of(0, divisor.dtype))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=mask)
     if not dtypes.is_inexact(total.dtype):
         total = converted(total, dtypes.default_float(config.enable_x64.value), False)

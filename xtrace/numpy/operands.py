@@ -17,7 +17,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.elementwise import select_n
+from xtrace._src.ops.selection import select_n
 
 
 def to_known_integer(function: str, argument: str, value: Any) -> int:

@@ -14,10 +14,14 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
-from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops import complex_numbers, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
 from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gathered, take
@@ -31,13 +35,13 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 @inline_jit
 def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     length = a.shape[axis]
-    places = [shapes.broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
+    places = [broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
     order = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
     small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
     rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
     # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
     rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
-    order = shapes.concatenate([small, rest], axis)
+    order = concatenate([small, rest], axis)
     return converted(order, order.dtype, a.weak_type)
 
 
@@ -104,7 +108,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 @inline_jit
 def _lexicographic(*keys: Array, axis: int) -> Array:
     own = keys[0].shape
-    places = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
+    places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
     return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
 
 
@@ -168,19 +172,19 @@ def sort_complex(a: ArrayLike) -> Array:
 def _less(x: Array, y: Array) -> Array:
     """Return whether `x` comes before `y` in sorted order: NaN last, complex numbers by real, then imaginary part."""
     if dtypes.is_complex(x.dtype):
-        first, second = elementwise.real(x), elementwise.real(y)
-        tied = elementwise.bitwise_not(elementwise.bitwise_or(_less(first, second), _less(second, first)))
-        later = elementwise.bitwise_and(tied, _less(elementwise.imag(x), elementwise.imag(y)))
-        return elementwise.bitwise_or(_less(first, second), later)
-    smaller = elementwise.lt(x, y)
+        first, second = complex_numbers.real(x), complex_numbers.real(y)
+        tied = bitwise_not(bitwise_or(_less(first, second), _less(second, first)))
+        later = bitwise_and(tied, _less(complex_numbers.imag(x), complex_numbers.imag(y)))
+        return bitwise_or(_less(first, second), later)
+    smaller = lt(x, y)
     if not dtypes.is_floating(x.dtype):
         return smaller
-    return elementwise.bitwise_or(smaller, elementwise.bitwise_and(elementwise.ne(y, y), elementwise.eq(x, x)))
+    return bitwise_or(smaller, bitwise_and(ne(y, y), eq(x, x)))
 
 
 def _goes_before(values: Any, elements: Array, side: str) -> Array:
     """Return whether values belong before elements of the sorted sequence."""
-    return elementwise.bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
+    return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
 def _by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
@@ -191,7 +195,7 @@ def _by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
         low, high = bounds
         middle = low + (high - low) // 2
         before = _goes_before(v, gathered(a, [middle], (0,), 0, DEFAULT), side)
-        return (elementwise.select_n(before, middle, low), elementwise.select_n(before, high, middle)), None
+        return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
     return scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
@@ -201,7 +205,7 @@ def _by_comparing(a: Array, v: Array, side: str) -> Array:
     """Return positions by comparing every value with every element."""
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
-    after = elementwise.bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
+    after = bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
     return reductions.reduce_sum(converted(after, dtypes.int32), (v.ndim,))
 
 
@@ -209,11 +213,11 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
     """Return positions by sorting values and elements together, equal ones in the order `side` asks for."""
     flat, count = reshape(v, (v.size,)), v.size
     parts, first = ([flat, a], 0) if side == "left" else ([a, flat], a.shape[0])
-    places = shapes.iota(dtypes.int32, count + a.shape[0])
-    order = sorting.sort((shapes.concatenate(parts, 0), places), 0)[1]
+    places = iota(dtypes.int32, count + a.shape[0])
+    order = sorting.sort((concatenate(parts, 0), places), 0)[1]
     start, stop = scalar_of(first, dtypes.int32), scalar_of(first + count, dtypes.int32)
-    is_value = elementwise.bitwise_and(elementwise.ge(order, start), elementwise.lt(order, stop))
-    passed = reductions.cumsum(converted(elementwise.bitwise_not(is_value), dtypes.int32), 0)
+    is_value = bitwise_and(ge(order, start), lt(order, stop))
+    passed = reductions.cumsum(converted(bitwise_not(is_value), dtypes.int32), 0)
     # Sorting by where they came from puts the counts back in the order of the values.
     ranks = sorting.sort((order, passed), 0)[1]
     return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)
@@ -281,7 +285,7 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
     rising = searchsorted(bins, x, side, method=method)
     falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)
     is_rising = broadcast_in_dim(bins[-1] >= bins[0], rising.shape, ())
-    return elementwise.select_n(is_rising, falling, rising)
+    return select_n(is_rising, falling, rising)
 
 
 @inline_jit(static=("right", "method"), public=True)

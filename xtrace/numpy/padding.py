@@ -17,6 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing
+from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace.numpy import reductions, statistics
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import asarray, to_array_operand
@@ -75,7 +76,7 @@ def _repeated(x: Array, count: int, axis: int) -> Array:
 
 def _joined(parts: list[Any], axis: int) -> Array:
     parts = [x for x in parts if x.shape[axis]] or parts[:1]
-    return parts[0] if len(parts) == 1 else shapes.concatenate(parts, axis)
+    return parts[0] if len(parts) == 1 else concatenate(parts, axis)
 
 
 def _by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:

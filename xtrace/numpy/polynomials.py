@@ -17,8 +17,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import split
+from xtrace._src.ops.arrays.concatenation import split
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_or
 from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.reinterpretation import optimization_barrier
 from xtrace.numpy.contraction import matmul, outer
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import full, ones_like, zeros
@@ -272,7 +274,7 @@ def _integrated(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, divisors), (spread, own)
     # By divisors that it knows XLA does not divide: it multiplies by their reciprocals, which rounds twice.
-    return concatenate([elementwise.div(x, elementwise.optimization_barrier(converted(y, p.dtype))) for x, y in parts])
+    return concatenate([elementwise.div(x, optimization_barrier(converted(y, p.dtype))) for x, y in parts])
 
 
 @inline_jit(static=("unroll",), public=True)
@@ -311,8 +313,8 @@ def _value(p: Any, x: Any, *, unroll: int) -> Any:
     )
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
-    multiply = elementwise.bitwise_and if booleans else elementwise.mul
-    add = elementwise.bitwise_or if booleans else elementwise.add
+    multiply = bitwise_and if booleans else elementwise.mul
+    add = bitwise_or if booleans else elementwise.add
 
     def step(total: ArrayLike, coefficient: Any) -> tuple[Any, None]:
         spread = broadcast_operand_to("polyval", coefficient, coefficient.shape, shape)

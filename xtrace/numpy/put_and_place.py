@@ -13,8 +13,10 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.gathering import GatherScatterMode
+from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
+from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.reductions import cumsum
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel
@@ -75,13 +77,13 @@ def _placed(arr: Array, mask: Array, vals: Array) -> Array:
     mask = reshape(truth(mask), arr.shape)
     vals = converted(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
-        return elementwise.select_n(mask, arr, broadcast_operand_to("place", reshape(vals, ()), (), arr.shape))
+        return select_n(mask, arr, broadcast_operand_to("place", reshape(vals, ()), (), arr.shape))
     flat = reshape(mask, (arr.size,))
     # The n-th true element takes the n-th value.
     number = elementwise.sub(cumsum(converted(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     number = elementwise.rem(number, scalar_of(vals.size, dtypes.int32))
     values = getitem(ravel(vals), number)
-    return elementwise.select_n(mask, arr, reshape(values, arr.shape))
+    return select_n(mask, arr, reshape(values, arr.shape))
 
 
 def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
@@ -127,7 +129,7 @@ def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
     if mode == "wrap":
         ind = elementwise.rem(ind, size)
     if mode != "clip":
-        ind = elementwise.select_n(elementwise.lt(ind, zero), ind, elementwise.add(ind, size))
+        ind = select_n(lt(ind, zero), ind, elementwise.add(ind, size))
     ind = elementwise.clamp(zero, ind, scalar_of(a.size - 1, dtypes.int32))
     values = converted(v if v.size == 1 else resize(v, (ind.size,)), a.dtype)
     values = reshape(values, ()) if values.size == 1 else values

@@ -18,6 +18,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
+from xtrace._src.ops.comparisons import bitwise_and, eq, ge, le
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
@@ -98,8 +100,8 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
         return at(above)
     low, high = at(below), at(above)
     if method == "nearest":
-        close = broadcast_to(elementwise.le(past, scalar_of(0.5, past.dtype)), low.shape)
-        return elementwise.select_n(close, high, low)
+        close = broadcast_to(le(past, scalar_of(0.5, past.dtype)), low.shape)
+        return select_n(close, high, low)
     if method == "midpoint":
         return elementwise.mul(elementwise.add(low, high), scalar_of(0.5, low.dtype))
     wide = dtype_of_all(low, past)
@@ -109,9 +111,9 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
 def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
     """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
-    right = elementwise.ge(weights, scalar_of(0, weights.dtype))
-    there = elementwise.eq(x, x)
-    running = cumulative.cumsum(select_or_fill(elementwise.bitwise_and(there, right), weights, 0), axis)
+    right = ge(weights, scalar_of(0, weights.dtype))
+    there = eq(x, x)
+    running = cumulative.cumsum(select_or_fill(bitwise_and(there, right), weights, 0), axis)
     length = x.shape[axis]
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = converted(q, x.dtype)
@@ -139,7 +141,7 @@ def _quantiles(
     else:
         a = sorting.sort(a, axis)
     length = a.shape[axis]
-    counts = reductions.sum(elementwise.eq(a, a), axis) if only_numbers else None
+    counts = reductions.sum(eq(a, a), axis) if only_numbers else None
     if weights:
         quantiles = _by_weight(a, ordered, q, counts, axis)
     else:
@@ -147,7 +149,7 @@ def _quantiles(
     if not only_numbers:
         # NaN is sorted last, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
-        quantiles = select_or_fill(elementwise.eq(last, last), quantiles, math.nan)
+        quantiles = select_or_fill(eq(last, last), quantiles, math.nan)
     if keepdims:
         quantiles = reshape(quantiles, (*q.shape, *[1 if i in axes else n for i, n in enumerate(own)]))
     return quantiles

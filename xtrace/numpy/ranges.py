@@ -19,8 +19,9 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops import constants, elementwise
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, filled_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, type_of
@@ -58,12 +59,12 @@ def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
 
 def _ramp(first: Any, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
     # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
-    return add(first, multiply(increment, shapes.iota(dtype, length)))
+    return add(first, multiply(increment, iota(dtype, length)))
 
 
 @inline_jit
 def _counted_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Array:
-    return add(first, shapes.iota(dtype, length))
+    return add(first, iota(dtype, length))
 
 
 def arange(
@@ -107,7 +108,7 @@ def arange(
     elif host[0]:
         result = _counted_from(host[0], length=length, dtype=wanted)
     else:
-        result = shapes.iota(wanted, length)
+        result = iota(wanted, length)
     return result if device is None else device_put(result, device)
 
 
@@ -152,13 +153,13 @@ def _spaced(
         shape = (*bounds[:axis], num, *bounds[axis:])
         samples = broadcast_in_dim(start_column, shape, range(len(shape)))
     else:
-        fractions = shapes.iota(real, divisions)
-        fractions = elementwise.div(fractions, elementwise.constant_like(fractions, divisions))
+        fractions = iota(real, divisions)
+        fractions = elementwise.div(fractions, constants.constant_like(fractions, divisions))
         fractions = reshape(fractions, [divisions if i == axis else 1 for i in range(len(bounds) + 1)])
         fractions = converted(fractions, compute)
         samples = add(multiply(start_column, subtract(1, fractions)), multiply(stop_column, fractions))
         if endpoint:
-            samples = shapes.concatenate([samples, stop_column], axis)
+            samples = concatenate([samples, stop_column], axis)
     if dtypes.is_integer(dtype) and not dtypes.is_integer(compute):
         samples = elementwise.floor(samples)
     return converted(samples, dtype), distance

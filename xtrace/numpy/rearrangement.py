@@ -19,13 +19,17 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays import concatenation, slicing, sorting
 from xtrace._src.ops.arrays import shape as shapes
-from xtrace._src.ops.arrays import slicing, sorting
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask, zeros
-from xtrace.numpy.indexing import DEFAULT, gathered, nth_counted, take
+from xtrace.numpy.indexing import DEFAULT, gathered, take
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis, ravel, swapaxes
+from xtrace.numpy.nonzero_elements import nth_counted
 from xtrace.numpy.operands import (
     axes_of,
     broadcast_operand_to,
@@ -72,7 +76,7 @@ def tile(A: ArrayLike, reps: Any) -> Any:
     counts = (1,) * (A.ndim - len(counts)) + counts
     own = (1,) * (len(counts) - A.ndim) + A.shape
     A = set_shape(A, own)
-    return A if all(n == 1 for n in counts) else shapes.tile(A, counts)
+    return A if all(n == 1 for n in counts) else concatenation.tile(A, counts)
 
 
 def repeat(
@@ -346,7 +350,7 @@ def _total(shifts: Array, *, size: int) -> Array:
 def _rolled_by(a: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     parts = [slicing.slice_in_dim(a, size - step, size, axis=axis), slicing.slice_in_dim(a, 0, size - step, axis=axis)]
-    return shapes.concatenate(parts, axis)
+    return concatenate(parts, axis)
 
 
 @inline_jit
@@ -354,7 +358,7 @@ def _rolled_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     shift = elementwise.rem(elementwise.add(shift, np.uint32(step)), np.uint32(size)) if step else shift
     start = elementwise.sub(np.uint32(size), shift)
-    return slicing.dynamic_slice_in_dim(shapes.concatenate([a, a], axis), start, size, axis)
+    return dynamic_slice_in_dim(concatenate([a, a], axis), start, size, axis)
 
 
 @inline_jit(static=("new_shape",), public=True)
@@ -386,7 +390,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 @inline_jit
 def _diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
     rank = a.ndim
-    count = shapes.iota(dtypes.int32, length)
+    count = iota(dtypes.int32, length)
     positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
     return gathered(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
 
@@ -490,7 +494,7 @@ def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: b
     # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
     a = shapes.rev(a, (axis,)) if descending else a
     if positions:
-        count = shapes.broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
+        count = broadcasted_iota(dtypes.default_int(config.enable_x64.value), a.shape, axis)
         count = shapes.rev(count, (axis,)) if descending else count
         ordered = sorting.sort((a, count), axis, stable, 1)[1]
     else:

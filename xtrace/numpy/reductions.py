@@ -15,6 +15,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill, type_of
@@ -48,8 +49,8 @@ _REDUCTIONS = {
     "prod": _Reduction(reductions.reduce_prod, elementwise.mul, lambda dtype: 1),
     "max": _Reduction(reductions.reduce_max, elementwise.max, _lowest),
     "min": _Reduction(reductions.reduce_min, elementwise.min, _highest),
-    "any": _Reduction(reductions.reduce_or, elementwise.bitwise_or, lambda dtype: False),
-    "all": _Reduction(reductions.reduce_and, elementwise.bitwise_and, lambda dtype: True),
+    "any": _Reduction(reductions.reduce_or, bitwise_or, lambda dtype: False),
+    "all": _Reduction(reductions.reduce_and, bitwise_and, lambda dtype: True),
 }
 
 
@@ -489,7 +490,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 @inline_jit
 def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
     count = reductions.reduce_sum(
-        converted(elementwise.ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
+        converted(ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
     )
     return keep_axes(count, axes, type_of("count_nonzero", a).shape) if keepdims else count
 
@@ -597,4 +598,4 @@ def _without_nan(function: str, a: Any, replacement: int) -> Any:
 @inline_jit
 def _without(a: Array, *, value: int) -> Array:
     a = strong(a, type_of("nansum", a).dtype)
-    return select_or_fill(elementwise.eq(a, a), a, value)
+    return select_or_fill(eq(a, a), a, value)

@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.selection import select
 from xtrace.numpy.ufuncs import of_parts
 
 __all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
@@ -24,22 +25,18 @@ __all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
 # Rounding
 
 _UNROUNDED = {BOOL: identity, INTEGER: identity}
-
-
 floor = unary_function(
     "floor", lax.floor, "Return the largest integers that are not above the elements.", cases=_UNROUNDED,
     domain=REAL_NUMBERS, example=("jnp.floor(-1.5)", "Array(-2., dtype=float32, weak_type=True)"),
 )
-
 
 ceil = unary_function(
     "ceil", lax.ceil, "Return the smallest integers that are not below the elements.", cases=_UNROUNDED,
     domain=REAL_NUMBERS, example=("jnp.ceil(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
 
-
 trunc = unary_function(
-    "trunc", lambda x: lax.select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
+    "trunc", lambda x: select(operators.less(x, 0), lax.ceil(x), lax.floor(x)),
     "Return the elements rounded towards zero.", cases=_UNROUNDED, by_keyword=True, domain=REAL_NUMBERS,
     example=("jnp.trunc(-1.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )

@@ -19,13 +19,18 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
-from xtrace._src.ops.arrays import shape as shapes
-from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
+from xtrace._src.ops.arrays.concatenation import stack
+from xtrace._src.ops.arrays.creation import full
+from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
 from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.control_flow.cond import switch
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.indexing import flatnonzero, getitem, position_of, take
+from xtrace.numpy.indexing import getitem, position_of, take
+from xtrace.numpy.nonzero_elements import flatnonzero
 from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of, type_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
@@ -82,11 +87,11 @@ def _selected(*operands: ArrayLike) -> Array:
     ]
     if count > _CHAINED:
         # A chain of thousands of choices would end XLA's compiler.
-        rows = shapes.stack([*masks, shapes.full(shape, True)])
-        return elementwise.select_n(reductions.argmax(rows, 0, np.int32), *values)
+        rows = stack([*masks, full(shape, True)])
+        return select_n(reductions.argmax(rows, 0, np.int32), *values)
     result = values.pop()
     for mask, value in zip(reversed(masks), reversed(values), strict=True):
-        result = elementwise.select_n(mask, result, value)
+        result = select_n(mask, result, value)
     return result
 
 
@@ -138,7 +143,7 @@ def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     position = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
         mask = broadcast_operand_to("piecewise", truth(condition), condition.shape, shape)
-        position = elementwise.select_n(mask, position, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
+        position = select_n(mask, position, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
     return position
 
 
@@ -194,14 +199,14 @@ def _chosen(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     zero, count = scalar_of(0, dtypes.int32), scalar_of(len(cases), dtypes.int32)
     if mode == "wrap":
         index = elementwise.rem(index, count)
-        index = elementwise.select_n(elementwise.lt(index, zero), index, elementwise.add(index, count))
+        index = select_n(lt(index, zero), index, elementwise.add(index, count))
     elif mode == "clip":
         index = elementwise.clamp(zero, index, last)
     values = [
         broadcast_operand_to("choose", cast(x, v, dtype, False), v.shape, shape)
         for x, v in zip(cases, avals, strict=True)
     ]
-    return elementwise.select_n(broadcast_operand_to("choose", index, own, shape), *values) if len(
+    return select_n(broadcast_operand_to("choose", index, own, shape), *values) if len(
         values
     ) > 1 else values[0]
 

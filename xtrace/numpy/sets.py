@@ -18,16 +18,21 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import shape, sorting
+from xtrace._src.ops import constants, elementwise
+from xtrace._src.ops.arrays import sorting
+from xtrace._src.ops.arrays.concatenation import split
+from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
 from xtrace._src.ops.reductions import argmax, cumsum, reduce_or
+from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import full
-from xtrace.numpy.indexing import flatnonzero, getitem, take
+from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import moveaxis, ravel
+from xtrace.numpy.nonzero_elements import flatnonzero
 from xtrace.numpy.operands import scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
 
@@ -82,22 +87,22 @@ def _with_one_nan(x: Array) -> Array:
 
 @inline_jit
 def _without_parts_of_nan(x: Array) -> Array:
-    return elementwise.select_n(elementwise.ne(x, x), x, elementwise.constants_like(x, np.nan))
+    return select_n(ne(x, x), x, constants.constants_like(x, np.nan))
 
 
 @inline_jit
 def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
-    columns = [reshape(x, (rows.shape[0],)) for x in shape.split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
-    in_order = sorting.sort([*columns, shape.iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
+    columns = [reshape(x, (rows.shape[0],)) for x in split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
+    in_order = sorting.sort([*columns, iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
     differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
     for column in in_order[:-1]:
         later, earlier = getitem(column, slice(1, None)), getitem(column, slice(None, -1))
-        unequal = elementwise.ne(later, earlier)
+        unequal = ne(later, earlier)
         if equal_nan and dtypes.is_inexact(column.dtype):
-            both = elementwise.bitwise_and(elementwise.ne(later, later), elementwise.ne(earlier, earlier))
-            unequal = elementwise.bitwise_and(unequal, elementwise.bitwise_not(both))
-        differ = elementwise.bitwise_or(differ, unequal)
+            both = bitwise_and(ne(later, later), ne(earlier, earlier))
+            unequal = bitwise_and(unequal, bitwise_not(both))
+        differ = bitwise_or(differ, unequal)
     first = broadcast_in_dim(scalar_of(True, dtypes.bool_), (1,), ())
     return in_order[-1], concatenate([first, differ]), in_order[0]
 
@@ -115,14 +120,14 @@ def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) ->
 def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
     values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     places = flatnonzero(mask, size=size, fill_value=mask.size)
-    missing = elementwise.eq(places, scalar_of(mask.size, places.dtype))
+    missing = eq(places, scalar_of(mask.size, places.dtype))
     arrays = []
     for x, fill in zip(values, fills, strict=True):
         if not mask.size:
             arrays.append(full((size,), fill, x.dtype))
             continue
         filling = broadcast_in_dim(converted(fill, x.dtype, x.aval.weak_type), (size,), ())
-        arrays.append(elementwise.select_n(missing, take(x, places, 0, mode="clip"), filling))
+        arrays.append(select_n(missing, take(x, places, 0, mode="clip"), filling))
     return arrays
 
 
@@ -139,9 +144,9 @@ def _member(element: Any, tested: Any, *, compare: bool) -> Any:
     if compare:
         whole = (*element.shape, tested.size)
         left = broadcast_in_dim(element, whole, tuple(range(element.ndim)))
-        return reduce_or(elementwise.eq(left, broadcast_in_dim(tested, whole, (element.ndim,))), (element.ndim,))
+        return reduce_or(eq(left, broadcast_in_dim(tested, whole, (element.ndim,))), (element.ndim,))
     ordered = sorting.sort(tested, 0)
-    return elementwise.eq(take(ordered, searchsorted(ordered, element), 0, mode="clip"), element)
+    return eq(take(ordered, searchsorted(ordered, element), 0, mode="clip"), element)
 
 
 def _in(element: Array, tested: Array, compare: bool = False) -> Array:
@@ -256,15 +261,15 @@ def _gathered_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike,
     length = new.size
     starts = flatnonzero(new, size=size + 1, fill_value=length)
     own, later = getitem(starts, slice(None, -1)), getitem(starts, slice(1, None))
-    there = elementwise.lt(own, scalar_of(length, own.dtype))
+    there = lt(own, scalar_of(length, own.dtype))
     zero = broadcast_in_dim(scalar_of(0, own.dtype), own.shape, ())
-    first = take(order, elementwise.select_n(there, zero, own), 0, mode="clip")
+    first = take(order, select_n(there, zero, own), 0, mode="clip")
     values = take(moved, first, 0, mode="clip")
     filled = bool(fills) and size > 0
     if filled:
         fill = broadcast_to(converted(fills[0], moved.dtype), values.shape)
         mask = broadcast_in_dim(there, values.shape, (0,))
-        values = elementwise.select_n(mask, fill, values)
+        values = select_n(mask, fill, values)
     values = converted(values, moved.dtype, moved.aval.weak_type and not filled)
     return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
 
@@ -421,7 +426,7 @@ def intersect1d(
         parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
-        mask = elementwise.bitwise_and(new, _in(ordered, other))
+        mask = bitwise_and(new, _in(ordered, other))
         values = [converted(ordered, dtype, weak)]
         fills = [_least(ordered, mask) if fill_value is None else fill_value]
         if return_indices:
@@ -453,7 +458,7 @@ def _place_in(values: Any, other: Array) -> Array:
     if not dtypes.is_complex(other.dtype):
         return take(order, searchsorted(ordered, values), 0, mode="clip")
     whole = (values.size, other.size)
-    equal = elementwise.eq(broadcast_in_dim(values, whole, (0,)), broadcast_in_dim(other, whole, (1,)))
+    equal = eq(broadcast_in_dim(values, whole, (0,)), broadcast_in_dim(other, whole, (1,)))
     return argmax(equal, 1, dtypes.int32)
 
 
@@ -488,10 +493,10 @@ def setdiff1d(
     _size("setdiff1d", size, ar2)
     one, other = _pair("setdiff1d", ar1, ar2)
     if assume_unique:
-        mask, values = elementwise.bitwise_not(_in(one, other)), one
+        mask, values = bitwise_not(_in(one, other)), one
     else:
         _, new, values = _ordered(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
-        mask = elementwise.bitwise_and(new, elementwise.bitwise_not(_in(values, other)))
+        mask = bitwise_and(new, bitwise_not(_in(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
     return converted(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
 
@@ -526,11 +531,11 @@ def setxor1d(
     if not joined.size:
         return converted(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
     order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
-    mask = elementwise.bitwise_and(new, elementwise.ne(_in(ordered, one), _in(ordered, other)))
+    mask = bitwise_and(new, ne(_in(ordered, one), _in(ordered, other)))
     fill = fill_value
     if dtypes.is_inexact(joined.dtype):
         of_nan = _first_nan(ordered, order, new, length=one.size)
-        mask = elementwise.bitwise_or(mask, of_nan)
+        mask = bitwise_or(mask, of_nan)
         if fill is None:
             fill = _least_or_nan(ordered, mask, of_nan)
     elif fill is None:
@@ -542,16 +547,16 @@ def setxor1d(
 def _least_or_nan(ordered: Array, mask: Array, of_nan: Array) -> Array:
     """Return `_least` of the elements, or NaN if one of them is, 0 if that is complex."""
     nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
-    return elementwise.select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
+    return select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
 
 
 @inline_jit
 def _first_nan(ordered: Array, order: Array, new: Array, *, length: int) -> Array:
     """Return which elements are the first NaN of those that come from before `length`, or from after it."""
-    second = elementwise.ge(order, scalar_of(length, dtypes.int32))
-    earlier = elementwise.bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
-    first = elementwise.bitwise_or(new, elementwise.bitwise_and(second, earlier))
-    return elementwise.bitwise_and(elementwise.ne(ordered, ordered), first)
+    second = ge(order, scalar_of(length, dtypes.int32))
+    earlier = bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
+    first = bitwise_or(new, bitwise_and(second, earlier))
+    return bitwise_and(ne(ordered, ordered), first)
 
 
 @inline_jit(static=("assume_unique", "invert", "method"), public=True)
@@ -590,4 +595,4 @@ def isin(
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # Here jax's truth values are those of one comparison of two weakly typed operands.
         is_member = converted(is_member, is_member.dtype, True)
-    return elementwise.bitwise_not(is_member) if invert else is_member
+    return bitwise_not(is_member) if invert else is_member

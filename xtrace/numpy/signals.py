@@ -13,8 +13,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
+from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
-from xtrace._src.ops.elementwise import conj
 from xtrace.numpy.operands import cast_to
 
 _MODES = ("full", "same", "valid")

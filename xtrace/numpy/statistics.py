@@ -15,7 +15,8 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops import complex_numbers, elementwise, reductions
+from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
@@ -143,7 +144,7 @@ def _variance(
     centred = elementwise.sub(a, converted(centre, compute))
     complex_product = dtypes.is_complex(compute)
     squares = (
-        elementwise.real(elementwise.mul(centred, elementwise.conj(centred)))
+        complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
         if complex_product
         else elementwise.square(centred)
     )
@@ -159,7 +160,7 @@ def _variance(
     if not dtypes.is_inexact(dtype):
         # An integer dtype is asked for, and there must be room for NaN.
         variance = converted(variance, dtypes.default_float(config.enable_x64.value), True)
-    variance = select_or_fill(elementwise.gt(divisor, scalar_of(0, part)), variance, math.nan)
+    variance = select_or_fill(gt(divisor, scalar_of(0, part)), variance, math.nan)
     if root:
         variance = elementwise.sqrt(variance)
     return keep_axes(variance, axes, a.shape) if keepdims else variance

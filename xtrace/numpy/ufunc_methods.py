@@ -18,6 +18,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, bitwise_xor, eq
+from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.conversion import asarray, to_array_operand
@@ -147,9 +149,9 @@ def _log_of_sum(name: str, base: float) -> _Method:
         if rest:
             start = broadcast_in_dim(converted(rest[0], dtype, False), largest.shape, ())
             largest = elementwise.max(largest, stop_gradient(start))
-        infinite = elementwise.eq(elementwise.abs(largest), scalar_of(math.inf, dtype))
+        infinite = eq(elementwise.abs(largest), scalar_of(math.inf, dtype))
         zero = broadcast_in_dim(scalar_of(0, dtype), largest.shape, ())
-        shift = elementwise.select_n(infinite, largest, zero)
+        shift = select_n(infinite, largest, zero)
 
         def power(x: ArrayLike, by: ArrayLike) -> Array:
             difference = elementwise.sub(x, by)
@@ -194,20 +196,20 @@ _OWN: dict[str, dict[str, Any]] = {
     "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
     "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
     "bitwise_and": {
-        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, elementwise.bitwise_and, -1)
+        "identity": -1, "reduce": _monoid("bitwise_and", operations.reduce_and, bitwise_and, -1)
     },
-    "bitwise_or": {"identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, elementwise.bitwise_or, 0)},
-    "bitwise_xor": {"identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, elementwise.bitwise_xor, 0)},
+    "bitwise_or": {"identity": 0, "reduce": _monoid("bitwise_or", operations.reduce_or, bitwise_or, 0)},
+    "bitwise_xor": {"identity": 0, "reduce": _monoid("bitwise_xor", operations.reduce_xor, bitwise_xor, 0)},
     "logical_and": {
         "identity": True,
-        "reduce": _monoid("logical_and", operations.reduce_and, elementwise.bitwise_and, 1, logical=True),
+        "reduce": _monoid("logical_and", operations.reduce_and, bitwise_and, 1, logical=True),
     },
     "logical_or": {
         "identity": False,
-        "reduce": _monoid("logical_or", operations.reduce_or, elementwise.bitwise_or, 0, logical=True),
+        "reduce": _monoid("logical_or", operations.reduce_or, bitwise_or, 0, logical=True),
     },
     "logical_xor": {
         "identity": False,
-        "reduce": _monoid("logical_xor", operations.reduce_xor, elementwise.bitwise_xor, 0, logical=True),
+        "reduce": _monoid("logical_xor", operations.reduce_xor, bitwise_xor, 0, logical=True),
     },
 }

@@ -23,8 +23,11 @@ from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import concatenate, expand_dims
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.shape import expand_dims
+from xtrace._src.ops.comparisons import bitwise_and, gt, lt
 from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy import indexing
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
@@ -407,7 +410,7 @@ def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: boo
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         result = converted(ufunc._call(carry, element[0]), dtype, False)
-        return (elementwise.select_n(element[1], carry, result) if masked else result), None
+        return (select_n(element[1], carry, result) if masked else result), None
 
     return scan(step, start, elements)[0] if elements[0].shape[0] else start
 
@@ -452,15 +455,15 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
         return moveaxis(start, 0, axis)
     indices = converted(indices, dtypes.int32, False)
     zero, size = (scalar_of(n, dtypes.int32) for n in (0, length))
-    first = elementwise.select_n(elementwise.lt(indices, zero), indices, elementwise.add(indices, size))
+    first = select_n(lt(indices, zero), indices, elementwise.add(indices, size))
     last = concatenate([indexing.getitem(first, slice(1, None)), full((1,), length, dtypes.int32)], 0)
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         position, value = element
-        inside = elementwise.bitwise_and(elementwise.gt(position, first), elementwise.lt(position, last))
+        inside = bitwise_and(gt(position, first), lt(position, last))
         inside = broadcast_in_dim(inside, carry.shape, (0,))
         result = ufunc._call(carry, expand_dims(value, (0,)))
-        return elementwise.select_n(inside, carry, converted(result, carry.dtype, False)), None
+        return select_n(inside, carry, converted(result, carry.dtype, False)), None
 
     return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 

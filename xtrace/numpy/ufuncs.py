@@ -29,10 +29,13 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.ir import Literal
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import bitwise_or, eq, ne
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.indexing import nonzero
+from xtrace.numpy.nonzero_elements import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
 
 __all__ = [
@@ -72,7 +75,7 @@ def of_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the function of complex numbers that applies `function` to both parts."""
 
     def by_parts(x: ArrayLike) -> Array:
-        return lax.complex(function(lax.real(x)), function(lax.imag(x)))
+        return complex_numbers.complex(function(complex_numbers.real(x)), function(complex_numbers.imag(x)))
 
     return by_parts
 
@@ -88,7 +91,6 @@ divide = binary_function(
     "divide", lax.div, "Return the quotients of elements as floating numbers.", adjust=as_inexact,
     example=("jnp.divide(1, 2)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
-
 
 floor_divide = operators.floor_divide
 remainder = operators.remainder
@@ -139,18 +141,15 @@ reciprocal = unary_function(
     example=("jnp.reciprocal(4)", "Array(0.25, dtype=float32, weak_type=True)"),
 )
 
-
 square = unary_function(
     "square", lax.square, "Return the squares of elements.", adjust=as_number,
     example=("jnp.square(3)", "Array(9, dtype=int32, weak_type=True)"),
 )
 
-
 sign = unary_function(
     "sign", lax.sign, "Return the signs of elements: -1, 0 or 1; of complex numbers, x / abs(x).", domain="numbers",
     example=("jnp.sign(-2.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
-
 
 fabs = unary_function(
     "fabs", lax.abs, "Return the absolute values of elements as floating numbers.", adjust=as_inexact,
@@ -182,7 +181,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         refuse_complex("hypot", ValueError)()
     x, y = lax.abs(x), lax.abs(y)
     infinite = scalar_like(x, math.inf)
-    either_infinite = lax.bitwise_or(lax.eq(x, infinite), lax.eq(y, infinite))
+    either_infinite = bitwise_or(eq(x, infinite), eq(y, infinite))
     larger, smaller = lax.max(x, y), lax.min(x, y)
     zero = operators.equal(larger, 0)
     ratio = lax.div(smaller, choose(zero, scalar_like(larger, 1), larger))
@@ -197,36 +196,30 @@ exp = unary_function(
     example=("jnp.exp(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
 
-
 exp2 = unary_function(
     "exp2", lax.exp2, "Return 2 to the power of each element.", adjust=as_inexact,
     example=("jnp.exp2(3.0)", "Array(8., dtype=float32, weak_type=True)"),
 )
-
 
 expm1 = unary_function(
     "expm1", lax.expm1, "Return exp(x) - 1, also exact near zero.", adjust=as_inexact,
     example=("jnp.expm1(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 log = unary_function(
     "log", lax.log, "Return the natural logarithms of elements.", adjust=as_inexact,
     example=("jnp.log(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-
 
 log1p = unary_function(
     "log1p", lax.log1p, "Return log(1 + x), also exact near zero.", adjust=as_inexact,
     example=("jnp.log1p(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 sqrt = unary_function(
     "sqrt", lax.sqrt, "Return the square roots of elements.", adjust=as_inexact,
     example=("jnp.sqrt(9.0)", "Array(3., dtype=float32, weak_type=True)"),
 )
-
 
 cbrt = unary_function(
     "cbrt", lax.cbrt, "Return the cube roots of elements.", adjust=as_inexact, domain=REAL_NUMBERS,
@@ -247,7 +240,6 @@ log2 = unary_function(
     cases={COMPLEX: lambda x: of_parts(_in_base_2)(lax.log(x))}, example=("jnp.log2(8.0)", "Array(3., dtype=float32)"),
 )
 
-
 log10 = unary_function(
     "log10", lambda x: _in_base_10(lax.log(x)), "Return the logarithms of elements to base 10.", adjust=as_inexact,
     cases={COMPLEX: lambda x: of_parts(_in_base_10)(lax.log(x))},
@@ -264,7 +256,7 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
         correction = lax.log1p(exponential(lax.neg(lax.abs(difference))))
         if scale != 1:
             correction = lax.mul(correction, scalar_like(correction, scale))
-        return lax.select(lax.ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
+        return select(ne(difference, difference), lax.add(x, y), lax.add(lax.max(x, y), correction))
 
     @of_reals.defjvp
     def _(primals: Any, tangents: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -286,13 +278,13 @@ def _finite_above(x: Array) -> Array:
 # Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     def of_complex(x: ArrayLike, y: Any) -> Array:
-        larger = choose(lax.eq(lax.max(x, y), x), x, y)
+        larger = choose(eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
             correction = lax.mul(correction, scalar_like(correction, scale))
         total = lax.add(larger, correction)
-        turn = operators.remainder(operators.add(lax.imag(total), math.pi * scale), 2 * math.pi * scale)
-        total = lax.complex(lax.real(total), operators.subtract(turn, math.pi * scale))
+        turn = operators.remainder(operators.add(complex_numbers.imag(total), math.pi * scale), 2 * math.pi * scale)
+        total = complex_numbers.complex(complex_numbers.real(total), operators.subtract(turn, math.pi * scale))
         # As in jax, only numbers stay weakly typed.
         return converted(total, aval_of(total).dtype, False) if aval_of(total).shape else total
 
@@ -305,13 +297,11 @@ logaddexp = binary_function(
     example=("jnp.logaddexp(0.0, -jnp.inf)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 logaddexp2 = binary_function(
     "logaddexp2", _logaddexp(lax.exp2, 1 / math.log(2)), "Return log2(2**x1 + 2**x2), without overflow.",
     adjust=as_inexact, cases={COMPLEX: _logaddexp_of_complex(lax.exp2, 1 / math.log(2))},
     example=("jnp.logaddexp2(3.0, 3.0)", "Array(4., dtype=float32, weak_type=True)"),
 )
-
 
 logaddexp, logaddexp2 = as_ufunc(logaddexp), as_ufunc(logaddexp2)
 
@@ -323,54 +313,45 @@ sin = unary_function(
     example=("jnp.sin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 cos = unary_function(
     "cos", lax.cos, "Return the cosines of elements, which are angles in radians.", adjust=as_inexact,
     example=("jnp.cos(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
-
 
 tan = unary_function(
     "tan", lax.tan, "Return the tangents of elements, which are angles in radians.", adjust=as_inexact,
     example=("jnp.tan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 sinh = unary_function(
     "sinh", lax.sinh, "Return the hyperbolic sines of elements.", adjust=as_inexact,
     example=("jnp.sinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-
 
 cosh = unary_function(
     "cosh", lax.cosh, "Return the hyperbolic cosines of elements.", adjust=as_inexact,
     example=("jnp.cosh(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
 
-
 tanh = unary_function(
     "tanh", lax.tanh, "Return the hyperbolic tangents of elements.", adjust=as_inexact,
     example=("jnp.tanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-
 
 arcsin = unary_function(
     "arcsin", lax.asin, "Return the inverse sines of elements, in radians; NaN for real numbers outside of [-1, 1].",
     adjust=as_inexact, example=("jnp.arcsin(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 arccos = unary_function(
     "arccos", lax.acos, "Return the inverse cosines of elements, in radians; NaN for real numbers outside of [-1, 1].",
     adjust=as_inexact, example=("jnp.arccos(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 arctan = unary_function(
     "arctan", lax.atan, "Return the inverse tangents of elements, in radians.", adjust=as_inexact,
     example=("jnp.arctan(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-
 
 arcsinh = unary_function(
     "arcsinh", lax.asinh, "Return the inverse hyperbolic sines of elements.", adjust=as_inexact,
@@ -381,7 +362,7 @@ arcsinh = unary_function(
 # XLA's branch of the complex acosh may have a negative real part; NumPy's has not.
 def _arccosh_of_complex(x: Any) -> Any:
     root = lax.acosh(x)
-    return lax.select(operators.less(lax.real(root), 0), lax.neg(root), root)
+    return select(operators.less(complex_numbers.real(root), 0), lax.neg(root), root)
 
 
 arccosh = unary_function(
@@ -390,23 +371,18 @@ arccosh = unary_function(
     example=("jnp.arccosh(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 arctanh = unary_function(
     "arctanh", lax.atanh,
     "Return the inverse hyperbolic tangents of elements; NaN for real numbers outside of [-1, 1].", adjust=as_inexact,
     example=("jnp.arctanh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 arctan2 = binary_function(
     "arctan2", lax.atan2, "Return the angles of the points (x2, x1) in radians, in [-π, π].", adjust=as_inexact,
     example=("jnp.arctan2(0.0, 1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
 
-
 asin, acos, atan = alias(arcsin, "asin"), alias(arccos, "acos"), alias(arctan, "atan")
-
-
 asinh, acosh, atanh = alias(arcsinh, "asinh"), alias(arccosh, "acosh"), alias(arctanh, "atanh")
 atan2 = alias(arctan2, "atan2")
 
@@ -420,12 +396,10 @@ deg2rad = unary_function(
     example=("jnp.deg2rad(180.0)", "Array(3.1415927, dtype=float32, weak_type=True)"),
 )
 
-
 rad2deg = unary_function(
     "rad2deg", _times(180 / math.pi), "Return angles in degrees, given radians.", adjust=as_inexact,
     example=("jnp.rad2deg(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
-
 
 radians, degrees = alias(deg2rad, "radians"), alias(rad2deg, "degrees")
 
@@ -493,7 +467,6 @@ maximum = as_ufunc(
     )
 )
 
-
 minimum = as_ufunc(
     binary_function(
         "minimum", lax.min,
@@ -522,7 +495,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([2., 2.], dtype=float32)
     """
     x, y = promote("fmax", x1, x2)
-    return choose(lax.bitwise_or(operators.greater(x, y), lax.ne(y, y)), x, y)
+    return choose(bitwise_or(operators.greater(x, y), ne(y, y)), x, y)
 
 
 @inline_jit
@@ -544,7 +517,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([1., 2.], dtype=float32)
     """
     x, y = promote("fmin", x1, x2)
-    return choose(lax.bitwise_or(operators.less(x, y), lax.ne(y, y)), x, y)
+    return choose(bitwise_or(operators.less(x, y), ne(y, y)), x, y)
 
 
 @inline_jit
@@ -591,8 +564,6 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
 
 
 _REAL = {BOOL: identity, INTEGER: identity}
-
-
 equal = operators.equal
 not_equal = operators.not_equal
 less = operators.less

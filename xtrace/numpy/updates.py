@@ -17,8 +17,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays import gathering
+from xtrace._src.ops.arrays import gathering, index_vectors
 from xtrace._src.ops.arrays import shape as shapes
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, zeros
@@ -70,7 +72,7 @@ def _index_vectors(
     for axis, start in enumerate(plan.starts):
         if axis in target.strided:
             count = target.shape[target.axes.index(axis)]
-            steps = elementwise.mul(shapes.iota(dtype, count), scalar_of(plan.strides[axis], dtype))
+            steps = elementwise.mul(iota(dtype, count), scalar_of(plan.strides[axis], dtype))
             steps = elementwise.add(steps, scalar_of(start, dtype))
             vectors[axis] = broadcast_in_dim(steps, whole, target.along(axis))
         elif axis not in vectors and plan.sizes[axis] != shape[axis]:
@@ -79,7 +81,7 @@ def _index_vectors(
     columns = [reshape(vectors[axis], (*whole, 1)) for axis in axes]
     if not columns:
         return broadcast_in_dim(scalar_of(0, dtype), (*whole, 0), ()), axes
-    return (columns[0] if len(columns) == 1 else shapes.concatenate(columns, len(whole))), axes
+    return (columns[0] if len(columns) == 1 else concatenate(columns, len(whole))), axes
 
 
 @inline_jit
@@ -96,7 +98,7 @@ def _scattered(
     block = check_broadcast("indexing", [type_of("indexing", i).shape for i in operands])
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
-    numbers = gathering.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
+    numbers = index_vectors.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
     # Without index arrays, index vectors differ by slices only.
     flags = {
         "indices_are_sorted": options.sorted or not block, "unique_indices": options.unique or not block,
@@ -125,7 +127,7 @@ def _update(
     """Read the index, cast the values to the dtype of `x`, and write."""
     reading = read(x.aval.shape, index, False, True)
     options = Options(
-        gathering.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
+        index_vectors.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
         bool(wrap_negative_indices),
     )
     if apply is not None:

@@ -19,7 +19,9 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.comparisons import bitwise_or, ge, shift_right_logical
 from xtrace._src.ops.random.keys import random_bits
+from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.ops.special import erf_inv
 from xtrace.random.keys import check_key, warns_of_legacy
 from xtrace.random.sampling import (
@@ -96,9 +98,9 @@ def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ..
     words = converted(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
     word = _UNSIGNED[width]
     exponent = int(np.array(1, dtype).view(word))
-    words = lax.shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
-    words = lax.bitwise_or.bind_positional((words, constant(exponent, word)))
-    unit = lax.sub.bind_positional((lax.bitcast_convert_type(words, dtype), one_of(dtype)))
+    words = shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
+    words = bitwise_or.bind_positional((words, constant(exponent, word)))
+    unit = lax.sub.bind_positional((bitcast_convert_type(words, dtype), one_of(dtype)))
     low, high = [broadcast_to_shape(x, shape) if aval_of(x).shape else x for x in (low, high)]
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
@@ -208,7 +210,7 @@ def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, 
     pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
     high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
     fine = lax.add(lax.add(high, lax.mul(eps, low)), tiny)
-    return -lax.log(-lax.log1p(-choose(lax.ge(high, constant(0.5, dtype)), high, fine)))
+    return -lax.log(-lax.log1p(-choose(ge(high, constant(0.5, dtype)), high, fine)))
 
 
 _gumbel = inline_jit(with_typed_key(gumbel_numbers))

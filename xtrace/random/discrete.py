@@ -19,11 +19,13 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.arrays.sorting import sort, top_k
+from xtrace._src.ops.comparisons import bitwise_and, eq, gt, le, lt
 from xtrace._src.ops.random.keys import random_bits
 from xtrace._src.ops.reductions import argmax, cumsum
+from xtrace._src.ops.selection import select
 from xtrace.numpy.indexing import take
 from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit_interval
 from xtrace.random.keys import check_key
@@ -61,10 +63,10 @@ def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...]
     words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
     span = converted(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
-    span = lax.select(lax.le(high, low), broadcast_to_shape(one, shape), span)
+    span = select(le(high, low), broadcast_to_shape(one, shape), span)
     if beyond is not None:
-        wider = lax.bitwise_and(broadcast_to_shape(beyond, shape), lax.gt(high, low))
-        span = lax.select(wider, lax.add(span, one), span)
+        wider = bitwise_and(broadcast_to_shape(beyond, shape), gt(high, low))
+        span = select(wider, lax.add(span, one), span)
     # 2 ** width modulo the span, in steps that stay within the word.
     root = lax.rem(broadcast_to_shape(half, shape), span)
     shift = lax.rem(lax.mul(root, root), span)
@@ -85,7 +87,7 @@ def _clipped(x: Any, lowest: int, highest: int) -> Any:
 def _beyond(maxval: Any, highest: int) -> Any:
     """Return whether bounds lie above the largest number of the type, None if they cannot."""
     dtype = aval_of(maxval).dtype
-    return lax.gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
+    return gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
 
 
 @inline_jit
@@ -154,11 +156,11 @@ def coins(key: ArrayLike, p: Any, *, shape: tuple[int, ...], mode: str) -> Array
     dtype = aval_of(p).dtype
     p = broadcast_to_shape(p, shape) if aval_of(p).shape else p
     if mode == "low":
-        return lax.lt(unit_interval(key, shape=shape, dtype=dtype), p)
+        return lt(unit_interval(key, shape=shape, dtype=dtype), p)
     pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
     high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
     eps = constant(dtypes.finfo(dtype).eps, dtype)
-    return lax.lt(lax.mul(low, eps), lax.sub(p, high))
+    return lt(lax.mul(low, eps), lax.sub(p, high))
 
 
 @inline_jit
@@ -256,7 +258,7 @@ def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[An
     own = aval_of(p).dtype
     p = broadcast_to_shape(p, shape)
     drawn = unit_interval(key, shape=shape, dtype=own)
-    drawn = lax.select(lax.eq(drawn, constant(0, own)), broadcast_to_shape(constant(1, own), shape), drawn)
+    drawn = select(eq(drawn, constant(0, own)), broadcast_to_shape(constant(1, own), shape), drawn)
     return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 

@@ -19,9 +19,11 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.slicing import index_in_dim
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ge, le
 from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.random.keys import is_key, random_split
 from xtrace._src.ops.reductions import add_elements, reduce_max, reduce_or
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, normal_numbers, unit_interval
@@ -55,45 +57,45 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     def number(value: float) -> Any:
         return broadcast_to_shape(constant(value, dtype), (size,))
 
-    large = lax.ge(a, number(1))
-    d = lax.sub(lax.select(large, a, a + 1), number(1 / 3))
+    large = ge(a, number(1))
+    d = lax.sub(select(large, a, a + 1), number(1 / 3))
     c = lax.div(number(1 / 3), lax.sqrt(d))
     keys, boost_keys = _each(keys, 2)
 
     def rejected(d: ArrayLike, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> Array:
-        quick = lax.ge(u, 1 - 0.0331 * (x_squared * x_squared))
-        return lax.bitwise_and(quick, lax.ge(lax.log(u), x_squared * 0.5 + d * ((1 - v) + lax.log(v))))
+        quick = ge(u, 1 - 0.0331 * (x_squared * x_squared))
+        return bitwise_and(quick, ge(lax.log(u), x_squared * 0.5 + d * ((1 - v) + lax.log(v))))
 
     def any_of(which: Any) -> Array:
         return reduce_or(which, (0,))
 
     def one_step(c: ArrayLike, keys: Any, x: ArrayLike, v: ArrayLike) -> list[Any]:
-        todo = lax.le(v, constant(0, dtype))
+        todo = le(v, constant(0, dtype))
         following, used = _each(keys, 2)
         drawn = normal_numbers(used, shape=(), dtype=dtype)
         state = zip((following, drawn, 1 + drawn * c), (keys, x, v), strict=True)
-        return [c, *[lax.select(todo, new, old) for new, old in state]]
+        return [c, *[select(todo, new, old) for new, old in state]]
 
     def step(d: ArrayLike, c: ArrayLike, keys: Any, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> list[Any]:
         following, normal_keys, uniform_keys = _each(keys, 3)
         _, _, x, root = repeat_while(
-            lambda c, keys, x, v: any_of(lax.le(v, constant(0, dtype))), one_step,
+            lambda c, keys, x, v: any_of(le(v, constant(0, dtype))), one_step,
             [c, normal_keys, x_squared * 0, x_squared * 0 - 1],
         )
         new = following, x * x, root * root * root, unit_interval(uniform_keys, shape=(), dtype=dtype)
         todo = rejected(d, x_squared, v, u)
-        chosen = [lax.select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
+        chosen = [select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
         return [d, c, *chosen]
 
     state = [d, c, keys, number(0), number(1), number(2)]
     v = repeat_while(lambda d, c, keys, x, v, u: any_of(rejected(d, x, v, u)), step, state)[4]
     if not log_space:
         drawn = 1 - unit_interval(boost_keys, shape=(), dtype=dtype)
-        boost = lax.select(large, number(1), lax.pow(drawn, lax.div(number(1), a)))
+        boost = select(large, number(1), lax.pow(drawn, lax.div(number(1), a)))
         return reshape(lax.mul(lax.mul(d, v), boost), shape)
     drawn = -exponential_numbers(boost_keys, shape=(), dtype=dtype)
-    none = lax.bitwise_or(large, lax.eq(drawn, number(0)))
-    boost = lax.select(none, number(0), lax.mul(drawn, lax.div(number(1), a)))
+    none = bitwise_or(large, eq(drawn, number(0)))
+    boost = select(none, number(0), lax.mul(drawn, lax.div(number(1), a)))
     return reshape(lax.add(lax.add(lax.log(d), lax.log(v)), boost), shape)
 
 
@@ -105,7 +107,7 @@ def _gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bo
         return sample, lax.mul(moved, random_gamma_grad(a, sample))
     value, tiny = lax.exp(sample), constant(dtypes.finfo(aval_of(a).dtype).tiny, aval_of(a).dtype)
     shape = aval_of(a).shape
-    value = lax.select(lax.eq(value, constant(0, aval_of(a).dtype)), broadcast_to_shape(tiny, shape), value)
+    value = select(eq(value, constant(0, aval_of(a).dtype)), broadcast_to_shape(tiny, shape), value)
     return sample, lax.mul(moved, lax.div(random_gamma_grad(a, value), value))
 
 

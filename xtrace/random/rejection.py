@@ -14,9 +14,11 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import bitwise_and, eq, ne
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.random.keys import generator_of, random_clone
 from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import lgamma
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
@@ -34,12 +36,12 @@ def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
 
     def going(state: tuple[Array, ...]) -> Array:
         step, _, _, product = state
-        return lax.bitwise_and(_any(product > -rate), step < limit)
+        return bitwise_and(_any(product > -rate), step < limit)
 
     def multiply(state: Any) -> Any:
         step, count, key, product = state
         key, used = new_keys(key, 2)
-        count = lax.select(product > -rate, count + 1, count)
+        count = select(product > -rate, count + 1, count)
         return step + 1, count, key, product + lax.log(unit_interval(used, shape=shape, dtype=number))
 
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(0, dtype), shape), key, broadcast_to_shape(
@@ -59,7 +61,7 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
 
     def going(state: tuple[Array, ...]) -> Array:
         step, _, done, _ = state
-        return lax.bitwise_and(_any(~done), step < limit)
+        return bitwise_and(_any(~done), step < limit)
 
     def attempt(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, sample, done, key = state
@@ -72,7 +74,7 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
         density = -rate + k * log_rate - lgamma(k + 1)
         outside = (k < 0) | ((distance < 0.013) & (v > distance))
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (bound <= density))
-        return step + 1, lax.select(accepted, k, sample), done | accepted, key
+        return step + 1, select(accepted, k, sample), done | accepted, key
 
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
         constant(False, bool), shape
@@ -84,14 +86,14 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
 @with_typed_key
 def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     rate = fitted(rate, shape, dtypes.float32)
-    small = lax.ne(rate, rate) | (rate < 10)
+    small = ne(rate, rate) | (rate < 10)
     # Each method gets a rate that is quick where the other one's sample is taken.
     zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
-    counted = _counted(key, lax.select(small, rate, zero), dtype, limit)
-    rejected = _rejected(random_clone.bind_positional((key,)), lax.select(small, large, rate), dtype, limit)
+    counted = _counted(key, select(small, rate, zero), dtype, limit)
+    rejected = _rejected(random_clone.bind_positional((key,)), select(small, large, rate), dtype, limit)
     nothing = broadcast_to_shape(constant(0, dtype), shape)
-    return lax.select(lax.eq(rate, zero), nothing, lax.select(small, counted, rejected))
+    return select(eq(rate, zero), nothing, select(small, counted, rejected))
 
 
 def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:

@@ -14,7 +14,10 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import le, lt
 from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.reinterpretation import optimization_barrier
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import erf, erf_inv
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
@@ -167,7 +170,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
 def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return lengths of normally distributed vectors in three dimensions."""
     # A number of a narrow type is rounded before it is squared.
-    vectors = lax.optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
+    vectors = optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
     return lax.sqrt(add_elements(lax.mul(vectors, vectors), (len(shape),)))
 
 
@@ -363,7 +366,7 @@ def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[An
     y, square = v**2, mean**2
     root = lax.sqrt(4.0 * mean * y + square * y**2)
     x = mean + square * y / 2.0 - mean / 2.0 * root
-    return lax.select(lax.le(z, mean / (mean + x)), x, square / x)
+    return select(le(z, mean / (mean + x)), x, square / x)
 
 
 def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -484,7 +487,7 @@ def _triangular(
     drawn = unit_interval(key, shape=shape, dtype=dtype)
     rising = left + lax.sqrt(drawn * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - drawn) * (right - left) * (right - mode))
-    return lax.select(lax.lt(drawn, peak), rising, falling)
+    return select(lt(drawn, peak), rising, falling)
 
 
 def triangular(

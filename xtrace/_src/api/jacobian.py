@@ -32,8 +32,9 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import iota, split
+from xtrace._src.ops.arrays.concatenation import split
+from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.comparisons import eq
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.scopes import TRANSPOSE, scope
 from xtrace._src.transforms.stage import stage
@@ -47,7 +48,7 @@ def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
     total = sum(a.size for a in avals)
     rows = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (0,))
     columns = broadcast_in_dim(iota(dtypes.int32, total), (total, total), (1,))
-    same = elementwise.eq(rows, columns)
+    same = eq(rows, columns)
     blocks = _parts(same, 1, avals)
     return [
         reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape))

@@ -41,7 +41,22 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.comparisons import (
+    bitwise_not,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+    shift_left,
+    shift_right_arithmetic,
+    shift_right_logical,
+)
+from xtrace._src.ops.complex_numbers import imag, real
+from xtrace._src.ops.selection import select, select_n
 from xtrace._src.runtime.transfer import to_array
 
 # Choice
@@ -55,7 +70,7 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     _, (x, y) = promote_dtypes("where", (x, y))
     which = truth(condition)
     shape = check_broadcast("where", [aval_of(v).shape for v in (which, x, y)])
-    return lax.select_n(
+    return select_n(
         broadcast_to_shape(which, shape) if aval_of(which).shape else which, broadcast_to_shape(y, shape),
         broadcast_to_shape(x, shape),
     )
@@ -75,7 +90,7 @@ def truth(x: Any) -> Array:
     if dtypes.is_boolean(aval.dtype):
         return x
     check_kind("bool", (aval,), (ANY,))
-    return lax.ne(x, scalar_like(x, 0))
+    return ne(x, scalar_like(x, 0))
 
 
 def scalar_like(example: Any, value: Any) -> Literal:
@@ -87,7 +102,7 @@ def scalar_like(example: Any, value: Any) -> Literal:
 # Arithmetic
 
 add = binary_function(
-    "add", lax.add, "Return the sums of elements; of booleans, logical or.", cases={BOOL: lax.bitwise_or},
+    "add", lax.add, "Return the sums of elements; of booleans, logical or.", cases={BOOL: comparisons.bitwise_or},
     example=("jnp.add(1, jnp.array([1.0, 2.0]))", "Array([2., 3.], dtype=float32)"),
 )
 subtract = binary_function(
@@ -95,7 +110,8 @@ subtract = binary_function(
     example=("jnp.subtract(3, jnp.array([1.0, 2.0]))", "Array([2., 1.], dtype=float32)"),
 )
 multiply = binary_function(
-    "multiply", lax.mul, "Return the products of elements; of booleans, logical and.", cases={BOOL: lax.bitwise_and},
+    "multiply", lax.mul, "Return the products of elements; of booleans, logical and.",
+    cases={BOOL: comparisons.bitwise_and},
     example=("jnp.multiply(3, jnp.array([1.0, 2.0]))", "Array([3., 6.], dtype=float32)"),
 )
 true_divide = binary_function(
@@ -120,17 +136,17 @@ absolute = unary_function(
 def _floor_divide_signed(x: Array, y: Array) -> Array:
     # `div` rounds towards zero: one too high where there is a remainder and the signs differ.
     quotient, rest = lax.div(x, y), lax.rem(x, y)
-    lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), not_equal(rest, 0))
-    return lax.select(lower, subtract(quotient, 1), quotient)
+    lower = comparisons.bitwise_and(ne(lax.sign(x), lax.sign(y)), not_equal(rest, 0))
+    return select(lower, subtract(quotient, 1), quotient)
 
 
 def _divmod_of_floats(x: Array, y: Array) -> tuple[Any, Any]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
     quotient = lax.div(choose(equal(y, 0), x, lax.sub(x, rest)), y)
-    lower = lax.bitwise_and(not_equal(rest, 0), lax.ne(lax.sign(y), lax.sign(rest)))
-    quotient = lax.select(lower, subtract(quotient, 1), quotient)
-    return lax.round(quotient), lax.select(lower, lax.add(rest, y), rest)
+    lower = comparisons.bitwise_and(not_equal(rest, 0), ne(lax.sign(y), lax.sign(rest)))
+    quotient = select(lower, subtract(quotient, 1), quotient)
+    return lax.round(quotient), select(lower, lax.add(rest, y), rest)
 
 
 def _floor_divide_floats(x: Array, y: Array) -> Array:
@@ -141,8 +157,8 @@ def _remainder(x: Array, y: Array) -> Array:
     if dtypes.is_integer(aval_of(y).dtype):
         y = choose(equal(y, 0), 1, y)
     rest = lax.rem(x, y)
-    lower = lax.bitwise_and(lax.ne(less(rest, 0), less(y, 0)), not_equal(rest, 0))
-    return lax.select(lower, lax.add(rest, y), rest)
+    lower = comparisons.bitwise_and(ne(less(rest, 0), less(y, 0)), not_equal(rest, 0))
+    return select(lower, lax.add(rest, y), rest)
 
 
 floor_divide = binary_function(
@@ -184,11 +200,11 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 def _power_of_integers(x: Array, y: Array) -> Array:
     # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
     zero, one = [Literal(n, ShapedArray((), aval_of(x).dtype)) for n in (0, 1)]
-    result = choose(lax.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
+    result = choose(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
     for last in (False,) * 5 + (True,):
         result = choose(bitwise_and(y, 1), lax.mul(result, x), result)
         if not last:
-            x, y = lax.mul(x, x), lax.shift_right_logical(y, cast_as(y, 1))
+            x, y = lax.mul(x, x), shift_right_logical(y, cast_as(y, 1))
     return result
 
 
@@ -245,29 +261,30 @@ def power(x1: Any, x2: Any, /) -> Array:
 # Bits
 
 bitwise_and = binary_function(
-    "bitwise_and", lax.bitwise_and, "Return the bits that are set in both operands.", domain=INTEGERS,
+    "bitwise_and", comparisons.bitwise_and, "Return the bits that are set in both operands.", domain=INTEGERS,
     example=("jnp.bitwise_and(12, 10)", "Array(8, dtype=int32, weak_type=True)"),
 )
 bitwise_or = binary_function(
-    "bitwise_or", lax.bitwise_or, "Return the bits that are set in either operand.", domain=INTEGERS,
+    "bitwise_or", comparisons.bitwise_or, "Return the bits that are set in either operand.", domain=INTEGERS,
     example=("jnp.bitwise_or(12, 10)", "Array(14, dtype=int32, weak_type=True)"),
 )
 bitwise_xor = binary_function(
-    "bitwise_xor", lax.bitwise_xor, "Return the bits that are set in exactly one of the two operands.", domain=INTEGERS,
+    "bitwise_xor", comparisons.bitwise_xor, "Return the bits that are set in exactly one of the two operands.",
+    domain=INTEGERS,
     example=("jnp.bitwise_xor(12, 10)", "Array(6, dtype=int32, weak_type=True)"),
 )
 invert = unary_function(
-    "invert", lax.bitwise_not, "Return the elements with every bit inverted; of booleans, logical not.",
+    "invert", bitwise_not, "Return the elements with every bit inverted; of booleans, logical not.",
     domain=INTEGERS, example=("jnp.invert(12)", "Array(-13, dtype=int32, weak_type=True)"),
 )
 left_shift = binary_function(
-    "left_shift", lax.shift_left, "Return the bits of `x`, moved up by `y` places.", adjust=as_number, names=("x", "y"),
+    "left_shift", shift_left, "Return the bits of `x`, moved up by `y` places.", adjust=as_number, names=("x", "y"),
     domain=INTEGERS, example=("jnp.left_shift(3, 2)", "Array(12, dtype=int32, weak_type=True)"),
 )
 right_shift = binary_function(
-    "right_shift", lax.shift_right_arithmetic,
+    "right_shift", shift_right_arithmetic,
     "Return the bits of `x1`, moved down by `x2` places; a signed integer's sign fills the top.", adjust=as_number,
-    cases={UNSIGNED: lax.shift_right_logical}, domain=INTEGERS,
+    cases={UNSIGNED: shift_right_logical}, domain=INTEGERS,
     example=("jnp.right_shift(-8, 2)", "Array(-2, dtype=int32, weak_type=True)"),
 )
 
@@ -280,8 +297,8 @@ def _comparison(
 ) -> Callable[[Any, Any], Any]:
     # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
     def by_parts(x: Array, y: Array) -> Array:
-        left, right = lax.real(x), lax.real(y)
-        return lax.select(lax.eq(left, right), primitive(lax.imag(x), lax.imag(y)), primitive(left, right))
+        left, right = real(x), real(y)
+        return select(eq(left, right), primitive(imag(x), imag(y)), primitive(left, right))
 
     cases = {COMPLEX: by_parts} if ordered else None
     return binary_function(
@@ -290,30 +307,30 @@ def _comparison(
 
 
 equal = _comparison(
-    "equal", lax.eq, "Return whether elements are equal.", ordered=False,
+    "equal", eq, "Return whether elements are equal.", ordered=False,
     example=("jnp.equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
 )
 not_equal = _comparison(
-    "not_equal", lax.ne, "Return whether elements differ.", ordered=False,
+    "not_equal", ne, "Return whether elements differ.", ordered=False,
     example=("jnp.not_equal(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
 )
 less = _comparison(
-    "less", lax.lt,
+    "less", lt,
     "Return whether elements of `x` are smaller than those of `y`; of complex numbers, by real part first.",
     example=("jnp.less(jnp.array([1, 2]), 2)", "Array([ True, False], dtype=bool)"),
 )
 less_equal = _comparison(
-    "less_equal", lax.le,
+    "less_equal", le,
     "Return whether elements of `x` are smaller than or equal to those of `y`; of complex numbers, by real part first.",
     example=("jnp.less_equal(jnp.array([1, 2]), 2)", "Array([ True,  True], dtype=bool)"),
 )
 greater = _comparison(
-    "greater", lax.gt,
+    "greater", gt,
     "Return whether elements of `x` are larger than those of `y`; of complex numbers, by real part first.",
     example=("jnp.greater(jnp.array([1, 2]), 2)", "Array([False, False], dtype=bool)"),
 )
 greater_equal = _comparison(
-    "greater_equal", lax.ge,
+    "greater_equal", ge,
     "Return whether elements of `x` are larger than or equal to those of `y`; of complex numbers, by real part first.",
     example=("jnp.greater_equal(jnp.array([1, 2]), 2)", "Array([False,  True], dtype=bool)"),
 )
@@ -328,7 +345,7 @@ def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     (x,) = promote("round", x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        return lax.complex(*[round_decimals(part(x), decimals=decimals) for part in (lax.real, lax.imag)])
+        return complex_numbers.complex(*[round_decimals(part(x), decimals=decimals) for part in (real, imag)])
     if dtypes.is_boolean(dtype):
         raise ValueError("round does not accept dtype bool. Convert with x.astype(...) first.")
     if dtypes.is_integer(dtype):

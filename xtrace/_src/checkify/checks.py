@@ -28,7 +28,7 @@ from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.elementwise import select_n
+from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -107,8 +107,6 @@ def _unflatten(static: Any, children: Sequence[Any]) -> Error:
 pytree_registration.register_pytree_node(Error, _flatten, _unflatten)
 
 init_error = Error(None, (), (), ())
-
-
 CHECK = Effect("check")
 
 

@@ -22,12 +22,11 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.ops import elementwise
+from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.approx_top_k import approx_top_k
+from xtrace._src.ops.arrays.creation import broadcasted_iota, empty
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.gathering import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
     gather,
     scatter,
     scatter_add,
@@ -35,13 +34,17 @@ from xtrace._src.ops.arrays.gathering import (
     scatter_min,
     scatter_mul,
     scatter_sub,
+)
+from xtrace._src.ops.arrays.index_vectors import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
     window_sizes,
 )
-from xtrace._src.ops.arrays.shape import broadcasted_iota, empty
-from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.calls import bind_jit, evaluate_as_program, jit_call
-from xtrace._src.ops.collectives import all_gather_p, all_to_all_p, pmax, pmin, ppermute_p
+from xtrace._src.ops.collectives import pmax, pmin
+from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.composites import composite_p
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
@@ -55,9 +58,11 @@ from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.linear_call import linear_call
 from xtrace._src.ops.custom_rules.rule import Rule
 from xtrace._src.ops.device_put import device_put_p
-from xtrace._src.ops.elementwise import eq, ne, select_n
+from xtrace._src.ops.exchanges import all_gather_p, all_to_all_p, ppermute_p
 from xtrace._src.ops.reductions import reduce_max, reduce_min
+from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
+from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient_of_one
 from xtrace._src.ops.values import stage
@@ -71,9 +76,9 @@ if TYPE_CHECKING:
 
 # Results are NaN only where operands are; of `custom_lin` only the transpose is computed.
 KEEPS_NUMBERS = frozenset((
-    elementwise.abs, elementwise.bitcast_convert_type, elementwise.ceil, elementwise.clamp, elementwise.complex,
-    elementwise.conj, elementwise.floor, elementwise.imag, elementwise.max, elementwise.min, elementwise.neg,
-    elementwise.nextafter, elementwise.optimization_barrier, elementwise.real, elementwise.reduce_precision,
+    elementwise.abs, bitcast_convert_type, elementwise.ceil, elementwise.clamp, complex_numbers.complex,
+    complex_numbers.conj, elementwise.floor, complex_numbers.imag, elementwise.max, elementwise.min, elementwise.neg,
+    elementwise.nextafter, optimization_barrier, complex_numbers.real, reduce_precision,
     elementwise.round, elementwise.sign, elementwise.square,
     all_gather_p, all_to_all_p, approx_top_k, broadcasted_iota, checkpoint_name, convert_element_type,
     custom_lin, device_put_p, empty, pmax, pmin, ppermute_p, reduce_max, reduce_min, reduce_window_max,

@@ -22,7 +22,7 @@ from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop, in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
-from xtrace._src.ops.elementwise import select_n
+from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.solvers import LinearSolve, linear_solve
 
 Run = Callable[..., list[Any]]

@@ -26,9 +26,9 @@ from xtrace._src.key_reuse.accounts import (
     refuse_reuse,
     unused,
 )
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.shape import copy, rev, squeeze
-from xtrace._src.ops.arrays.slicing import dynamic_slice
 from xtrace._src.ops.arrays.slicing import slice as slice_p
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p

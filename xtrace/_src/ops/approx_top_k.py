@@ -17,8 +17,8 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tables import memoize
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.sorting import take_positions
+from xtrace._src.ops.comparisons import gt, lt
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -52,7 +52,7 @@ def _abstract(
 @memoize(64)
 def _comparator(dtype: np.dtype[Any], is_max_k: bool) -> Jaxpr:
     value, position = ShapedArray((), dtype), ShapedArray((), dtypes.int32)
-    better = elementwise.gt if is_max_k else elementwise.lt
+    better = gt if is_max_k else lt
     info = DebugInfo("emission", "comparator", None, None)
     return stage(lambda x, y, i, j: [better(x, y)], [value, value, position, position], info)[0]
 

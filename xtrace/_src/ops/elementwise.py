@@ -1,4 +1,4 @@
-"""Elementwise operations of lax, and those that go with them: choice, conversion, reinterpretation of bits."""
+"""Elementwise arithmetic, rounding and transcendental functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from xtrace._src.algebra.families import (
     add_any,
     as_bool,
     binary,
-    compare,
     elementwise,
     unary,
 )
@@ -22,63 +21,43 @@ from xtrace._src.algebra.families import mul as mul
 from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.kinds import (
     ANY,
-    BITS,
     COMPLEX,
     FLOAT,
     INEXACT,
     INTEGER,
     NUMBER,
-    PART,
     REAL,
     SIGNED,
     UNSIGNED,
     check_kind,
     check_same_dtype,
 )
-from xtrace._src.algebra.monoids import AND, OR
 from xtrace._src.algebra.vector_space import (
-    LINEAR,
-    ZERO_DERIVATIVE,
     broadcast_in_dim,
     broadcast_like,
     converted,
-    move_axis,
     unbroadcast,
     with_axis,
     zeros,
 )
-from xtrace._src.core import dtypes, pytree
+from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt
+from xtrace._src.ops.complex_numbers import complex, conj, imag, real
+from xtrace._src.ops.constants import constant, constant_like, constants_like
 from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitcast_convert_type", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "cos", "cosh",
-    "div", "eq", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le", "log",
-    "log1p", "logistic", "lt", "max", "min", "mul", "mulhi", "ne", "neg", "nextafter", "optimization_barrier",
-    "population_count", "pow", "real", "reciprocal", "reduce_precision", "rem", "round", "RoundingMethod", "rsqrt",
-    "select", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh",
-    "sqrt", "square", "sub", "tan", "tanh",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp", "cos",
+    "cosh", "div", "exp", "exp2", "expm1", "floor", "integer_pow", "is_finite", "log", "log1p", "logistic", "max",
+    "min", "mul", "mulhi", "neg", "nextafter", "pow", "reciprocal", "rem", "round", "RoundingMethod", "rsqrt",
+    "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
 ]
-
-
-def constant_like(x: ArrayLike, value: Any) -> Literal:
-    """Return the scalar `value` in the dtype of `x`."""
-    aval = aval_of(x)
-    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
-
-
-def constants_like(x: ArrayLike, value: Any) -> Any:
-    """Return `value` in the shape and dtype of `x`."""
-    shape = aval_of(x).shape
-    return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)
 
 
 # How derivatives read below: t is the tangent, x and y are the operands, r is the result.
@@ -86,9 +65,8 @@ def constants_like(x: ArrayLike, value: Any) -> Any:
 
 # Signs and rounding
 
-
 def _sign_of_unsigned(builder: FunctionBuilder, x: Value) -> Value:
-    return builder.elementwise("minimum", x, _constant(builder, 1, x))
+    return builder.elementwise("minimum", x, constant(builder, 1, x))
 
 
 sign = unary(
@@ -97,16 +75,19 @@ sign = unary(
     cases={UNSIGNED: _sign_of_unsigned}, derivatives=0,
     example=("lax.sign(-2.5)", "Array(-1., dtype=float32, weak_type=True)"),
 )
+
 floor = unary(
     "floor", "stablehlo.floor", (FLOAT,),
     "Return the largest integer that is not above each element, as a floating number.", derivatives=0,
     example=("lax.floor(1.7)", "Array(1., dtype=float32, weak_type=True)"),
 )
+
 ceil = unary(
     "ceil", "stablehlo.ceil", (FLOAT,),
     "Return the smallest integer that is not below each element, as a floating number.", derivatives=0,
     example=("lax.ceil(1.2)", "Array(2., dtype=float32, weak_type=True)"),
 )
+
 is_finite = unary(
     "is_finite", "stablehlo.is_finite", (FLOAT,), "Return whether each element is neither infinite nor NaN.",
     result=as_bool, derivatives=0, example=("lax.is_finite(jnp.inf)", "Array(False, dtype=bool, weak_type=True)"),
@@ -179,7 +160,6 @@ nextafter = binary(
 
 # Exponentials, logarithms, powers and roots
 
-
 @lower_fun
 def _exp2(x: Any, *, accuracy: Any) -> Any:
     return exp(x * math.log(2), accuracy=accuracy)
@@ -190,36 +170,43 @@ exp = unary(
     derivatives=lambda t, x, r, **_: mul(t, r),
     example=("lax.exp(1.0)", "Array(2.7182817, dtype=float32, weak_type=True)"),
 )
+
 exp2 = unary(
     "exp2", _exp2, INEXACT, "Return 2 to the power of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(constant_like(x, math.log(2)), mul(t, r)),
     example=("lax.exp2(3.0)", "Array(8., dtype=float32, weak_type=True)"),
 )
+
 expm1 = unary(
     "expm1", "stablehlo.exponential_minus_one", INEXACT, "Return exp(x) - 1, exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(r, constant_like(r, 1))),
     example=("lax.expm1(1e-6)", "Array(1.0000005e-06, dtype=float32, weak_type=True)"),
 )
+
 log = unary(
     "log", "stablehlo.log", INEXACT, "Return the natural logarithm of each element; NaN for negative real numbers.",
     accuracy=True, derivatives=lambda t, x, r, **_: div(t, x),
     example=("lax.log(2.0)", "Array(0.6931472, dtype=float32, weak_type=True)"),
 )
+
 log1p = unary(
     "log1p", "stablehlo.log_plus_one", INEXACT, "Return log(1 + x), exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: div(t, add(x, constant_like(x, 1))),
     example=("lax.log1p(1e-6)", "Array(9.999995e-07, dtype=float32, weak_type=True)"),
 )
+
 logistic = unary(
     "logistic", "stablehlo.logistic", INEXACT, "Return the logistic function 1 / (1 + exp(-x)) of each element.",
     accuracy=True, derivatives=lambda t, x, r, **_: mul(t, mul(r, sub(constant_like(r, 1), r))),
     example=("lax.logistic(0.0)", "Array(0.5, dtype=float32, weak_type=True)"),
 )
+
 sqrt = unary(
     "sqrt", "stablehlo.sqrt", INEXACT, "Return the square root of each element; NaN for negative real numbers.",
     accuracy=True, derivatives=lambda t, x, r, **_: mul(t, div(constant_like(r, 0.5), r)),
     example=("lax.sqrt(4.0)", "Array(2., dtype=float32, weak_type=True)"),
 )
+
 rsqrt = unary(
     "rsqrt", "stablehlo.rsqrt", INEXACT, "Return the reciprocal of the square root of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, mul(constant_like(x, -0.5), div(r, x))),
@@ -369,7 +356,6 @@ pow = binary(
 
 # Trigonometric and hyperbolic functions
 
-
 def _parts_of_sine(x: Any) -> tuple[Any, ...]:
     """Return a, sin a, cos a, sinh b and cosh b of x = a + ib; exp(b) - 1 keeps sinh exact near zero."""
     a, b = real(x), imag(x)
@@ -396,58 +382,72 @@ sin = unary(
     cases={COMPLEX: _complex_sine}, derivatives=lambda t, x, r, accuracy: mul(t, cos(x, accuracy=accuracy)),
     example=("lax.sin(1.0)", "Array(0.84147096, dtype=float32, weak_type=True)"),
 )
+
+
 cos: Unary = unary(
     "cos", "stablehlo.cosine", INEXACT, "Return the cosine of each element, an angle in radians.", accuracy=True,
     cases={COMPLEX: _complex_cosine}, derivatives=lambda t, x, r, accuracy: neg(mul(t, sin(x, accuracy=accuracy))),
     example=("lax.cos(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
+
 tan = unary(
     "tan", "stablehlo.tan", INEXACT, "Return the tangent of each element, an angle in radians.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(t, add(constant_like(r, 1), square(r))),
     example=("lax.tan(1.0)", "Array(1.5574077, dtype=float32, weak_type=True)"),
 )
+
 asin = unary(
     "asin", "chlo.asin", INEXACT,
     "Return the inverse sine of each element in radians; NaN for real numbers outside [-1, 1].",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(constant_like(x, 1), square(x)))),
     example=("lax.asin(1.0)", "Array(1.5707964, dtype=float32, weak_type=True)"),
 )
+
 acos = unary(
     "acos", "chlo.acos", INEXACT,
     "Return the inverse cosine of each element in radians; NaN for real numbers outside [-1, 1].",
     derivatives=lambda t, x, r: mul(t, neg(rsqrt(sub(constant_like(x, 1), square(x))))),
     example=("lax.acos(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
+
 atan = unary(
     "atan", "chlo.atan", INEXACT, "Return the inverse tangent of each element in radians.",
     derivatives=lambda t, x, r: div(t, add(constant_like(x, 1), square(x))),
     example=("lax.atan(1.0)", "Array(0.7853982, dtype=float32, weak_type=True)"),
 )
+
 sinh = unary(
     "sinh", "chlo.sinh", INEXACT, "Return the hyperbolic sine of each element.",
     derivatives=lambda t, x, r: mul(t, cosh(x)),
     example=("lax.sinh(1.0)", "Array(1.1752012, dtype=float32, weak_type=True)"),
 )
+
+
 cosh: Unary = unary(
     "cosh", "chlo.cosh", INEXACT, "Return the hyperbolic cosine of each element.",
     derivatives=lambda t, x, r: mul(t, sinh(x)), example=("lax.cosh(0.0)", "Array(1., dtype=float32, weak_type=True)"),
 )
+
 tanh = unary(
     "tanh", "stablehlo.tanh", INEXACT, "Return the hyperbolic tangent of each element.", accuracy=True,
     derivatives=lambda t, x, r, **_: mul(add(t, mul(t, r)), sub(constant_like(r, 1), r)),
     example=("lax.tanh(1.0)", "Array(0.7615942, dtype=float32, weak_type=True)"),
 )
+
 asinh = unary(
     "asinh", "chlo.asinh", INEXACT, "Return the inverse hyperbolic sine of each element.",
     derivatives=lambda t, x, r: mul(t, rsqrt(add(square(x), constant_like(x, 1)))),
     example=("lax.asinh(0.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
+
 acosh = unary(
     "acosh", "chlo.acosh", INEXACT,
     "Return the inverse hyperbolic cosine of each element; NaN for real numbers below 1.",
     derivatives=lambda t, x, r: mul(t, rsqrt(sub(square(x), constant_like(x, 1)))),
     example=("lax.acosh(1.0)", "Array(0., dtype=float32, weak_type=True)"),
 )
+
+
 # 1 / (1 - x²) in two factors, which keep their precision near -1 and 1.
 atanh = unary(
     "atanh", "chlo.atanh", INEXACT,
@@ -455,6 +455,7 @@ atanh = unary(
     derivatives=lambda t, x, r: mul(reciprocal(add(constant_like(x, 1), x)), div(t, sub(constant_like(x, 1), x))),
     example=("lax.atanh(0.5)", "Array(0.54930615, dtype=float32, weak_type=True)"),
 )
+
 atan2 = binary(
     "atan2", "stablehlo.atan2", INEXACT,
     "Return the angle in radians between the positive horizontal axis and the point with abscissa `y`, ordinate `x`.",
@@ -473,6 +474,8 @@ add: Elementwise = binary(
     "add", "stablehlo.add", NUMBER, "Return the sum of corresponding elements.", promoting="add", derivatives=1,
     example=("lax.add(1, 2)", "Array(3, dtype=int32, weak_type=True)"),
 )
+
+
 sub: Elementwise = binary(
     "sub", "stablehlo.subtract", NUMBER, "Return the difference x - y of corresponding elements.", promoting="subtract",
     derivatives=(1, -1), example=("lax.sub(1, 2)", "Array(-1, dtype=int32, weak_type=True)"),
@@ -490,20 +493,16 @@ def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value
         text = builder.text_of_constant(y)
         if builder.platform != "cpu" or (text is not None and not _zero_element.search(text)):
             return builder.elementwise(op, x, y)
-        is_zero = builder.compare("EQ", y, _constant(builder, 0, y))
-        divisor = builder.select(is_zero, _constant(builder, 1, y), y)
+        is_zero = builder.compare("EQ", y, constant(builder, 0, y))
+        divisor = builder.select(is_zero, constant(builder, 1, y), y)
         quotient = builder.elementwise(op, x, divisor)
         return builder.select(is_zero, of_zero(builder, x), quotient)
 
     return emit
 
 
-def _constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
-    return builder.broadcast_operand(builder.literal(value, like.aval.update(shape=())), like.aval.shape)
-
-
 def _all_ones(builder: FunctionBuilder, x: Value) -> Value:
-    return _constant(builder, -1 if dtypes.is_signed(x.aval.dtype) else int(dtypes.iinfo(x.aval.dtype).max), x)
+    return constant(builder, -1 if dtypes.is_signed(x.aval.dtype) else int(dtypes.iinfo(x.aval.dtype).max), x)
 
 
 # An element that is zero, or a form of the text that does not show the elements.
@@ -582,298 +581,13 @@ max = binary(
     promoting="maximum", cases={COMPLEX: _chosen_by_order(greater=True)}, derivatives=_chosen_derivatives(),
     example=("lax.max(1, 2)", "Array(2, dtype=int32, weak_type=True)"),
 )
+
 min = binary(
     "min", "stablehlo.minimum", ANY,
     "Return the smaller of corresponding elements, NaN if one is; complex numbers are in lexicographic order.",
     promoting="minimum", cases={COMPLEX: _chosen_by_order(greater=False)}, derivatives=_chosen_derivatives(),
     example=("lax.min(1, 2)", "Array(1, dtype=int32, weak_type=True)"),
 )
-
-
-# Complex numbers
-
-
-def _part(name: str) -> Any:
-    def emit(builder: FunctionBuilder, x: Value) -> Value:
-        return builder.cast(name, x, builder.results[0])
-
-    return emit
-
-
-def _complex_of(part: Any, *_: Any, **parameters: Any) -> Any:
-    return dtypes.complex128 if part in (dtypes.float64, dtypes.complex128) else dtypes.complex64
-
-
-def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
-    return builder.complex(x, y, ShapedArray(x.aval.shape, _complex_of(x.aval.dtype)))
-
-
-@lower_fun
-def _conj(x: Any, *, input_dtype: Any) -> Any:
-    is_complex = dtypes.is_complex(aval_of(x).dtype)
-    return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
-
-
-# Transposes are those of real linear maps under the pairing Re(cotangent * value).
-# The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
-def _strong_zero(ct: Any) -> Literal:
-    return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
-
-
-real = unary(
-    "real", _part("real"), (COMPLEX,), "Return the real part of each element.", result=dtypes.real_part_dtype,
-    jvp=LINEAR, transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
-    example=("lax.real(1 + 2j)", "Array(1., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
-)
-imag = unary(
-    "imag", _part("imag"), (COMPLEX,), "Return the imaginary part of each element.", result=dtypes.real_part_dtype,
-    jvp=LINEAR, transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
-    example=("lax.imag(1 + 2j)", "Array(2., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
-)
-
-
-def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
-    return [
-        unbroadcast(real(cotangent), x.aval) if type(x) is UndefinedPrimal else None,
-        unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is UndefinedPrimal else None,
-    ]
-
-
-complex: Elementwise = binary(
-    "complex", _complex, PART, "Return the complex numbers x + iy.", result=_complex_of, jvp=LINEAR,
-    transpose=_complex_transpose, example=("lax.complex(1.0, 2.0)", "Array(1.+2.j, dtype=complex64, weak_type=True)"),
-    returns="the dtype complex64 or complex128",
-)
-
-
-def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
-    return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
-
-
-@elementwise(
-    "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
-    transpose=_conj_transpose,
-)
-def conj(x: Any) -> Any:
-    """Return the complex conjugate of each element.
-
-    Args:
-        x: an array or a scalar of complex numbers, or of float32 or float64 numbers, whose imaginary part is 0.
-
-    Returns:
-        An array of the shape of `x` and the dtype complex64 or complex128.
-
-    Raises:
-        TypeError: `x` is no array or scalar of an accepted dtype.
-
-    Example:
-        >>> lax.conj(1 + 2j)
-        Array(1.-2.j, dtype=complex64, weak_type=True)
-    """
-    return conj.bind_positional((x,), (aval_of(x).dtype,))
-
-
-# Bits
-
-bitwise_not = unary(
-    "not", "stablehlo.not", BITS, "Invert every bit; of booleans, return the negation.", public_name="bitwise_not",
-    derivatives=0, example=("lax.bitwise_not(5)", "Array(-6, dtype=int32, weak_type=True)"),
-)
-bitwise_and = binary(
-    "and", "stablehlo.and", BITS, "Return the bits that are set in both operands; of booleans, the conjunction.",
-    promoting="bitwise_and", public_name="bitwise_and", derivatives=0,
-    example=("lax.bitwise_and(6, 3)", "Array(2, dtype=int32, weak_type=True)"),
-)
-bitwise_or = binary(
-    "or", "stablehlo.or", BITS, "Return the bits that are set in either operand; of booleans, the disjunction.",
-    promoting="bitwise_or", public_name="bitwise_or", derivatives=0,
-    example=("lax.bitwise_or(6, 3)", "Array(7, dtype=int32, weak_type=True)"),
-)
-bitwise_xor = binary(
-    "xor", "stablehlo.xor", BITS, "Return the bits that are set in exactly one operand.", promoting="bitwise_xor",
-    public_name="bitwise_xor", derivatives=0,
-    example=("lax.bitwise_xor(6, 3)", "Array(5, dtype=int32, weak_type=True)"),
-)
-population_count = unary(
-    "population_count", "stablehlo.popcnt", (INTEGER,), "Return the number of bits that are set in each element.",
-    derivatives=0, example=("lax.population_count(7)", "Array(3, dtype=int32, weak_type=True)"),
-)
-clz = unary(
-    "clz", "stablehlo.count_leading_zeros", (INTEGER,),
-    "Return the number of zero bits above the highest bit set in each element.", derivatives=0,
-    example=("lax.clz(1)", "Array(31, dtype=int32, weak_type=True)"),
-)
-shift_left = binary(
-    "shift_left", "stablehlo.shift_left", (INTEGER,),
-    "Shift the bits of `x` up by `y` places; the result is 0 if `y` is at least the number of bits.",
-    promoting="left_shift", derivatives=0, example=("lax.shift_left(1, 4)", "Array(16, dtype=int32, weak_type=True)"),
-)
-shift_right_logical = binary(
-    "shift_right_logical", "stablehlo.shift_right_logical", (INTEGER,),
-    "Shift the bits of `x` down by `y` places and fill with zeros; 0 if `y` is at least the number of bits.",
-    promoting="right_shift", derivatives=0,
-    example=("lax.shift_right_logical(16, 2)", "Array(4, dtype=int32, weak_type=True)"),
-)
-shift_right_arithmetic = binary(
-    "shift_right_arithmetic", "stablehlo.shift_right_arithmetic", (INTEGER,),
-    "Shift the bits of `x` down by `y` places and fill with copies of the sign bit.", promoting="right_shift",
-    derivatives=0, example=("lax.shift_right_arithmetic(-16, 2)", "Array(-4, dtype=int32, weak_type=True)"),
-)
-
-
-# Comparisons
-
-eq = compare(
-    "eq", "EQ", "Return whether corresponding elements are equal.", "equal", ordered=False, of_words=AND,
-    example=("lax.eq(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
-ne = compare(
-    "ne", "NE", "Return whether corresponding elements differ.", "not_equal", ordered=False, of_words=OR,
-    example=("lax.ne(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
-lt = compare(
-    "lt", "LT", "Return whether elements of `x` are smaller than those of `y`.", "less",
-    example=("lax.lt(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
-le = compare(
-    "le", "LE", "Return whether elements of `x` are smaller than those of `y`, or equal.", "less_equal",
-    example=("lax.le(1, 2)", "Array(True, dtype=bool, weak_type=True)"),
-)
-gt = compare(
-    "gt", "GT", "Return whether elements of `x` are larger than those of `y`.", "greater",
-    example=("lax.gt(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
-ge = compare(
-    "ge", "GE", "Return whether elements of `x` are larger than those of `y`, or equal.", "greater_equal",
-    example=("lax.ge(1, 2)", "Array(False, dtype=bool, weak_type=True)"),
-)
-eq_to = compare(
-    "eq_to", "EQ", "Return whether corresponding elements are equal in the total order of floating numbers.", None,
-    total=True,
-)
-lt_to = compare(
-    "lt_to", "LT", "Return whether elements of `x` are smaller in the total order of floating numbers.", None,
-    total=True,
-)
-le_to = compare(
-    "le_to", "LE", "Return whether elements of `x` are smaller or equal in the total order of floating numbers.", None,
-    total=True,
-)
-
-
-# Choice
-
-
-def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
-    if not cases:
-        raise ValueError("select_n() must have at least one case")
-    if not (dtypes.is_boolean(which.dtype) or dtypes.is_integer(which.dtype)):
-        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
-    if dtypes.is_boolean(which.dtype) and len(cases) > 2:
-        raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}.")
-    shapes = [c.shape for c in cases]
-    if len(set(shapes)) > 1:
-        raise TypeError(
-            f"select cases must have the same shapes, got {shapes}. xtrace.numpy.where broadcasts; in lax, use "
-            "broadcast_in_dim."
-        )
-    if which.shape and which.shape != shapes[0]:
-        raise TypeError(
-            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
-            f"shape {shapes[0]}."
-        )
-    check_same_dtype("select", cases, "where")
-    return ShapedArray(shapes[0], cases[0].dtype, all(c.weak_type for c in cases))
-
-
-def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value:
-    if dtypes.is_boolean(which.aval.dtype):
-        return builder.select(which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
-    return _select_between(builder, which, cases, 0)
-
-
-def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, ...], first: int) -> Value:
-    """Write the choice among `cases`, which are for the indices from `first` on, by halving."""
-    if len(cases) == 1:
-        return cases[0]
-    middle = len(cases) // 2
-    below = builder.compare("LT", which, _constant(builder, first + middle, which))
-    return builder.select(
-        below, _select_between(builder, which, cases[:middle], first),
-        _select_between(builder, which, cases[middle:], first + middle),
-    )
-
-
-def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
-    zero = zeros(aval_of(cotangent))
-    return [
-        None,
-        *[
-            select_n(which, *[cotangent if j == i else zero for j in range(len(cases))])
-            if type(x) is UndefinedPrimal
-            else None
-            for i, x in enumerate(cases)
-        ],
-    ]
-
-
-def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
-    which, *cases = operands
-    if axes[0] is None and not aval_of(which).shape:
-        place = next(i for i in axes if i is not None)
-        cases = [with_axis(x, i, mapped.size, place) for x, i in zip(cases, axes[1:], strict=True)]
-        return select_n(which, *cases), place
-    cases = [with_axis(x, i, mapped.size) for x, i in zip(cases, axes[1:], strict=True)]
-    which, own = with_axis(which, axes[0], mapped.size), aval_of(which).ndim - (axes[0] is not None)
-    if not own:
-        which = broadcast_in_dim(which, aval_of(cases[0]).shape, (0,))
-    return select_n(which, *cases), 0
-
-
-@primitive(
-    "select_n", abstract=_select_abstract, emit=_select_emit,
-    jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
-)
-def select_n(which: Any, *cases: Any) -> Any:
-    """Select each element from the case that an index names.
-
-    Args:
-        which: indices, a scalar or an array of the cases' shape; integers, or booleans for at most two cases. Integers
-            below 0 count as 0, and those above the last case's index as that.
-        cases: arrays of one shape and one dtype, at least one.
-
-    Returns:
-        An array of the cases' shape and dtype.
-
-    Raises:
-        TypeError: `which` has another dtype or shape, or the cases differ in shape or dtype.
-        ValueError: there are no cases.
-
-    Example:
-        >>> lax.select_n(jnp.array([2, 0]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6]))
-        Array([5, 2], dtype=int32)
-    """
-    return select_n.bind_positional((which, *cases))
-
-
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """Select elements of `on_true` where `pred` holds, and of `on_false` elsewhere.
-
-    Args:
-        pred: a boolean, or an array of booleans of the shape of the other operands.
-        on_true, on_false: arrays of one shape and one dtype.
-
-    Returns:
-        An array of the shape and dtype of `on_true`.
-
-    Raises:
-        TypeError: `pred` has another dtype or shape, or `on_true` and `on_false` differ in shape or dtype.
-
-    Example:
-        >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
-        Array([1, 4], dtype=int32)
-    """
-    return select_n.bind_positional((pred, on_false, on_true))
 
 
 def _clamp_abstract(low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
@@ -942,156 +656,3 @@ def clamp(min: Any, x: ArrayLike, max: Any) -> Any:
         Array([0. , 0.5, 1. ], dtype=float32)
     """
     return clamp.bind_positional((min, x, max))
-
-
-# Representation
-
-
-def _reduce_precision(builder: FunctionBuilder, x: Value, *, exponent_bits: int, mantissa_bits: int) -> Value:
-    return builder.line(
-        f"stablehlo.reduce_precision {x.name}, format = e{exponent_bits}m{mantissa_bits} : {x.type}", x.aval
-    )
-
-
-def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> list[Any]:
-    return [reduce_precision.bind_positional((cotangent,), tuple(parameters.values()))]
-
-
-@elementwise(
-    "reduce_precision", _reduce_precision, (FLOAT,), parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
-    transpose=_reduce_precision_transpose,
-)
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Round to a floating format with the given numbers of bits, and convert back.
-
-    Args:
-        operand: an array or a scalar of real floating numbers.
-        exponent_bits: the number of bits of the format's exponent, at least 1.
-        mantissa_bits: the number of bits of the format's mantissa, at least 0.
-
-    Returns:
-        An array of the shape and dtype of `operand`.
-
-    Raises:
-        TypeError: `operand` is no array of real floating numbers, or a number of bits is no integer.
-        ValueError: a number of bits is too small.
-
-    Example:
-        >>> lax.reduce_precision(3.14159, exponent_bits=8, mantissa_bits=7)
-        Array(3.140625, dtype=float32, weak_type=True)
-    """
-    exponent_bits = to_integer("reduce_precision", "exponent_bits", exponent_bits)
-    mantissa_bits = to_integer("reduce_precision", "mantissa_bits", mantissa_bits)
-    for name, bits, least, kind in (
-        ("exponent_bits", exponent_bits, 1, "positive"), ("mantissa_bits", mantissa_bits, 0, "non-negative"),
-    ):
-        if bits < least:
-            raise ValueError(f"reduce_precision: {name} must be {kind}; got {bits}")
-    return reduce_precision.bind_positional((operand,), (exponent_bits, mantissa_bits))
-
-
-def _bitcast_abstract(operand: ShapedArray, *, new_dtype: Any) -> ShapedArray:
-    old, new = operand.dtype, new_dtype
-    if old == new:
-        return ShapedArray(operand.shape, new)
-    if any(dtypes.is_boolean(d) or dtypes.is_complex(d) for d in (old, new)):
-        raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination "
-            f"types match; got {old.name} and {new.name}. Consider using x.view(dtype) instead."
-        )
-    old_bits, new_bits = dtypes.bit_width(old), dtypes.bit_width(new)
-    if old_bits >= new_bits:
-        return ShapedArray(operand.shape if old_bits == new_bits else (*operand.shape, old_bits // new_bits), new)
-    last = operand.shape[-1] if operand.shape else 1
-    if not operand.shape or last * old_bits != new_bits:
-        raise ValueError(
-            f"bitcast_convert_type: elements of {new.name} have {new_bits} bits, and the last axis of an array of "
-            f"{old.name} with shape {operand.shape} holds {last} * {old_bits}; they must be equal"
-        )
-    return ShapedArray(operand.shape[:-1], new)
-
-
-def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
-    return builder.cast("bitcast_convert", x, builder.results[0])
-
-
-def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
-    # The last axis may be added or consumed, so the mapped one is not it.
-    return bitcast_convert_type.bind_positional((move_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
-
-
-@primitive(
-    "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=ZERO_DERIVATIVE,
-    batch=_bitcast_batch,
-)
-def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
-    """Convert an array to another dtype by reading its bits as elements of that.
-
-    Args:
-        operand: an array of integers or real floating numbers.
-        new_dtype: the dtype of the result.
-
-    Returns:
-        An array of dtype `new_dtype`. Its shape is that of `operand` for dtypes of the same width; a narrower dtype
-        adds a last axis, and a wider one consumes the last axis.
-
-    Raises:
-        TypeError: one of two different dtypes is boolean or complex.
-        ValueError: `new_dtype` is wider, and the last axis does not hold the bits of one element.
-
-    Example:
-        >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
-        Array(1065353216, dtype=int32)
-    """
-    return bitcast_convert_type.bind_positional((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
-
-
-def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:
-    return list(operands)
-
-
-def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
-    names, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
-    return builder.line_of_many(f"stablehlo.optimization_barrier {names} : {types}", builder.results)
-
-
-def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
-    """Return what is not None behind a barrier."""
-    results = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
-    return [x if x is None else next(results) for x in values]
-
-
-def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    return optimization_barrier.bind_positional(primals), _barrier_of_some(tangents)
-
-
-def _barrier_transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
-    return _barrier_of_some(cotangents)
-
-
-def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:
-    return optimization_barrier.bind_positional(operands), axes
-
-
-@primitive(
-    "optimization_barrier", abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
-    jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
-)
-def optimization_barrier(operand: Any, /) -> Any:
-    """Return a tree of arrays unchanged, as a barrier that the compiler moves no operation across.
-
-    Args:
-        operand: a tree of arrays.
-
-    Returns:
-        A tree of the same structure with the same arrays.
-
-    Raises:
-        TypeError: a leaf is no array and no scalar.
-
-    Example:
-        >>> lax.optimization_barrier(jnp.array([1, 2]))
-        Array([1, 2], dtype=int32)
-    """
-    leaves, tree = pytree.tree_flatten(operand)
-    return pytree.tree_unflatten(tree, optimization_barrier.bind_positional(leaves) if leaves else [])

@@ -18,8 +18,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import Literal
-from xtrace._src.ops.arrays.shape import concatenate
-from xtrace._src.ops.elementwise import conj, div
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.complex_numbers import conj
+from xtrace._src.ops.elementwise import div
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -56,9 +56,12 @@ from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import concatenate, rev, squeeze
+from xtrace._src.ops import complex_numbers, elementwise
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch
@@ -134,7 +137,7 @@ def _extreme_jvp(
     (x,), (tangent,) = primals, tangents
     result = primitive.bind_positional((x,), (axes,))
     spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
-    places = converted(elementwise.eq(x, spread), aval_of(x).dtype)
+    places = converted(eq(x, spread), aval_of(x).dtype)
     return result, elementwise.div(reduce_sum(mul(tangent, places), axes), reduce_sum(places, axes))
 
 
@@ -374,8 +377,8 @@ class LogSumExp(Monoid):
 
 def _finite_or_zero(x: Array) -> Array:
     """Return `x` with zero in the place of infinity."""
-    part = elementwise.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
-    return elementwise.select(elementwise.eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
+    part = complex_numbers.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
+    return select(eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
 
 
 def _share(operand: int) -> Callable[..., Any]:

@@ -14,26 +14,12 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.primitive import no_rule
-from xtrace._src.ops.elementwise import (
-    abs,
-    add,
-    clamp,
-    constant_like,
-    constants_like,
-    div,
-    exp,
-    gt,
-    log,
-    log1p,
-    reciprocal,
-    select,
-    sign,
-    sqrt,
-    square,
-    sub,
-)
+from xtrace._src.ops.comparisons import gt
+from xtrace._src.ops.constants import constant_like, constants_like
+from xtrace._src.ops.elementwise import abs, add, clamp, div, exp, log, log1p, reciprocal, sign, sqrt, square, sub
 from xtrace._src.ops.lower_fun import lower_fun, repeat_while
 from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.selection import select
 from xtrace._src.transforms.jvp import jvp
 
 __all__ = [

@@ -21,9 +21,9 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
-from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped
-from xtrace._src.ops.contractions.convolution import padtype_to_pads
+from xtrace._src.ops.comparisons import ge, le
+from xtrace._src.ops.contractions.convolution_shapes import padtype_to_pads
 from xtrace._src.ops.reductions import is_value, reducer_jaxpr
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -221,7 +221,7 @@ def _extreme_jvp(
     primitive: WindowReduction, primals: Sequence[Any], tangents: Sequence[Any], **window: Any
 ) -> tuple[Any, Any]:
     values = Window(**window)
-    preferred = elementwise.ge if primitive.monoid is MAXIMUM else elementwise.le
+    preferred = ge if primitive.monoid is MAXIMUM else le
     result = primitive.bind_positional(primals, values)
     (x,), (tangent,) = primals, tangents
     if any(d != 1 for d in values.base_dilation):
@@ -414,7 +414,7 @@ def _check_selection(name: str, values: ShapedArray, operand: ShapedArray) -> No
 
 def _selection(select_prim: Primitive) -> tuple[str, Monoid]:
     """Return the direction of the comparison that keeps its first operand, and the monoid it belongs to."""
-    return ("GE", MAXIMUM) if select_prim is elementwise.ge else ("LE", MINIMUM)
+    return ("GE", MAXIMUM) if select_prim is ge else ("LE", MINIMUM)
 
 
 def _gather_emit(

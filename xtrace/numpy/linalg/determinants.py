@@ -14,22 +14,19 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, squeeze
+from xtrace._src.ops.arrays.creation import broadcasted_iota, full_like
+from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_and, eq, lt, ne
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.linalg.lu import lu, unpermute_rows
-from xtrace._src.ops.linalg.matrices import (
-    as_column,
-    as_row,
-    constant_of,
-    diagonal,
-    identity,
-    product,
-    transpose_matrices,
-)
+from xtrace._src.ops.linalg.matrices import as_column, as_row, diagonal, identity, product, transpose_matrices
 from xtrace._src.ops.linalg.qr import geqrf
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
+from xtrace._src.ops.selection import select
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved, solved_by
 
@@ -46,23 +43,23 @@ class SlogdetResult(NamedTuple):
 def _exchanged(pivots: Array) -> Array:
     """Return at which steps a factorisation exchanged two rows."""
     shape = aval_of(pivots).shape
-    return lax.ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
+    return ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
 
 
 def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
     """Return those of the product of `main` along the last axis, with the factors `negated` says negated."""
     last = (aval_of(main).ndim - 1,)
-    zero = constant_of(main, 0)
-    singular = reduce_or(lax.eq(main, zero), last)
+    zero = constant_like(main, 0)
+    singular = reduce_or(eq(main, zero), last)
     size = lax.abs(main)
     if dtypes.is_complex(aval_of(main).dtype):
         signs = lax.div(main, converted(size, aval_of(main).dtype))
-        signs = lax.select(negated, lax.neg(signs), signs)
+        signs = select(negated, lax.neg(signs), signs)
     else:
-        signs = lax.select(lax.ne(negated, lax.lt(main, zero)), full_like(main, -1), full_like(main, 1))
+        signs = select(ne(negated, lt(main, zero)), full_like(main, -1), full_like(main, 1))
     sign, logarithm = reduce_prod(signs, last), reduce_sum(lax.log(size), last)
     return SlogdetResult(
-        lax.select(singular, full_like(sign, 0), sign), lax.select(singular, full_like(logarithm, -math.inf), logarithm)
+        select(singular, full_like(sign, 0), sign), select(singular, full_like(logarithm, -math.inf), logarithm)
     )
 
 
@@ -100,8 +97,8 @@ def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
     """Return how sign and logarithm change where the determinant grows by the factor 1 + `relative`."""
     if not dtypes.is_complex(aval_of(relative).dtype):
         return SlogdetResult(zeros(aval_of(sign)), relative)
-    turn = lax.complex(zeros(aval_of(lax.imag(relative))), lax.imag(relative))
-    return SlogdetResult(lax.mul(sign, turn), lax.real(relative))
+    turn = complex_numbers.complex(zeros(aval_of(complex_numbers.imag(relative))), complex_numbers.imag(relative))
+    return SlogdetResult(lax.mul(sign, turn), complex_numbers.real(relative))
 
 
 @custom_jvp
@@ -140,7 +137,7 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
 def _slogdet_by_qr(a: Array) -> SlogdetResult:
     # Each reflection has determinant -1, but one with the factor 0 is none.
     packed, factors = geqrf(a)
-    return _sign_and_logarithm(diagonal(packed), lax.ne(factors, constant_of(factors, 0)))
+    return _sign_and_logarithm(diagonal(packed), ne(factors, constant_like(factors, 0)))
 
 
 @_slogdet_by_qr.defjvp
@@ -205,8 +202,8 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     last = aval.ndim - 1
     one = identity(aval.dtype, aval.shape)
     main = diagonal(factors)
-    zero = lax.eq(main, constant_of(main, 0))
-    filled = lax.select(zero, full_like(main, 1), main)
+    zero = eq(main, constant_like(main, 0))
+    filled = select(zero, full_like(main, 1), main)
     shifted = lax.add(factors, lax.mul(one, as_row(converted(zero, aval.dtype))))
     inverse = triangular_solve(shifted, one, left_side=True)
     # Zeros are numbered, so that neighbours among them are found.
@@ -214,18 +211,18 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     count = slice_in_dim(number, aval.shape[-1] - 1, aval.shape[-1], 1, last - 1)
     spread = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(zero, aval.ndim)]
     places = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(number, aval.ndim)]
-    both = lax.bitwise_and(*spread)
-    neighbours = lax.bitwise_and(both, lax.eq(lax.add(places[0], constant_of(number, 1)), places[1]))
-    chain = reduce_prod(lax.select(neighbours, inverse, full_like(inverse, 1)), (last - 1, last))
-    first = converted(lax.bitwise_and(zero, lax.eq(number, constant_of(number, 1))), aval.dtype)
-    final = lax.bitwise_and(zero, lax.eq(number, broadcast_in_dim(count, aval.shape[:-1], range(last))))
+    both = bitwise_and(*spread)
+    neighbours = bitwise_and(both, eq(lax.add(places[0], constant_like(number, 1)), places[1]))
+    chain = reduce_prod(select(neighbours, inverse, full_like(inverse, 1)), (last - 1, last))
+    first = converted(bitwise_and(zero, eq(number, constant_like(number, 1))), aval.dtype)
+    final = bitwise_and(zero, eq(number, broadcast_in_dim(count, aval.shape[:-1], range(last))))
     column = product(inverse, as_column(first))
     row = product(as_row(converted(final, aval.dtype)), inverse)
     corner = lax.mul(product(column, row), broadcast_in_dim(chain, aval.shape, range(last - 1)))
-    regular = lax.eq(count, constant_of(count, 0))
+    regular = eq(count, constant_like(count, 0))
     regular = broadcast_in_dim(squeeze(regular, (last - 1,)), aval.shape, range(last - 1))
     scale = lax.mul(sign, reduce_prod(filled, (last - 1,)))
-    adjugate = lax.mul(lax.select(regular, inverse, corner), broadcast_in_dim(scale, aval.shape, range(last - 1)))
+    adjugate = lax.mul(select(regular, inverse, corner), broadcast_in_dim(scale, aval.shape, range(last - 1)))
     # adj A = ± adj U · L⁻¹ P, transposed.
     cofactors = triangular_solve(
         factors, transpose_matrices(adjugate), left_side=True, lower=True, transpose_a=True, unit_diagonal=True
@@ -255,7 +252,7 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
     exchanged = _exchanged(pivots)
     determinant = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
     dtype, last = aval_of(determinant).dtype, aval_of(exchanged).ndim - 1
-    flips = lax.select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
+    flips = select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
     cofactors = _cofactors(factors, permutation, reduce_prod(flips, (last,)))
     return determinant, reduce_sum(lax.mul(cofactors, tangents[0]), (last, last + 1))
 

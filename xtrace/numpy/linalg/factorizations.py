@@ -11,13 +11,16 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort
+from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.linalg import qr as qr_forms
 from xtrace._src.ops.linalg import spectral, triangular
 from xtrace._src.ops.linalg.lu import permute_rows
 from xtrace._src.ops.linalg.matrices import adjoint, conj_if_complex, transpose_matrices
+from xtrace._src.ops.selection import select_n
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.operands import scalar_of
 
@@ -139,13 +142,13 @@ def _hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -
     if not compute_uv:
         return _part(rev(sort(size), (last,)), last, subset)
     positions = broadcasted_iota("int32", aval_of(size).shape, last)
-    negative = lax.lt(eigenvalues, scalar_of(0, aval_of(size).dtype))
+    negative = lt(eigenvalues, scalar_of(0, aval_of(size).dtype))
     values, order, negative = [
         _part(rev(x, (last,)), last, subset) for x in sort((size, positions, negative), num_keys=1)
     ]
     rows = permute_rows(transpose_matrices(vectors), order)
     shape = aval_of(rows).shape
-    turned = lax.select_n(broadcast_in_dim(negative, shape, range(len(shape) - 1)), rows, lax.neg(rows))
+    turned = select_n(broadcast_in_dim(negative, shape, range(len(shape) - 1)), rows, lax.neg(rows))
     return SVDResult(transpose_matrices(rows), values, conj_if_complex(turned))
 
 

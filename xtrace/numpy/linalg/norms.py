@@ -13,9 +13,12 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import full_like
+from xtrace._src.ops.arrays.creation import full_like
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, ne
 from xtrace._src.ops.reductions import reduce_or
+from xtrace._src.ops.selection import select
 from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import inexact, matrix_type
 from xtrace.numpy.linalg.solutions import inv
@@ -43,7 +46,7 @@ def _number(function: str, ord: Any, kind: str) -> Any:
 
 def _euclidean(x: Array, axes: _Axes, keepdims: bool) -> Array:
     if dtypes.is_complex(aval_of(x).dtype):
-        square = lax.real(lax.mul(x, lax.conj(x)))
+        square = complex_numbers.real(lax.mul(x, complex_numbers.conj(x)))
     else:
         square = lax.mul(x, x)
     return lax.sqrt(summed(square, axes, keepdims=keepdims))
@@ -58,7 +61,7 @@ def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool)
             "of matrices"
         )
     if ord == 0:
-        counted = lax.ne(x, scalar_of(0, aval_of(x).dtype))
+        counted = ne(x, scalar_of(0, aval_of(x).dtype))
         return summed(converted(counted, dtypes.real_part_dtype(aval_of(x).dtype)), axes, keepdims=keepdims)
     size = lax.abs(x)
     if ord == math.inf:
@@ -232,9 +235,9 @@ def _cond(x: Any, *, p: Any) -> Any:
     if p in (None, 2):
         return condition
     # Singular matrices have no inverse, but a condition number: infinity.
-    missing = reduce_or(lax.ne(x, x), (aval.ndim - 2, aval.ndim - 1))
-    undefined = lax.bitwise_and(lax.ne(condition, condition), lax.bitwise_not(missing))
-    return lax.select(undefined, full_like(condition, math.inf), condition)
+    missing = reduce_or(ne(x, x), (aval.ndim - 2, aval.ndim - 1))
+    undefined = bitwise_and(ne(condition, condition), bitwise_not(missing))
+    return select(undefined, full_like(condition, math.inf), condition)
 
 
 @inline_jit(static=("p",), public=True)
@@ -273,7 +276,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
 
 @inline_jit
 def _rank_of_vector(x: Any, *, axes: _Axes, dtype: Any) -> Any:
-    nonzero = lax.ne(x, scalar_of(0, aval_of(x).dtype))
+    nonzero = ne(x, scalar_of(0, aval_of(x).dtype))
     return converted(reduce_or(nonzero, axes), dtype)
 
 

@@ -16,11 +16,14 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import full_like, squeeze
+from xtrace._src.ops.arrays.creation import full_like
+from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_and, ge, gt, lt
 from xtrace._src.ops.linalg.lu import lu, lu_solve
 from xtrace._src.ops.linalg.matrices import adjoint, as_column, conj_if_complex, identity, product
 from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.linalg.factorizations import svd
@@ -143,7 +146,7 @@ def inv(a: ArrayLike) -> Array:
 
 def _reciprocals(values: Any, kept: Array) -> Array:
     one = full_like(values, 1)
-    return lax.select(kept, lax.div(one, lax.select(kept, values, one)), full_like(values, 0))
+    return select(kept, lax.div(one, select(kept, values, one)), full_like(values, 0))
 
 
 def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
@@ -166,10 +169,10 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
         bound = scalar_of(eps * max(aval.shape), own.dtype)
     else:
         given = converted(rcond, own.dtype)
-        bound = lax.select(lax.lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
+        bound = select(lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
     limit = lax.mul(broadcast_in_dim(bound, (1,), ()), slice_in_dim(values, 0, 1))
-    positive = lax.gt(values, scalar_of(0, own.dtype))
-    kept = lax.bitwise_and(positive, lax.ge(values, broadcast_in_dim(limit, own.shape, (0,))))
+    positive = gt(values, scalar_of(0, own.dtype))
+    kept = bitwise_and(positive, ge(values, broadcast_in_dim(limit, own.shape, (0,))))
     scale = converted(as_column(_reciprocals(values, kept)), aval.dtype)
     solution = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
     size = lax.abs(lax.sub(b, product(a, solution)))
@@ -236,7 +239,7 @@ def _pinv_value(a: Array, rtol: Any, hermitian: bool) -> Array:
     bound = converted(rtol, own.dtype)
     limit = broadcast_operand_to("pinv", bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
-    kept = lax.gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
+    kept = gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
     scale = converted(_reciprocals(values, kept), aval.dtype)
     return product(adjoint(vh), lax.mul(as_column(scale), adjoint(u)))
 

@@ -11,9 +11,14 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import concatenate, squeeze
-from xtrace._src.ops.arrays.slicing import dynamic_slice, dynamic_update_slice, slice_in_dim
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
+from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.linalg import lu as lu_forms
 from xtrace._src.ops.linalg import qr as qr_forms
@@ -22,7 +27,6 @@ from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
     conj_if_complex,
-    constant_of,
     identity,
     lower_triangle,
     product,
@@ -30,6 +34,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.polar import qdwh
 from xtrace._src.ops.linalg.triangular import triangular_solve
+from xtrace._src.ops.selection import select
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
@@ -639,18 +644,18 @@ def _rotation(block: Array) -> Array:
     a, b, c, d = [
         squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1) for j in (0, 1)
     ]
-    half = constant_of(a, 0.5)
+    half = constant_like(a, 0.5)
     mean = lax.mul(half, lax.sub(a, d))
     root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
     # The rotation turns the vector (eigenvalue - d, c) into the first axis.
     first = lax.add(mean, root)
     size = complex_form(lax.sqrt(lax.add(*[lax.mul(lax.abs(x), lax.abs(x)) for x in (first, c)])))
-    still = lax.eq(c, constant_of(c, 0))
-    one, zero = lax.add(zeros_like(c), constant_of(c, 1)), zeros_like(c)
-    safe = lax.select(still, one, size)
-    cosine = lax.select(still, one, lax.div(first, safe))
-    sine = lax.select(still, zero, lax.div(c, safe))
-    rows = [[lax.conj(cosine), lax.conj(sine)], [lax.neg(sine), cosine]]
+    still = eq(c, constant_like(c, 0))
+    one, zero = lax.add(zeros_like(c), constant_like(c, 1)), zeros_like(c)
+    safe = select(still, one, size)
+    cosine = select(still, one, lax.div(first, safe))
+    sine = select(still, zero, lax.div(c, safe))
+    rows = [[complex_numbers.conj(cosine), complex_numbers.conj(sine)], [lax.neg(sine), cosine]]
     return concatenate([concatenate([as_column(as_column(x)) for x in row], 1) for row in rows], 0)
 
 
@@ -659,9 +664,9 @@ def _triangular_form(form: Array, vectors: Array) -> tuple[Array, Array]:
 
     def step(count: ArrayLike, state: tuple[Array, Array]) -> tuple[Array, Array]:
         form, vectors = state
-        first = lax.sub(constant_of(count, size - 2), count)
+        first = lax.sub(constant_like(count, size - 2), count)
         turn = _rotation(dynamic_slice(form, (first, first), (2, 2)))
-        zero = constant_of(first, 0)
+        zero = constant_like(first, 0)
         rows = product(turn, dynamic_slice(form, (first, zero), (2, size)))
         form = dynamic_update_slice(form, rows, (first, zero))
         columns = product(dynamic_slice(form, (zero, first), (size, 2)), adjoint(turn))

@@ -16,25 +16,20 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
-from xtrace._src.ops.arrays.shape import broadcasted_iota, full_like, iota
-from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.arrays.creation import broadcasted_iota, full_like, iota
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_not, bitwise_or, eq, gt, lt, ne
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.cond import cond
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop
 from xtrace._src.ops.linalg import reduced, spectral
-from xtrace._src.ops.linalg.matrices import (
-    adjoint,
-    as_column,
-    as_row,
-    constant_of,
-    diagonal,
-    identity,
-    product,
-    upper_triangle,
-)
+from xtrace._src.ops.linalg.matrices import adjoint, as_column, as_row, diagonal, identity, product, upper_triangle
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import reduce_max, reduce_sum
+from xtrace._src.ops.selection import select
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
 from xtrace.numpy.linalg.solutions import solved
@@ -64,13 +59,13 @@ def _pade(a: Array, order: int) -> tuple[Array, Array]:
         powers.append(product(powers[-1], square))
 
     def combined(coefficients: list[float]) -> Array:
-        terms = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients, powers, strict=False)]
+        terms = [lax.mul(constant_like(a, c), p) for c, p in zip(coefficients, powers, strict=False)]
         total = terms[0]
         for term in terms[1:]:
             total = lax.add(total, term)
         if len(coefficients) > len(powers):
             # Factor the sixth power out of the higher powers.
-            high = [lax.mul(constant_of(a, c), p) for c, p in zip(coefficients[4:], powers[1:], strict=False)]
+            high = [lax.mul(constant_like(a, c), p) for c, p in zip(coefficients[4:], powers[1:], strict=False)]
             rest = high[0]
             for term in high[1:]:
                 rest = lax.add(rest, term)
@@ -87,8 +82,8 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
         return a
     order, bound = _ORDERS[np.dtype(dtypes.real_part_dtype(aval.dtype))]
     norm = reduce_max(reduce_sum(lax.abs(a), (last - 1,)), (last - 2 + 1,))
-    needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_of(norm, bound))), constant_of(norm, math.log(2))))
-    count = lax.max(constant_of(norm, 0), needed)
+    needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_like(norm, bound))), constant_like(norm, math.log(2))))
+    count = lax.max(constant_like(norm, 0), needed)
 
     def spread(x: ArrayLike) -> Array:
         return broadcast_in_dim(x, aval.shape, range(len(batch)))
@@ -98,18 +93,18 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
     # A matrix with NaN needs no squarings. It must not change the number for the other matrices.
-    known = lax.select(lax.ne(count, count), full_like(count, 0), count)
+    known = select(ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
     def step(x: ArrayLike, done: ArrayLike) -> tuple[Array, None]:
         def squared(x: ArrayLike) -> Array:
-            waiting = spread(lax.lt(broadcast_in_dim(done, batch, ()), count))
-            return lax.select(waiting, product(x, x), x)
+            waiting = spread(lt(broadcast_in_dim(done, batch, ()), count))
+            return select(waiting, product(x, x), x)
 
-        return cond(lax.lt(done, most_needed), squared, lambda x: x, x), None
+        return cond(lt(done, most_needed), squared, lambda x: x, x), None
 
     power, _ = scan(step, power, iota(aval_of(count).dtype, most))
-    return lax.select(spread(lax.gt(count, constant_of(count, most))), full_like(power, math.nan), power)
+    return select(spread(gt(count, constant_like(count, most))), full_like(power, math.nan), power)
 
 
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
@@ -182,7 +177,7 @@ def expm_frechet(
 def _before(index: Array, size: int) -> Array:
     """Return the mask of the positions before `index`."""
     positions = broadcasted_iota(aval_of(index).dtype, (size,), 0)
-    return lax.lt(positions, broadcast_in_dim(index, (size,), ()))
+    return lt(positions, broadcast_in_dim(index, (size,), ()))
 
 
 def _column(x: Array, index: Array) -> Array:
@@ -191,7 +186,7 @@ def _column(x: Array, index: Array) -> Array:
 
 def _part(mask: Array, x: Array) -> Array:
     """Return a column with zeros outside of `mask`."""
-    return lax.select(as_column(mask), x, full_like(x, 0))
+    return select(as_column(mask), x, full_like(x, 0))
 
 
 def _solved_above(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
@@ -202,9 +197,9 @@ def _solved_above(matrix: Array, shift: Array, right: Array, mask: Array) -> Arr
     aval = aval_of(matrix)
     one = identity(aval.dtype, aval.shape)
     main = lax.add(diagonal(matrix), broadcast_in_dim(shift, aval.shape[:1], ()))
-    unsound = lax.bitwise_or(lax.bitwise_not(mask), lax.eq(main, constant_of(main, 0)))
-    main = lax.select(unsound, full_like(main, 1), main)
-    rows = lax.select(lax.eq(one, constant_of(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
+    unsound = bitwise_or(bitwise_not(mask), eq(main, constant_like(main, 0)))
+    main = select(unsound, full_like(main, 1), main)
+    rows = select(eq(one, constant_like(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
     return _part(mask, triangular_solve(rows, _part(mask, right), left_side=True))
 
 
@@ -319,13 +314,13 @@ def _parlett_error(form: Array, main: Array) -> Array:
     """Return an error estimate: eps times the norm of the part above the diagonal over the least gap of eigenvalues."""
     gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
     size = aval_of(gaps).shape[0]
-    own = lax.eq(identity(aval_of(gaps).dtype, (size, size)), constant_of(gaps, 1))
+    own = eq(identity(aval_of(gaps).dtype, (size, size)), constant_like(gaps, 1))
     largest = lax.abs(broadcast_in_dim(_element(main, np.int32(0)), (size, size), ()))
-    least = lax.neg(reduce_max(lax.neg(lax.select(own, largest, gaps)), (0, 1)))
-    eps = constant_of(least, float(dtypes.finfo(aval_of(least).dtype).eps))
-    least = lax.select(lax.eq(least, constant_of(least, 0)), lax.add(least, eps), least)
+    least = lax.neg(reduce_max(lax.neg(select(own, largest, gaps)), (0, 1)))
+    eps = constant_like(least, float(dtypes.finfo(aval_of(least).dtype).eps))
+    least = select(eq(least, constant_like(least, 0)), lax.add(least, eps), least)
     above = reduce_max(reduce_sum(lax.abs(upper_triangle(form, 1)), (0,)), (0,))
-    return lax.min(constant_of(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
+    return lax.min(constant_like(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
 
 
 def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> Array:
@@ -339,7 +334,7 @@ def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> 
         (r, u), (s, v) = reduced.schur(a), reduced.schur(b)
         left, right = diagonal(r), diagonal(s)
         inside = product(product(adjoint(u), c), v)
-        everything = lax.eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
+        everything = eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
 
         # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only the columns of Y before j enter (Bartels and Stewart
         # 1972).
@@ -355,8 +350,8 @@ def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> 
     if not rows or not columns:
         return solution
     least = lax.neg(reduce_max(lax.neg(sums), (0, 1)))
-    unsolvable = broadcast_in_dim(lax.lt(least, constant_of(least, tol)), (rows, columns), ())
-    return lax.select(unsolvable, full_like(solution, math.nan), solution)
+    unsolvable = broadcast_in_dim(lt(least, constant_like(least, tol)), (rows, columns), ())
+    return select(unsolvable, full_like(solution, math.nan), solution)
 
 
 def _spread(values: Array, axis: int, rows: int, columns: int) -> Array:
@@ -401,4 +396,4 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     solution = for_each_matrix(
         lambda a, b, c: _solved_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
     )
-    return solution if dtypes.is_complex(aval_of(operands[0]).dtype) else lax.real(solution)
+    return solution if dtypes.is_complex(aval_of(operands[0]).dtype) else complex_numbers.real(solution)

@@ -20,7 +20,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.ops.elementwise import complex as of_parts
+from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.complex_parts import conj, real
 from xtrace.numpy.creation import zeros

@@ -11,7 +11,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops.elementwise import imag
+from xtrace._src.ops.complex_numbers import imag
 from xtrace._src.ops.special import erfc
 from xtrace.numpy.ufuncs import exp, maximum
 from xtrace.scipy.special import fits

@@ -11,9 +11,9 @@ from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.control_flow.while_loop import fori_loop
-from xtrace._src.ops.elementwise import reduce_precision
+from xtrace._src.ops.reinterpretation import reduce_precision
 from xtrace._src.ops.special import chebyshev
 from xtrace.scipy.special.primitive import operands, refuse_complex
 

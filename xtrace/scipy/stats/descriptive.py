@@ -12,7 +12,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
 from xtrace.numpy.creation import full, ones, zeros

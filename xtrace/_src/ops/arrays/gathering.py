@@ -1,11 +1,10 @@
-"""Reading (`gather`) and writing (`scatter`) windows of an array at many computed positions at once."""
+"""Reading (`gather`) and writing (`scatter`) windows of an array at computed positions."""
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +42,25 @@ from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import (
-    broadcasted_iota,
-    concatenate,
-    expand_dims,
-    full,
-    shift_over,
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota, full
+from xtrace._src.ops.arrays.index_vectors import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    attribute_text,
+    canonical_mode,
+    canonical_numbers,
+    check_axes,
+    check_indices,
+    default_fill_value,
+    last_positions,
+    wide,
+    window_sizes,
 )
+from xtrace._src.ops.arrays.shape import expand_dims, shift_over
+from xtrace._src.ops.comparisons import eq, lt
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -57,138 +68,9 @@ from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 
 __all__ = [
-    "gather", "GatherDimensionNumbers", "GatherScatterMode", "index_take", "scatter", "scatter_add",
-    "scatter_apply", "scatter_max", "scatter_min", "scatter_mul", "scatter_sub", "ScatterDimensionNumbers",
+    "gather", "index_take", "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min", "scatter_mul",
+    "scatter_sub",
 ]
-
-
-class GatherScatterMode(enum.Enum):
-    """The treatment of windows that do not lie inside the operand.
-
-    ``CLIP`` moves them inside. ``FILL_OR_DROP`` reads a fill value and writes nothing. ``PROMISE_IN_BOUNDS`` promises
-    that
-    there are none; otherwise the result is unspecified. ``ONE_HOT`` is a name that `gather` and `scatter` refuse.
-
-    Example:
-        >>> lax.GatherScatterMode.from_any("clip")
-        <GatherScatterMode.CLIP: 1>
-    """
-
-    CLIP = 1
-    FILL_OR_DROP = 2
-    PROMISE_IN_BOUNDS = 3
-    ONE_HOT = 4
-
-    @staticmethod
-    def from_any(value: Any) -> GatherScatterMode:
-        """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
-        if isinstance(value, GatherScatterMode):
-            return value
-        mode = _mode_names.get(value) if value is None or isinstance(value, str) else None
-        if mode is None:
-            raise ValueError(
-                f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
-                "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
-            )
-        return mode
-
-
-_mode_names: dict[Any, GatherScatterMode] = {
-    "clip": GatherScatterMode.CLIP, "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
-    None: GatherScatterMode.FILL_OR_DROP, "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
-    "one_hot": GatherScatterMode.ONE_HOT,
-}
-
-
-class GatherDimensionNumbers(NamedTuple):
-    """The axes of a `gather`, as in StableHLO's gather.
-
-    Args:
-        offset_dims: the axes of the result that run over the window.
-        collapsed_slice_dims: the operand's axes of window size 1 that the result lacks.
-        start_index_map: the operand's axis that each entry of an index vector positions.
-        operand_batching_dims, start_indices_batching_dims: the axes of operand and indices that run together.
-
-    Example:
-        >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims
-        (1,)
-    """
-
-    offset_dims: tuple[int, ...]
-    collapsed_slice_dims: tuple[int, ...]
-    start_index_map: tuple[int, ...]
-    # Axes of the operand and of the indices that run together.
-    operand_batching_dims: tuple[int, ...] = ()
-    start_indices_batching_dims: tuple[int, ...] = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """The axes of a `scatter`, as in StableHLO's scatter.
-
-    Args:
-        update_window_dims: the axes of the updates that run over the window.
-        inserted_window_dims: the operand's axes that the window lacks.
-        scatter_dims_to_operand_dims: the operand's axis that each entry of an index vector positions.
-        operand_batching_dims, scatter_indices_batching_dims: the axes of operand and indices that run together.
-
-    Example:
-        >>> lax.ScatterDimensionNumbers((), (0,), (0,)).inserted_window_dims
-        (0,)
-    """
-
-    update_window_dims: tuple[int, ...]
-    inserted_window_dims: tuple[int, ...]
-    scatter_dims_to_operand_dims: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    scatter_indices_batching_dims: tuple[int, ...] = ()
-
-
-def _canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherScatterMode:
-    canonical = default if mode is None else GatherScatterMode.from_any(mode)
-    if canonical is GatherScatterMode.ONE_HOT:
-        raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
-    return canonical
-
-
-def _canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
-    if not isinstance(numbers, kind):
-        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
-    return kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
-
-
-def _check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:
-    """Raise TypeError unless `axes` are distinct, in bounds and (if `ordered`) increasing."""
-    if len(set(axes)) != len(axes) or (ordered and list(axes) != sorted(axes)):
-        kind = "distinct and in increasing order" if ordered else "distinct"
-        raise TypeError(f"{name}: {field} must be {kind}, got {tuple(axes)}")
-    if any(not 0 <= a < ndim for a in axes):
-        raise TypeError(f"{name}: {field} must be axes of {of}, 0 to {ndim - 1}; got {tuple(axes)}")
-
-
-def _check_indices(
-    name: str, operand: ShapedArray, indices: ShapedArray, mapped: tuple[int, ...], mapped_field: str,
-    operand_batch: tuple[int, ...], indices_batch: tuple[int, ...], indices_batch_field: str,
-) -> None:
-    if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices must be integers, got dtype {indices.dtype.name}; convert them with astype")
-    if indices.ndim < 1:
-        raise TypeError(f"{name}: indices must have a last axis that holds index vectors, got a scalar")
-    if len(mapped) != indices.shape[-1]:
-        raise TypeError(
-            f"{name}: {mapped_field} must have one operand axis for each entry of an index vector; got {mapped} for "
-            f"indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
-        )
-    _check_axes(name, mapped_field, mapped, operand.ndim, "the operand", ordered=False)
-    _check_axes(name, "operand_batching_dims", operand_batch, operand.ndim, "the operand")
-    _check_axes(name, indices_batch_field, indices_batch, indices.ndim - 1, "the index vectors", ordered=False)
-    if set(mapped) & set(operand_batch):
-        raise TypeError(f"{name}: operand_batching_dims {operand_batch} and {mapped_field} {mapped} share an axis")
-    sizes = [operand.shape[i] for i in operand_batch], [indices.shape[i] for i in indices_batch]
-    if sizes[0] != sizes[1]:
-        raise TypeError(
-            f"{name}: batching axes must have the same sizes, got {sizes[0]} for operand axes {operand_batch} and "
-            f"{sizes[1]} for indices axes {indices_batch}"
-        )
 
 
 def _gather_abstract(
@@ -197,11 +79,11 @@ def _gather_abstract(
 ) -> ShapedArray:
     numbers = dimension_numbers
     collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
-    _check_indices(
+    check_indices(
         "gather", operand, indices, numbers.start_index_map, "start_index_map", batch,
         numbers.start_indices_batching_dims, "start_indices_batching_dims",
     )
-    _check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim, "the operand")
+    check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim, "the operand")
     if set(collapsed) & set(batch):
         raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
     if len(slice_sizes) != operand.ndim or any(
@@ -216,7 +98,7 @@ def _gather_abstract(
         raise TypeError(f"gather: slice_sizes must be 1 on collapsed and batching axes {gone}, got {slice_sizes}")
     window = [n for i, n in enumerate(slice_sizes) if i not in gone]
     ndim = len(numbers.offset_dims) + indices.ndim - 1
-    _check_axes("gather", "offset_dims", numbers.offset_dims, ndim, "the result")
+    check_axes("gather", "offset_dims", numbers.offset_dims, ndim, "the result")
     if len(window) != len(numbers.offset_dims):
         raise TypeError(
             f"gather: offset_dims must have one axis for each operand axis that is neither collapsed nor batching, "
@@ -225,33 +107,6 @@ def _gather_abstract(
     outer, inner = iter(indices.shape[:-1]), iter(window)
     shape = tuple([next(inner) if i in numbers.offset_dims else next(outer) for i in range(ndim)])
     return ShapedArray(shape, operand.dtype, operand.weak_type)
-
-
-def default_fill_value(dtype: Any) -> Any:
-    """What `gather` reads outside the operand: NaN, the smallest signed or largest unsigned integer, True."""
-    if dtypes.is_boolean(dtype):
-        return True
-    if dtypes.is_inexact(dtype):
-        return np.nan
-    bounds = dtypes.iinfo(dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype)
-    return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
-
-
-def _wide(builder: FunctionBuilder, indices: Value) -> Value:
-    """Return indices in a type of at least 32 bits, which can hold the bounds."""
-    if dtypes.bit_width(indices.aval.dtype) >= 32:
-        return indices
-    return builder.convert(indices, dtypes.int32)
-
-
-def _last_positions(
-    builder: FunctionBuilder, indices: Value, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
-) -> Value:
-    """Write the largest index vector whose window lies inside the operand, spread over the shape of `indices`."""
-    dtype = indices.aval.dtype
-    limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
-    bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
-    return builder.broadcast(bounds, indices.aval.shape, [indices.aval.ndim - 1])
 
 
 def _gather_emit(
@@ -265,8 +120,8 @@ def _gather_emit(
         # Every window of an empty operand lies outside.
         value = 0 if fill_value is None else fill_value
         return builder.broadcast(builder.literal(value, result.update(shape=())), result.shape)
-    indices = _wide(builder, indices)
-    attribute = _attribute(
+    indices = wide(builder, indices)
+    attribute = attribute_text(
         "gather", offset_dims=numbers.offset_dims, collapsed_slice_dims=numbers.collapsed_slice_dims,
         operand_batching_dims=numbers.operand_batching_dims,
         start_indices_batching_dims=numbers.start_indices_batching_dims, start_index_map=numbers.start_index_map,
@@ -279,7 +134,7 @@ def _gather_emit(
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
         return windows
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
-    last = _last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
+    last = last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
     inside = builder.compare("LE", indices, last)
     if dtypes.is_signed(kind.dtype):
         above = builder.compare("GE", indices, builder.constant(0, kind))
@@ -288,16 +143,6 @@ def _gather_emit(
     spread = [i for i in range(result.ndim) if i not in numbers.offset_dims]
     inside = builder.broadcast(inside, result.shape, spread)
     return builder.select(inside, windows, builder.constant(fill_value, result))
-
-
-def _attribute(name: str, **fields: Any) -> str:
-    """Return the dimension numbers' attribute; empty fields are left out, as MLIR prints them."""
-    texts = [
-        f"{key} = {value if isinstance(value, int) else attributes.bracketed(value)}"
-        for key, value in fields.items()
-        if value != ()
-    ]
-    return f"#stablehlo.{name}<{', '.join(texts)}>"
 
 
 def _gather_jvp(
@@ -392,8 +237,8 @@ def gather(
         >>> lax.gather(jnp.array([1, 2, 3]), jnp.array([[2], [0]]), numbers, (1,))
         Array([3, 1], dtype=int32)
     """
-    numbers = _canonical_numbers("gather", GatherDimensionNumbers, dimension_numbers)
-    canonical = _canonical_mode("gather", mode, GatherScatterMode.PROMISE_IN_BOUNDS)
+    numbers = canonical_numbers("gather", GatherDimensionNumbers, dimension_numbers)
+    canonical = canonical_mode("gather", mode, GatherScatterMode.PROMISE_IN_BOUNDS)
     if canonical is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
@@ -442,8 +287,8 @@ def _wrapped(index: Array, size: int) -> Array:
     aval = operand_aval("index_take", index, "idxs")
     number = Literal(size, ShapedArray((), aval.dtype))
     rest = elementwise.rem(index, number)
-    negative = elementwise.lt(rest, Literal(0, number.aval))
-    return elementwise.select_n(negative, rest, elementwise.add(rest, number))
+    negative = lt(rest, Literal(0, number.aval))
+    return select_n(negative, rest, elementwise.add(rest, number))
 
 
 def _positioned(
@@ -458,13 +303,6 @@ def _positioned(
     operand = builder.cast("reshape", operand, operand.aval.update(shape=(1, *operand.aval.shape)))
     indices = builder.constant(0, indices.aval.update(shape=(*indices.aval.shape[:-1], 1)))
     return operand, indices, ScatterDimensionNumbers(window, (0, *inserted), (0,), batch, indices_batch)
-
-
-def window_sizes(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
-    """Return the sizes of the windows that a scatter writes, one for each axis of the operand."""
-    sizes = iter([updates.shape[d] for d in numbers.update_window_dims])
-    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return [1 if i in gone else next(sizes) for i in range(len(shape))]
 
 
 class Scatter(Primitive):
@@ -511,9 +349,9 @@ class Scatter(Primitive):
         self, operand: Array, scatter_indices: Array, updates: Array, dimension_numbers: ScatterDimensionNumbers, *,
         indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     ) -> Array:
-        numbers = _canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
+        numbers = canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
         flags = bool(indices_are_sorted), bool(unique_indices)
-        canonical = _canonical_mode(self.__name__, mode, GatherScatterMode.FILL_OR_DROP)
+        canonical = canonical_mode(self.__name__, mode, GatherScatterMode.FILL_OR_DROP)
         parameters = (numbers, *flags, canonical, None, ())
         return current_trace.get().process(self, (operand, scatter_indices, updates), parameters)
 
@@ -525,14 +363,14 @@ class Scatter(Primitive):
         check_same_dtype(name, (operand, updates))
         check_kind(name, (operand,), (self.kinds,))
         batch, inserted = numbers.operand_batching_dims, numbers.inserted_window_dims
-        _check_indices(
+        check_indices(
             name, operand, indices, numbers.scatter_dims_to_operand_dims, "scatter_dims_to_operand_dims", batch,
             numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims",
         )
-        _check_axes(name, "inserted_window_dims", inserted, operand.ndim, "the operand")
+        check_axes(name, "inserted_window_dims", inserted, operand.ndim, "the operand")
         if set(inserted) & set(batch):
             raise TypeError(f"{name}: inserted_window_dims {inserted} and operand_batching_dims {batch} share an axis")
-        _check_axes(name, "update_window_dims", numbers.update_window_dims, updates.ndim, "updates")
+        check_axes(name, "update_window_dims", numbers.update_window_dims, updates.ndim, "updates")
         windowed = [i for i in range(operand.ndim) if i not in inserted and i not in batch]
         if len(numbers.update_window_dims) != len(windowed):
             raise TypeError(
@@ -561,13 +399,13 @@ class Scatter(Primitive):
         if operand.aval.size == 0 or updates.aval.size == 0:
             return operand
         numbers, result = dimension_numbers, operand.aval
-        indices = _wide(builder, indices)
+        indices = wide(builder, indices)
         if not numbers.scatter_dims_to_operand_dims:
             if math.prod(indices.aval.shape[:-1]) > 1:
                 operand, indices, numbers = _positioned(builder, operand, indices, numbers)
         elif mode is GatherScatterMode.CLIP:
             indices = self._clipped(builder, operand.aval, indices, updates.aval, numbers)
-        attribute = _attribute(
+        attribute = attribute_text(
             "scatter", update_window_dims=numbers.update_window_dims, inserted_window_dims=numbers.inserted_window_dims,
             input_batching_dims=numbers.operand_batching_dims,
             scatter_indices_batching_dims=numbers.scatter_indices_batching_dims,
@@ -611,7 +449,7 @@ class Scatter(Primitive):
     ) -> Value:
         window = window_sizes(operand.shape, updates, numbers)
         kind = indices.aval
-        last = _last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
+        last = last_positions(builder, indices, operand.shape, window, numbers.scatter_dims_to_operand_dims)
         first = builder.constant(0, kind)
         return builder.elementwise("clamp", first, indices, last)
 
@@ -664,14 +502,14 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
     numbers = _numbered(updates, parameters["dimension_numbers"])
     empty = zeros(ShapedArray(aval_of(operand).shape, dtypes.uint32))
     left = scatter.bind(empty, indices, numbers, **parameters)
-    untouched = elementwise.eq(left, empty)
+    untouched = eq(left, empty)
     # The number of an update that is dropped stands nowhere.
-    stays = elementwise.eq(numbers, _read(left, indices, aval_of(updates), parameters, dropped=None))
+    stays = eq(numbers, _read(left, indices, aval_of(updates), parameters, dropped=None))
 
     def chosen(x: ArrayLike, u: ArrayLike) -> Any:
         nothing = zeros(aval_of(operand))
-        x = nothing if x is None else elementwise.select_n(untouched, nothing, x)
-        return scatter_add.bind(x, indices, elementwise.select_n(stays, zeros(aval_of(updates)), u), **parameters)
+        x = nothing if x is None else select_n(untouched, nothing, x)
+        return scatter_add.bind(x, indices, select_n(stays, zeros(aval_of(updates)), u), **parameters)
 
     return chosen(operand, updates), chosen(moved, moved_updates)
 
@@ -745,18 +583,18 @@ def _extremal_jvp(
         return read(scatter_add.bind(none, indices, marks, **parameters))
 
     reached = read(result)
-    wins, kept = elementwise.eq(updates, reached), elementwise.eq(read(operand), reached)
-    winners = counted(elementwise.select_n(wins, nothing, ones))
+    wins, kept = eq(updates, reached), eq(read(operand), reached)
+    winners = counted(select_n(wins, nothing, ones))
     shared = elementwise.div(one, elementwise.add(winners, one))
     terms = []
     if moved is not None:
         # Each of the updates of an element takes its part of what its own tangent loses.
-        lost = elementwise.sub(elementwise.select_n(kept, nothing, shared), one)
+        lost = elementwise.sub(select_n(kept, nothing, shared), one)
         part = elementwise.div(lost, counted(ones))
         terms.append(elementwise.mul(read(moved), part))
     if moved_updates is not None:
-        share = elementwise.select_n(kept, elementwise.div(one, winners), shared)
-        terms.append(elementwise.mul(moved_updates, elementwise.select_n(wins, nothing, share)))
+        share = select_n(kept, elementwise.div(one, winners), shared)
+        terms.append(elementwise.mul(moved_updates, select_n(wins, nothing, share)))
     total = terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
     return result, scatter_add.bind(none if moved is None else moved, indices, total, **parameters)
 
@@ -766,25 +604,29 @@ EXTREMAL = Derived(_extremal_jvp)
 
 # Not associative, but as an update it needs to be no more than a sum of the negated updates.
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
-
 scatter = Scatter(
     "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.", "1, 5, 3",
     jvp=_set_jvp, transpose=_set_transpose,
 )
+
 scatter_add = Scatter(
     "scatter-add", SUM, NUMBER, "Add updates to windows of `operand`.", "1, 7, 3", jvp=LINEAR, transpose=_sum_transpose
 )
+
 scatter_sub = Scatter(
     "scatter-sub", DIFFERENCE, NUMBER, "Subtract updates from windows of `operand`.", " 1, -3,  3",
     jvp=LINEAR, transpose=_difference_transpose,
 )
+
 scatter_mul = Scatter(
     "scatter-mul", PRODUCT, NUMBER, "Multiply windows of `operand` by updates.", " 1, 10,  3",
     jvp=_product_jvp, transpose=_product_transpose,
 )
+
 scatter_min = Scatter(
     "scatter-min", MINIMUM, ANY, "Take the smaller of windows of `operand` and updates.", "1, 2, 3", jvp=EXTREMAL
 )
+
 scatter_max = Scatter(
     "scatter-max", MAXIMUM, ANY, "Take the larger of windows of `operand` and updates.", "1, 5, 3", jvp=EXTREMAL
 )
@@ -832,8 +674,8 @@ def scatter_apply(
             f"scatter_apply: func must map {scalar.str_short()} to the same type, it returned {result.str_short()}"
         )
     updates = full(update_shape, 0, aval.dtype)
-    numbers = _canonical_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers)
+    numbers = canonical_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers)
     flags = bool(indices_are_sorted), bool(unique_indices)
-    canonical = _canonical_mode("scatter_apply", mode, GatherScatterMode.FILL_OR_DROP)
+    canonical = canonical_mode("scatter_apply", mode, GatherScatterMode.FILL_OR_DROP)
     parameters = (numbers, *flags, canonical, jaxpr, ())
     return scatter.bind_positional((operand, scatter_indices, updates), parameters)

@@ -1,4 +1,4 @@
-"""Parts of an array at fixed positions (`slice`) or at computed ones (`dynamic_slice`), and padding, the reverse."""
+"""Parts of an array at fixed positions, and padding."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from xtrace._src.algebra.kinds import ANY, check_kind, check_same_dtype
+from xtrace._src.algebra.kinds import ANY, check_kind
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
     canonical_axis,
-    converted,
     linear,
     operand_aval,
     reduce_sum,
     with_axis,
-    zeros,
 )
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -30,22 +26,14 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.gathering import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    gather,
-    scatter,
-)
-from xtrace._src.ops.arrays.shape import full, shift_over, squeeze, stack
+from xtrace._src.ops.arrays.creation import full
+from xtrace._src.ops.arrays.shape import shift_over, squeeze
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = [
-    "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_update_index_in_dim",
-    "dynamic_update_slice", "dynamic_update_slice_in_dim", "index_in_dim", "pad", "slice", "slice_in_dim",
-]
+__all__ = ["index_in_dim", "pad", "slice", "slice_in_dim"]
 
 
 def _slice_abstract(
@@ -92,7 +80,7 @@ def _slice_transpose(
         # The elements that were read end before `end`.
         end = start + (count - 1) * step + 1 if count else start
         configuration.append((start, size - end, step - 1))
-    return pad.bind_positional((cotangent, _zero_like(cotangent)), (tuple(configuration),))
+    return pad.bind_positional((cotangent, zero_like(cotangent)), (tuple(configuration),))
 
 
 def _slice_batch(
@@ -214,7 +202,7 @@ def write_without_cropped(
     return builder.slice(x, kept), left
 
 
-def _zero_like(x: Any) -> Literal:
+def zero_like(x: Any) -> Literal:
     """Return the scalar zero in the dtype of `x`, strongly typed."""
     dtype = aval_of(x).dtype
     return Literal(dtypes.scalar_type_of(dtype)(0), ShapedArray((), dtype))
@@ -225,7 +213,7 @@ def _pad_transpose(
 ) -> list[Any]:
     # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
-    spaced = pad.bind_positional((cotangent, _zero_like(cotangent)), (inverse,))
+    spaced = pad.bind_positional((cotangent, zero_like(cotangent)), (inverse,))
     steps = tuple([interior + 1 for _, _, interior in padding_config])
     own = slice.bind_positional((spaced,), ((0,) * len(steps), aval_of(spaced).shape, steps))
     value = None
@@ -245,11 +233,11 @@ def _pad_batch(
     place = 0 if axis is None else axis
     operand = with_axis(operand, axis, mapped.size, place)
     configuration = shift_over(place, padding_config, (0, 0, 0))
-    padded = pad.bind_positional((operand, _zero_like(operand)), (configuration,))
+    padded = pad.bind_positional((operand, zero_like(operand)), (configuration,))
     inside = full(aval_of(operand).shape, True)
-    inside = pad.bind_positional((inside, _zero_like(inside)), (configuration,))
+    inside = pad.bind_positional((inside, zero_like(inside)), (configuration,))
     value = broadcast_in_dim.bind_positional((value,), (aval_of(padded).shape, (place,), None))
-    return elementwise.select_n(inside, value, padded), place
+    return select_n(inside, value, padded), place
 
 
 @primitive(
@@ -359,364 +347,3 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     number %= shape[axis]
     part = slice_in_dim(operand, number, number + 1, 1, axis)
     return part if keepdims else squeeze(part, (axis,))
-
-
-def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
-    if len(indices) != operand.ndim:
-        raise ValueError(
-            f"{name}: start_indices must have one entry for each of the operand's {operand.ndim} axes, got "
-            f"{len(indices)} for an operand of shape {operand.shape}"
-        )
-    if any(i.shape for i in indices):
-        raise TypeError(f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}")
-    kinds = {i.dtype for i in indices}
-    if len(kinds) > 1 or not all(map(dtypes.is_integer, kinds)):
-        raise TypeError(
-            f"{name}: start_indices must be integers of the same type, got "
-            f"{', '.join(i.dtype.name for i in indices)}; convert them with astype"
-        )
-
-
-def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
-    _check_indices("dynamic_slice", operand, indices)
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
-    ):
-        raise TypeError(
-            f"dynamic_slice: slice_sizes must have one entry for each axis of the operand, from 0 to its size; got "
-            f"{slice_sizes} for an operand of shape {operand.shape}"
-        )
-    return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
-
-
-def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, slice_sizes: tuple[int, ...]) -> Value:
-    return builder.dynamic_slice(x, indices, slice_sizes) if indices else x
-
-
-def _dynamic_slice_transpose(cotangent: Array, operand: Any, *indices: Any, **_: Any) -> list[Any]:
-    empty = zeros(operand.aval.update(weak_type=False))
-    return [dynamic_update_slice.bind_positional([empty, cotangent, *indices]), *[None] * len(indices)]
-
-
-def _positions(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[int | None]) -> Array:
-    """Return the start indices for each index of the mapped axis, as the rows of a matrix."""
-    return stack.bind_positional([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
-
-
-def _with_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the start indices with zero for an axis that has been added."""
-    return shift_over(axis, indices, _zero_like(indices[0]))
-
-
-def _dynamic_slice_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, slice_sizes: tuple[int, ...]
-) -> tuple[Any, int | None]:
-    (operand, *indices), (axis, *places) = operands, axes
-    if not indices:
-        return operand, axis
-    if all(i is None for i in places):
-        assert axis is not None
-        sizes = shift_over(axis, slice_sizes, mapped.size)
-        return dynamic_slice.bind_positional((operand, *_with_zero(axis, indices)), (sizes,)), axis
-    every = tuple(range(len(indices)))
-    return gather.rule("batch")(
-        mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
-        dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
-        unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
-    )
-
-
-@primitive(
-    "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
-    jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
-)
-def dynamic_slice(
-    operand: ArrayLike, start_indices: Any, slice_sizes: Sequence[int], *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Array:
-    """Extract a part of fixed size at a position that may be traced.
-
-    Args:
-        operand: an array.
-        start_indices: for each axis the first index: a sequence of integer scalars of one dtype, or a vector. The part
-            is moved to lie inside of `operand`.
-        slice_sizes: for each axis the size of the part, not above that of `operand`.
-        allow_negative_indices: whether negative indices count from the end, for all axes or for each.
-
-    Returns:
-        An array of shape `slice_sizes` and the dtype of `operand`.
-
-    Raises:
-        TypeError: the indices are no integers, or the sizes do not fit.
-        ValueError: the number of indices is not that of the axes.
-
-    Example:
-        >>> lax.dynamic_slice(jnp.array([1, 2, 3, 4]), (1,), (2,))
-        Array([2, 3], dtype=int32)
-    """
-    indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
-    return dynamic_slice.bind_positional(
-        [operand, *indices], (integer_tuple("dynamic_slice", "slice_sizes", slice_sizes),)
-    )
-
-
-def _indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
-    """Return the start indices one by one, each counted from the front."""
-    shape = operand_aval(name, operand).shape
-    if isinstance(start_indices, (tuple, list)):
-        indices = list(start_indices)
-    else:
-        aval = operand_aval(name, start_indices, "start_indices")
-        if aval.ndim != 1:
-            raise TypeError(
-                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviated(start_indices)}"
-            )
-        if isinstance(start_indices, np.ndarray):
-            indices = list(start_indices)
-        else:
-            indices = [index_in_dim(start_indices, i, 0, False) for i in range(aval.shape[0])]
-    if len(indices) != len(shape):
-        raise ValueError(
-            f"{name}: start_indices must have one entry for each of the operand's {len(shape)} axes, got "
-            f"{len(indices)} for an operand of shape {shape}"
-        )
-    if isinstance(allow_negative, (bool, int)):
-        allowed = [bool(allow_negative)] * len(shape)
-    else:
-        allowed = [bool(a) for a in allow_negative]
-    if len(allowed) != len(shape):
-        raise ValueError(f"{name}: allow_negative_indices must have one bool for each of the {len(shape)} axes")
-    return [_from_the_front(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
-
-
-def _from_the_front(name: str, index: Any, size: int, allow_negative: bool) -> Any:
-    """Return the index with a negative one counted from the end, in place for numbers and on the device otherwise."""
-    if isinstance(index, (bool, np.bool_, Literal)):
-        return index
-    if isinstance(index, (int, np.integer)):
-        if index < 0 and not allow_negative:
-            raise ValueError(
-                f"{name}: index {index} is out of bounds for an axis of size {size} if allow_negative_indices is False"
-            )
-        dtype = dtypes.canonicalize(int if isinstance(index, int) else index.dtype, config.enable_x64.value)
-        return Literal(int(index) + (size if index < 0 else 0), ShapedArray((), dtype))
-    aval = operand_aval(name, index, "start_indices")
-    if not allow_negative or aval.shape or not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
-        return index
-    if size > dtypes.iinfo(aval.dtype).max:
-        # The size does not fit the index's type.
-        index = converted(index, dtypes.int32)
-        aval = operand_aval(name, index)
-    negative = elementwise.lt(index, Literal(0, aval))
-    moved = elementwise.add(converted(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
-    return elementwise.select_n(negative, index, moved)
-
-
-def dynamic_slice_in_dim(
-    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Array:
-    """Return a range of elements along one axis, from an index on that may be traced.
-
-    Args:
-        operand: an array.
-        start_index: an integer scalar, moved so that the range lies inside.
-        slice_size: the number of elements.
-        axis: the axis.
-        allow_negative_indices: whether negative indices count from the end.
-
-    Returns:
-        An array of the dtype of `operand`.
-
-    Raises:
-        TypeError: the index is no integer scalar, or the size does not fit.
-        ValueError: there is no such axis.
-
-    Example:
-        >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 3)
-        Array([1, 2, 3], dtype=int32)
-    """
-    shape = operand_aval("dynamic_slice_in_dim", operand).shape
-    axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
-    starts, sizes = _starts(operand, start_index, axis), list(shape)
-    sizes[axis] = to_integer("dynamic_slice_in_dim", "slice_size", slice_size)
-    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
-
-
-def _starts(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
-    """Return start indices that are zero, in the index's dtype, but on one axis."""
-    aval = operand_aval("dynamic_slice", index, "start_index")
-    starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval("dynamic_slice", operand).ndim
-    starts[axis] = index
-    return starts
-
-
-def dynamic_index_in_dim(
-    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Array:
-    """Return the part of an array at one index of an axis, which may be traced.
-
-    Args:
-        operand: an array.
-        index: an integer scalar, moved to the nearest end if it is out of bounds.
-        axis: the axis.
-        keepdims: whether the axis is kept with size 1.
-        allow_negative_indices: whether negative indices count from the end.
-
-    Returns:
-        An array of the dtype of `operand`.
-
-    Raises:
-        TypeError: the index is no integer scalar.
-        ValueError: there is no such axis.
-
-    Example:
-        >>> lax.dynamic_index_in_dim(jnp.array([5, 6, 7]), 1)
-        Array([6], dtype=int32)
-    """
-    axis = canonical_axis("dynamic_index_in_dim", axis, operand_aval("dynamic_index_in_dim", operand).ndim)
-    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
-    return part if keepdims else squeeze(part, (axis,))
-
-
-def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *indices: ShapedArray) -> ShapedArray:
-    check_same_dtype("dynamic_update_slice", (operand, update))
-    if update.ndim != operand.ndim:
-        raise TypeError(
-            "dynamic_update_slice: update must have the same rank as operand, got shapes "
-            f"{update.shape} and {operand.shape}"
-        )
-    if any(n > size for n, size in zip(update.shape, operand.shape, strict=True)):
-        raise TypeError(
-            f"dynamic_update_slice: update of shape {update.shape} does not fit into the operand of shape "
-            f"{operand.shape}"
-        )
-    _check_indices("dynamic_update_slice", operand, indices)
-    return ShapedArray(operand.shape, operand.dtype, not operand.ndim and operand.weak_type and update.weak_type)
-
-
-def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value, *indices: Value) -> Value:
-    return builder.dynamic_update_slice(x, update, indices) if indices else update
-
-
-def _dynamic_update_slice_transpose(cotangent: Array, operand: Any, update: Any, *indices: Any) -> list[Any]:
-    own = part = None
-    sizes = aval_of(update).shape
-    if type(operand) is UndefinedPrimal:
-        own = dynamic_update_slice.bind_positional([cotangent, zeros(aval_of(update)), *indices])
-    if type(update) is UndefinedPrimal:
-        part = dynamic_slice.bind_positional([cotangent, *indices], (sizes,))
-    return [own, part, *[None] * len(indices)]
-
-
-def _dynamic_update_slice_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]
-) -> tuple[Any, int | None]:
-    (operand, update, *indices), (axis, own, *places) = operands, axes
-    if not indices:
-        return update, own
-    if all(i is None for i in places):
-        place = next(i for i in axes if i is not None)
-        operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
-        return dynamic_update_slice.bind_positional([operand, update, *_with_zero(place, indices)]), place
-    every = tuple(range(len(indices)))
-    return scatter.rule("batch")(
-        mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
-        dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
-        mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
-    )
-
-
-@primitive(
-    "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
-    jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
-)
-def dynamic_update_slice(
-    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
-) -> Array:
-    """Replace a part of an array at a position that may be traced.
-
-    Args:
-        operand: an array.
-        update: an array of the rank and dtype of `operand`, on no axis larger.
-        start_indices: for each axis the first index, as in `dynamic_slice`.
-        allow_negative_indices: whether negative indices count from the end, for all axes or for each.
-
-    Returns:
-        An array of the shape and dtype of `operand`.
-
-    Raises:
-        TypeError: dtypes or ranks differ, `update` is larger than `operand`, or the indices are no integers.
-        ValueError: the number of indices is not that of the axes.
-
-    Example:
-        >>> lax.dynamic_update_slice(jnp.array([1, 2, 3]), jnp.array([9]), (1,))
-        Array([1, 9, 3], dtype=int32)
-    """
-    indices = _indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
-    return dynamic_update_slice.bind_positional([operand, update, *indices])
-
-
-def dynamic_update_slice_in_dim(
-    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
-) -> Array:
-    """Return an array with another one in the place of a range of elements along one axis.
-
-    Args:
-        operand: an array.
-        update: the new part.
-        start_index: an integer scalar, moved so that the part lies inside.
-        axis: the axis.
-        allow_negative_indices: whether negative indices count from the end.
-
-    Returns:
-        An array of the shape and dtype of `operand`.
-
-    Raises:
-        TypeError: shapes or dtypes do not fit, or the index is no integer scalar.
-        ValueError: there is no such axis.
-
-    Example:
-        >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([8, 9]), 1, 0)
-        Array([0, 8, 9, 3, 4], dtype=int32)
-    """
-    axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
-    starts = _starts(operand, start_index, axis)
-    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
-
-
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
-    """Return an array with another one in the place of the part at one index of an axis.
-
-    Args:
-        operand: an array.
-        update: the new part, with or without the axis.
-        index: an integer scalar, moved to the nearest end if it is out of bounds.
-        axis: the axis.
-        allow_negative_indices: whether negative indices count from the end.
-
-    Returns:
-        An array of the shape and dtype of `operand`.
-
-    Raises:
-        TypeError: shapes or dtypes do not fit, or the index is no integer scalar.
-        ValueError: there is no such axis.
-
-    Example:
-        >>> lax.dynamic_update_index_in_dim(jnp.array([5, 6, 7]), 9, 1, 0)
-        Array([5, 9, 7], dtype=int32)
-    """
-    name = "dynamic_update_index_in_dim"
-    whole, part = operand_aval(name, operand), operand_aval(name, update, "update")
-    axis = canonical_axis(name, axis, whole.ndim)
-    if part.ndim == whole.ndim - 1:
-        shape = (*part.shape[:axis], 1, *part.shape[axis:])
-        kept = tuple([i for i in range(whole.ndim) if i != axis])
-        update = broadcast_in_dim(update, shape, kept)
-    elif part.ndim != whole.ndim or part.shape[axis] != 1:
-        raise TypeError(
-            f"{name}: update must have the operand's axes, with size 1 or left out at axis {axis}; got shape "
-            f"{part.shape} for an operand of shape {whole.shape}"
-        )
-    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

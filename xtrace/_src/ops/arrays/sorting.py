@@ -15,8 +15,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
-from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, GatherScatterMode, gather
-from xtrace._src.ops.arrays.shape import broadcasted_iota, expand_dims
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
+from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 

@@ -1,9 +1,9 @@
-"""Convolutions: a kernel moved over the spatial axes of an array, its products summed, in every arrangement of axes."""
+"""Convolutions: a kernel moved over the spatial axes of an array."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any
 
 import numpy as np
 
@@ -27,193 +27,33 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.arrays.shape import broadcasted_iota, rev
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import write_without_cropped
+from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
-from xtrace._src.ops.elementwise import eq
+from xtrace._src.ops.contractions.convolution_shapes import (
+    ConvDimensionNumbers,
+    Ints,
+    Pads,
+    conv_dimension_numbers,
+    conv_shape_tuple,
+    in_order,
+    padtype_to_pads,
+    spread_sizes,
+    transposed_pads,
+)
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
-    "conv", "conv_dimension_numbers", "conv_general_dilated", "conv_general_dilated_local",
-    "conv_general_dilated_patches", "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
-    "conv_transpose", "conv_transpose_shape_tuple", "conv_with_general_padding", "ConvDimensionNumbers",
-    "ConvGeneralDilatedDimensionNumbers", "padtype_to_pads",
+    "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
+    "conv_with_general_padding",
 ]
 
-_Ints = tuple[int, ...]
-_Pads = tuple[tuple[int, int], ...]
 
-
-class ConvDimensionNumbers(NamedTuple):
-    """The order of the axes of a convolution.
-
-    Args:
-        lhs_spec: the positions of batch, features and spatial axes of lhs.
-        rhs_spec: the positions of output features, input features and spatial axes of rhs.
-        out_spec: the positions of batch, features and spatial axes of the result.
-
-    Example:
-        >>> lax.conv_dimension_numbers((1, 5, 5, 3), (2, 2, 3, 4), ("NHWC", "HWIO", "NHWC"))
-        ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
-    """
-
-    lhs_spec: _Ints
-    rhs_spec: _Ints
-    out_spec: _Ints
-
-
-ConvGeneralDilatedDimensionNumbers = Union[tuple[str, str, str], ConvDimensionNumbers, None]  # noqa: UP007
-
-# The letters of batch and feature axes in strings, for lhs, rhs and result; every other letter is a spatial axis.
-_LETTERS = ("NC", "OI", "NC")
-
-
-def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
-    """Return the order of axes that three texts name.
-
-    Args:
-        lhs_shape, rhs_shape: the shapes of the operands.
-        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``; None for the order
-            batch,
-            feature, spatial and, in rhs, out, in, spatial; a `ConvDimensionNumbers` is returned as it is.
-
-    Returns:
-        A `ConvDimensionNumbers`.
-
-    Raises:
-        TypeError: the texts have other letters or lengths, or `dimension_numbers` has another form.
-
-    Example:
-        >>> lax.conv_dimension_numbers((1, 5, 3), (2, 3, 4), ("NHC", "HIO", "NHC")).lhs_spec
-        (0, 2, 1)
-    """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    ndim = len(lhs_shape)
-    if ndim != len(rhs_shape):
-        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}.")
-    if dimension_numbers is None:
-        return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
-    if not isinstance(dimension_numbers, (tuple, list)):
-        raise TypeError(
-            f"convolution dimension_numbers must be a tuple of three strings, a lax.ConvDimensionNumbers or None, got "
-            f"{type(dimension_numbers)}."
-        )
-    if len(dimension_numbers) != 3:
-        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
-    if not all(isinstance(s, str) for s in dimension_numbers):
-        raise TypeError(
-            f"convolution dimension_numbers elements must be strings, got {tuple(map(type, dimension_numbers))}."
-        )
-    for i, text in enumerate(dimension_numbers):
-        if len(text) != ndim:
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
-                f"{abbreviated(text)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
-            )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[_Ints, _Ints, _Ints]:
-    """Return the axes that three texts name, the spatial ones in the order of the kernel's.
-
-    Args:
-        dimension_numbers: texts for lhs, rhs and result, such as ``("NHWC", "HWIO", "NHWC")``.
-
-    Returns:
-        A triple of tuples of axes.
-
-    Raises:
-        TypeError: a text lacks one of its letters or has it twice, or the spatial letters differ.
-
-    Example:
-        >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
-    """
-    spatial: list[str] = []
-    for i, (text, letters) in enumerate(zip(dimension_numbers, _LETTERS, strict=True)):
-        first, second = letters[0], letters[1]
-        if text.count(first) != 1 or text.count(second) != 1:
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must contain the characters '{first}' and '{second}' exactly "
-                f"once, got {text}."
-            )
-        if len(set(text)) != len(text):
-            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
-        spatial.append("".join([c for c in text if c not in (first, second)]))
-    if len({frozenset(s) for s in spatial}) > 1:
-        raise TypeError(
-            "convolution dimension_numbers elements must each have the same set of spatial characters, got "
-            f"{tuple(dimension_numbers)}."
-        )
-    lhs, rhs, out = [
-        tuple([text.index(c) for c in letters + spatial[1]])
-        for text, letters in zip(dimension_numbers, _LETTERS, strict=True)
-    ]
-    return lhs, rhs, out
-
-
-# Sizes along one axis: of what is dilated, and of the positions that a window can have.
-
-
-def _dilated(size: int, dilation: int) -> int:
-    return 0 if size == 0 else (size - 1) * dilation + 1
-
-
-def _positions(size: int, window: int, stride: int) -> int:
-    return (size - window) // stride + 1 if size >= window else 0
-
-
-def _spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
-    return [_dilated(n, d) for n, d in zip(sizes, dilation, strict=True)]
-
-
-def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
-    """Return the pairs of pads that a kind of padding means.
-
-    Args:
-        in_shape: the sizes of the axes.
-        window_shape: the sizes of the window.
-        window_strides: the strides of the window.
-        padding: ``"VALID"``; ``"SAME"`` for as many positions as strides fit into the axis, an odd pad at the end; or
-            ``"SAME_LOWER"``, an odd pad at the beginning.
-
-    Returns:
-        A list of pairs (low, high).
-
-    Raises:
-        RuntimeError: `padding` is another text.
-        TypeError: `padding` is no text.
-        ValueError: the lengths differ.
-
-    Example:
-        >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
-        [(0, 1)]
-    """
-    if not isinstance(padding, str):
-        raise TypeError(f"Unknown padding type: {abbreviated(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
-    kind = padding.upper()
-    if kind not in ("SAME", "SAME_LOWER", "VALID"):
-        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
-    lengths = len(in_shape), len(window_shape), len(window_strides)
-    if len(set(lengths)) > 1:
-        raise ValueError(
-            f"in_shape, window_shape and window_strides must have the same length, got {in_shape}, {window_shape} and "
-            f"{window_strides}."
-        )
-    if kind == "VALID":
-        return [(0, 0)] * len(in_shape)
-    pads = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        total = max((-(-size // stride) - 1) * stride + window - size, 0)
-        less = total // 2
-        pads.append((less, total - less) if kind == "SAME" else (total - less, less))
-    return pads
-
-
-def _explicit_pads(name: str, padding: Any) -> _Pads:
+def _explicit_pads(name: str, padding: Any) -> Pads:
     try:
         return tuple([(low, high) for low, high in [integer_tuple(name, "padding", pair) for pair in padding]])
     except (TypeError, ValueError):
@@ -221,101 +61,6 @@ def _explicit_pads(name: str, padding: Any) -> _Pads:
             f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
             f"{abbreviated(padding)}"
         ) from None
-
-
-def conv_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1
-) -> tuple[int, ...]:
-    """Return the shape of a convolution with axes batch, feature, spatial.
-
-    Args:
-        lhs_shape, rhs_shape: the shapes of the operands.
-        strides: the strides of the spatial axes.
-        pads: a text such as ``"SAME"``, or pairs (low, high).
-        batch_group_count: the number of groups of the batch axis.
-
-    Returns:
-        A tuple of integers.
-
-    Raises:
-        TypeError: the number of pads is wrong.
-        ValueError: the number of strides is wrong.
-
-    Example:
-        >>> lax.conv_shape_tuple((1, 3, 5), (4, 3, 2), (1,), "VALID")
-        (1, 4, 4)
-    """
-    space, window = tuple(lhs_shape[2:]), tuple(rhs_shape[2:])
-    if isinstance(pads, str):
-        pads = padtype_to_pads(space, window, strides, pads)
-    if len(pads) != len(space):
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}.")
-    padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
-    counts = [_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *counts)
-
-
-def conv_general_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
-) -> tuple[int, ...]:
-    """Return the shape of a convolution with any order of axes.
-
-    Args:
-        lhs_shape, rhs_shape: the shapes of the operands.
-        window_strides: the strides of the spatial axes.
-        padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or pairs (low, high).
-        dimension_numbers: texts for lhs, rhs and result.
-
-    Returns:
-        A tuple of integers.
-
-    Raises:
-        TypeError: the texts or the padding have another form.
-        ValueError: the number of strides is wrong.
-
-    Example:
-        >>> lax.conv_general_shape_tuple((1, 5, 3), (2, 3, 4), (1,), "VALID", ("NHC", "HIO", "NHC"))
-        (1, 4, 4)
-    """
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    left, right = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
-    return _in_order(out, conv_shape_tuple(left, right, window_strides, padding))
-
-
-def conv_transpose_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
-) -> tuple[int, ...]:
-    """Return the shape of a transposed convolution.
-
-    Args:
-        lhs_shape, rhs_shape: the shapes of the operands.
-        window_strides: the strides of the spatial axes.
-        padding: ``"SAME"``, ``"VALID"``, or the pairs (low, high) of the convolution that is transposed.
-        dimension_numbers: texts for lhs, rhs and result.
-
-    Returns:
-        A tuple of integers.
-
-    Raises:
-        TypeError: the texts or the padding have another form.
-
-    Example:
-        >>> lax.conv_transpose_shape_tuple((1, 2, 1), (2, 1, 1), (2,), "VALID", ("NHC", "HIO", "NHC"))
-        (1, 4, 1)
-    """
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    space, window = [lhs_shape[i] for i in lhs[2:]], [rhs_shape[i] for i in rhs[2:]]
-    if isinstance(padding, str):
-        pads = [_transposed_pads(w, s, padding) for w, s in zip(window, window_strides, strict=True)]
-    else:
-        pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(window, padding, strict=True)]
-    ordered = [lhs_shape[lhs[0]], lhs_shape[lhs[1]], *_spread_sizes(space, window_strides)]
-    ones = (1,) * len(space)
-    return _in_order(out, conv_shape_tuple(ordered, [rhs_shape[i] for i in rhs], ones, pads))
-
-
-def _in_order(spec: _Ints, sizes: Sequence[int]) -> tuple[int, ...]:
-    return tuple([sizes[i] for i in sorted(range(len(spec)), key=spec.__getitem__)])
 
 
 def _check_groups(lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, groups: int, batches: int) -> None:
@@ -375,8 +120,8 @@ def _check_preferred(dtype: np.dtype[Any], preferred: np.dtype[Any]) -> None:
 
 
 def _conv_abstract(
-    lhs: ShapedArray, rhs: ShapedArray, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
-    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    lhs: ShapedArray, rhs: ShapedArray, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
+    rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     preferred_element_type: np.dtype[Any] | None, **_: Any,
 ) -> ShapedArray:
     name = "conv_general_dilated"
@@ -409,21 +154,21 @@ def _conv_abstract(
             raise kind(f"{name}: all {argument} must be positive, got {values}.")
     if preferred_element_type is not None:
         _check_preferred(lhs.dtype, preferred_element_type)
-    ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *_spread_sizes(space, lhs_dilation)]
-    kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *_spread_sizes(window, rhs_dilation)]
+    ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *spread_sizes(space, lhs_dilation)]
+    kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *spread_sizes(window, rhs_dilation)]
     shape = conv_shape_tuple(ordered, kernel, window_strides, padding, batch_group_count)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    return ShapedArray(_in_order(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
+    return ShapedArray(in_order(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
 
 
-def _layout(spec: _Ints, letters: str) -> str:
+def _layout(spec: Ints, letters: str) -> str:
     names = [*list(letters), *map(str, range(len(spec) - 2))]
     return f"[{', '.join([names[spec.index(i)] for i in range(len(spec))])}]"
 
 
 def _conv_emit(
-    builder: FunctionBuilder, lhs: Value, rhs: Value, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
-    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    builder: FunctionBuilder, lhs: Value, rhs: Value, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
+    rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, **_: Any,
 ) -> Value:
     result = builder.results[0]
@@ -470,7 +215,6 @@ def _conv_emit(
 
 # Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.
 
-
 def _split(x: Array, axis: int, groups: int) -> Array:
     shape = aval_of(x).shape
     return reshape.bind_positional(
@@ -493,13 +237,13 @@ def _regrouped(x: Array, source: int, destination: int, groups: int) -> Array:
     return _merge(_split(x, source, groups), source, destination)
 
 
-def _swapped(spec: _Ints) -> _Ints:
+def _swapped(spec: Ints) -> Ints:
     return (spec[1], spec[0], *spec[2:])
 
 
 def _conv_transpose(
-    cotangent: Array, lhs: Any, rhs: Any, *, window_strides: _Ints, padding: _Pads, lhs_dilation: _Ints,
-    rhs_dilation: _Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+    cotangent: Array, lhs: Any, rhs: Any, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
+    rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
     precision: Any, preferred_element_type: Any, out_sharding: Any,
 ) -> list[Any]:
     left = type(lhs) is UndefinedPrimal
@@ -513,8 +257,8 @@ def _conv_transpose(
     ]
     # Along each axis: what the lhs takes when dilated, the kernel, and the reach of the window's positions.
     extents = list(zip(
-        _spread_sizes(space, lhs_dilation), _spread_sizes(window, rhs_dilation),
-        _spread_sizes(positions, window_strides), padding, strict=True,
+        spread_sizes(space, lhs_dilation), spread_sizes(window, rhs_dilation),
+        spread_sizes(positions, window_strides), padding, strict=True,
     ))
     known = converted(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
@@ -666,7 +410,7 @@ def conv_general_dilated(
                 kind = ValueError if argument == "window_strides" else TypeError
                 raise kind(f"{name}: all {argument} must be positive, got {values}.")
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
-        pads = tuple(padtype_to_pads(space, _spread_sizes(window, rhs_dilation), strides, padding))
+        pads = tuple(padtype_to_pads(space, spread_sizes(window, rhs_dilation), strides, padding))
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
@@ -738,24 +482,6 @@ def conv_with_general_padding(
     )
 
 
-# Transposed convolutions and patches
-
-
-def _transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Return the padding of an axis with which a dilated convolution undoes one with this stride and padding."""
-    kind = padding.upper()
-    if kind == "SAME":
-        total = window + stride - 2
-        low = window - 1 if stride > window - 1 else -(-total // 2)
-    elif kind == "VALID":
-        total, low = window + stride - 2 + max(window - stride, 0), window - 1
-    else:
-        raise ValueError(
-            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {abbreviated(padding)}"
-        )
-    return low, total - low
-
-
 # The axes of a transposed convolution by rank, where nothing is said about them: features last.
 _TRANSPOSED_NUMBERS = {
     2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
@@ -809,9 +535,9 @@ def conv_transpose(
     for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
         if len(values) != len(window):
             raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
-    sizes = _spread_sizes(window, dilation)
+    sizes = spread_sizes(window, dilation)
     if isinstance(padding, str):
-        pads = tuple([_transposed_pads(n, s, padding) for n, s in zip(sizes, strides, strict=True)])
+        pads = tuple([transposed_pads(n, s, padding) for n, s in zip(sizes, strides, strict=True)])
     else:
         pads = _explicit_pads(name, padding)
         if len(pads) != len(sizes):

@@ -30,11 +30,13 @@ from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.comparisons import bitwise_and, le, lt
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
-from xtrace._src.ops.elementwise import bitwise_and, le, lt, mul, select_n, sub
+from xtrace._src.ops.elementwise import mul, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

@@ -20,8 +20,10 @@ from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, leaves_of, same_type, stage_body
-from xtrace._src.ops.elementwise import clamp, eq, ne, select_n
+from xtrace._src.ops.elementwise import clamp
+from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -357,7 +359,6 @@ cond_p = Primitive(
     linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True,
     memoised=False,
 )
-
 
 _MISSING = object()
 

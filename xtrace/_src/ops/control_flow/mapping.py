@@ -12,13 +12,15 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.ops.arrays.shape import concatenate, rev
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
 from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.comparisons import bitwise_or
 from xtrace._src.ops.control_flow.bodies import argument_leaf_paths, check_function, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
-from xtrace._src.ops.elementwise import add, bitwise_or
+from xtrace._src.ops.elementwise import add
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.scopes import VMAP, scope
 

@@ -12,8 +12,9 @@ from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays.shape import stack
-from xtrace._src.ops.arrays.slicing import dynamic_index_in_dim, index_in_dim
+from xtrace._src.ops.arrays.concatenation import stack
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
+from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask

@@ -19,6 +19,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.control_flow.bodies import (
     Body,
     check_carry,
@@ -32,7 +33,7 @@ from xtrace._src.ops.control_flow.bodies import (
 )
 from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
 from xtrace._src.ops.control_flow.scan_parts import Loop
-from xtrace._src.ops.elementwise import add, lt
+from xtrace._src.ops.elementwise import add
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

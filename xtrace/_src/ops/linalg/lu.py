@@ -13,17 +13,21 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
-from xtrace._src.ops.arrays.gathering import GatherDimensionNumbers, gather
-from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
-from xtrace._src.ops.arrays.slicing import dynamic_slice, slice_in_dim
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
+from xtrace._src.ops.arrays.gathering import gather
+from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers
+from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.arrays.sorting import sort_key_val
-from xtrace._src.ops.elementwise import add, eq, select_n
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.linalg.ffi import emit_status_check, foreign_call, lapack_call, nan_unless, xla_call
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     as_column,
     check_matrices,
-    constant_of,
     identity,
     lower_triangle,
     product,
@@ -32,6 +36,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["lu", "lu_pivots_to_permutation"]
@@ -68,7 +73,7 @@ def _exchanged(step: Array, pivots: Array, permutation: Array) -> list[Any]:
     chosen = broadcast_in_dim(chosen, shape, range(last))
     here = eq(positions, broadcast_in_dim(step, shape, ()))
     permutation = select_n(at_pivot, select_n(here, permutation, chosen), at_step(permutation))
-    return [add(step, constant_of(step, 1)), pivots, permutation]
+    return [add(step, constant_like(step, 1)), pivots, permutation]
 
 
 def _first_permutation(pivots: Array, *, permutation_size: int) -> Array:

@@ -24,9 +24,13 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive
-from xtrace._src.ops.arrays.shape import broadcasted_iota
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.comparisons import eq, ge
+from xtrace._src.ops.complex_numbers import conj, real
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.contractions.contraction import Precision, dot_general
-from xtrace._src.ops.elementwise import add, conj, eq, ge, real, select_n
+from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.selection import select_n
 from xtrace._src.transforms.batch import MappedAxis
 
 _EXACT = (Precision.HIGHEST, Precision.HIGHEST)
@@ -75,15 +79,9 @@ def check_batch(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -
         )
 
 
-def constant_of(x: ArrayLike, value: Any) -> Literal:
-    """Return the scalar `value` in the dtype of `x`."""
-    aval = aval_of(x)
-    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
-
-
 def fill_like(x: Any, value: Any) -> Any:
     """Return an array like `x`, each element of it `value`."""
-    return broadcast_like(constant_of(x, value), x)
+    return broadcast_like(constant_like(x, value), x)
 
 
 def transpose_matrices(x: ArrayLike) -> Array:
@@ -110,7 +108,7 @@ def adjoint(x: ArrayLike) -> Array:
 def symmetrize(x: Any) -> Any:
     """Return the Hermitian part, half the sum of each matrix and its adjoint."""
     total = add(x, adjoint(x))
-    return total / constant_of(total, 2)
+    return total / constant_like(total, 2)
 
 
 def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Any:

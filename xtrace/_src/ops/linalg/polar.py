@@ -13,14 +13,18 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.integers import to_integer
-from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, eq, gt, lt
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace._src.ops.elementwise import abs, add, bitwise_and, bitwise_not, eq, gt, lt, mul, rsqrt, select_n, sqrt, sub
-from xtrace._src.ops.linalg.matrices import adjoint, constant_of, fill_like, identity, product, symmetrize
+from xtrace._src.ops.elementwise import abs, add, mul, rsqrt, sqrt, sub
+from xtrace._src.ops.linalg.matrices import adjoint, fill_like, identity, product, symmetrize
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.selection import select_n
 
 __all__ = ["qdwh"]
 
@@ -51,16 +55,16 @@ def _step(x: Array, a: float, b: float, c: float) -> Array:
     if c > _LARGEST_WEIGHT:
         row = len(batch)
         root = c**0.5
-        q, _ = qr(concatenate([mul(constant_of(x, root), x), one], row), full_matrices=False)
+        q, _ = qr(concatenate([mul(constant_like(x, root), x), one], row), full_matrices=False)
         upper, lower = slice_in_dim(q, 0, rows, 1, row), slice_in_dim(q, rows, rows + columns, 1, row)
-        change = mul(constant_of(x, (a - kept) / root), product(upper, adjoint(lower)))
+        change = mul(constant_like(x, (a - kept) / root), product(upper, adjoint(lower)))
     else:
         square = product(adjoint(x), x)
-        factor = cholesky(add(mul(constant_of(square, c), square), one), symmetrize_input=False)
+        factor = cholesky(add(mul(constant_like(square, c), square), one), symmetrize_input=False)
         solved = triangular_solve(factor, adjoint(x), left_side=True, lower=True)
         solved = triangular_solve(factor, solved, left_side=True, lower=True, transpose_a=True, conjugate_a=True)
-        change = mul(constant_of(x, a - kept), adjoint(solved))
-    return add(mul(constant_of(x, kept), x), change)
+        change = mul(constant_like(x, a - kept), adjoint(solved))
+    return add(mul(constant_like(x, kept), x), change)
 
 
 def _bounded(x: Array) -> Array:
@@ -70,7 +74,7 @@ def _bounded(x: Array) -> Array:
     sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
     norms = [reduce_max(total, (row,)) for total in sums]
     scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
-    scale = select_n(eq(norms[0], constant_of(norms[0], 0)), scale, fill_like(scale, 1))
+    scale = select_n(eq(norms[0], constant_like(norms[0], 0)), scale, fill_like(scale, 1))
     return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
 
 
@@ -90,7 +94,7 @@ def _changed(x: Array, y: Array, tolerance: float) -> Array:
     """Whether the Frobenius norm of the difference is above the tolerance."""
     size = abs(sub(x, y))
     norm = sqrt(reduce_sum(mul(size, size), (0, 1)))
-    return gt(norm, constant_of(norm, tolerance))
+    return gt(norm, constant_like(norm, tolerance))
 
 
 def _inside(x: Any, shape: Any) -> Any:
@@ -156,14 +160,14 @@ def qdwh(
 
     def goes_on(state: tuple[Any, Any, Any]) -> Any:
         count, _, moving = state
-        return bitwise_and(moving, lt(count, constant_of(count, limit)))
+        return bitwise_and(moving, lt(count, constant_like(count, limit)))
 
     def further(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         count, u, _ = state
         new = _step(u, 3, 1, 3)
-        return add(count, constant_of(count, 1)), new, _changed(new, u, tolerance ** (1 / 3))
+        return add(count, constant_like(count, 1)), new, _changed(new, u, tolerance ** (1 / 3))
 
     count, u, moving = while_loop(goes_on, further, (len(steps), u, moving))
     # One step of Newton and Schulz for the last digits of orthogonality.
-    u = sub(mul(constant_of(u, 1.5), u), mul(constant_of(u, 0.5), product(u, product(adjoint(u), u))))
+    u = sub(mul(constant_like(u, 1.5), u), mul(constant_like(u, 0.5), product(u, product(adjoint(u), u))))
     return u, symmetrize(product(adjoint(u), x)), count, bitwise_not(moving)

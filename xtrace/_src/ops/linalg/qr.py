@@ -13,9 +13,10 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.ops.arrays.shape import concatenate
+from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
-from xtrace._src.ops.elementwise import add, complex, mul, real, sub
+from xtrace._src.ops.complex_numbers import complex, real
+from xtrace._src.ops.elementwise import add, mul, sub
 from xtrace._src.ops.linalg.ffi import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace._src.ops.linalg.lu import lu, lu_solve, permute_rows
 from xtrace._src.ops.linalg.matrices import (

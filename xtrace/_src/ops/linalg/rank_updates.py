@@ -13,18 +13,20 @@ from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
-from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
-from xtrace._src.ops.elementwise import abs, add, div, eq, max, mul, neg, select_n, sqrt, sub
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import abs, add, div, max, mul, neg, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     check_batch,
-    constant_of,
     lower_triangle,
     product,
     transpose_matrices,
     weak_as_operands,
 )
 from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["cholesky_update", "symmetric_product"]
@@ -56,14 +58,14 @@ def _rotated(step: Array, factor: Array, vector: Array) -> list[Any]:
     second = dynamic_slice_in_dim(vector, step, 1, axis + 1, allow_negative_indices=False)
     scale = max(abs(first), abs(second))
     x, y = div(first, scale), div(second, scale)
-    inverse = div(constant_of(x, 1), sqrt(add(mul(x, x), mul(y, y))))
-    settled = eq(second, constant_of(second, 0))
-    cosine = select_n(settled, mul(x, inverse), add(mul(second, constant_of(x, 0)), constant_of(x, 1)))
-    sine = select_n(settled, mul(neg(y), inverse), mul(second, constant_of(x, 0)))
+    inverse = div(constant_like(x, 1), sqrt(add(mul(x, x), mul(y, y))))
+    settled = eq(second, constant_like(second, 0))
+    cosine = select_n(settled, mul(x, inverse), add(mul(second, constant_like(x, 0)), constant_like(x, 1)))
+    sine = select_n(settled, mul(neg(y), inverse), mul(second, constant_like(x, 0)))
     turned = sub(mul(cosine, row), mul(sine, vector))
     vector = add(mul(cosine, vector), mul(sine, row))
     factor = dynamic_update_slice_in_dim(factor, turned, step, axis)
-    return [add(step, constant_of(step, 1)), factor, vector]
+    return [add(step, constant_like(step, 1)), factor, vector]
 
 
 @lower_fun
@@ -124,7 +126,7 @@ def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: fl
 @lower_fun
 def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     squared = product(a, transpose_matrices(a))
-    return add(mul(constant_of(squared, alpha), squared), mul(constant_of(c, beta), c))
+    return add(mul(constant_like(squared, alpha), squared), mul(constant_like(c, beta), c))
 
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: float, beta: float) -> tuple[Any, Any]:
@@ -132,9 +134,9 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
     result, total = symmetric_product.bind_positional(primals, (alpha, beta)), None
     if da is not None:
         half = product(da, transpose_matrices(a))
-        total = mul(constant_of(half, alpha), add(half, transpose_matrices(half)))
+        total = mul(constant_like(half, alpha), add(half, transpose_matrices(half)))
     if dc is not None:
-        term = mul(constant_of(dc, beta), dc)
+        term = mul(constant_like(dc, beta), dc)
         total = term if total is None else add_any(total, term)
     return result, total
 

@@ -12,30 +12,18 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.ops.arrays.shape import broadcasted_iota, rev, squeeze
-from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
-from xtrace._src.ops.elementwise import (
-    abs,
-    add,
-    bitwise_and,
-    complex,
-    div,
-    eq,
-    gt,
-    imag,
-    lt,
-    mul,
-    ne,
-    neg,
-    select_n,
-    sqrt,
-    sub,
-)
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.arrays.shape import rev, squeeze
+from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_and, eq, gt, lt, ne
+from xtrace._src.ops.complex_numbers import complex, imag
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import abs, add, div, mul, neg, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,
     conj_if_complex,
-    constant_of,
     diagonal,
     fill_like,
     lower_triangle,
@@ -45,6 +33,7 @@ from xtrace._src.ops.linalg.matrices import (
 )
 from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import argmax, reduce_max
+from xtrace._src.ops.selection import select_n
 
 
 def _count(n: int) -> Any:
@@ -73,12 +62,12 @@ def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
     size, length = abs(tail), abs(first)
     rest = reduce_sum(mul(size, size), (last,))
     head = real_part(first)
-    none = eq(rest, constant_of(rest, 0))
+    none = eq(rest, constant_like(rest, 0))
     if dtypes.is_complex(aval.dtype):
         turn = imag(first)
-        none = bitwise_and(none, eq(turn, constant_of(turn, 0)))
+        none = bitwise_and(none, eq(turn, constant_like(turn, 0)))
     norm = sqrt(add(mul(length, length), rest))
-    beta = select_n(none, select_n(lt(head, constant_of(head, 0)), neg(norm), norm), head)
+    beta = select_n(none, select_n(lt(head, constant_like(head, 0)), neg(norm), norm), head)
     divisor = select_n(none, beta, fill_like(beta, 1))
     wide = _as_complex(beta, aval.dtype)
     tau = div(sub(wide, first), _as_complex(divisor, aval.dtype))
@@ -145,7 +134,7 @@ def _unit_scaled(x: Array) -> tuple[Any, Any]:
     """Return each matrix divided by its largest element, so that squares stay in range, and the divisor."""
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
-    scale = select_n(eq(scale, constant_of(scale, 0)), scale, fill_like(scale, 1))
+    scale = select_n(eq(scale, constant_like(scale, 0)), scale, fill_like(scale, 1))
     scale = converted(as_column(as_column(scale)), aval.dtype)
     return div(x, scale), scale
 
@@ -240,7 +229,7 @@ def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Any]:
     # Of the diagonal the real part counts.
     doubled = add(kept, adjoint(kept))
     on_diagonal = lower_triangle(upper_triangle(doubled))
-    packed, taus = hessenberg_form(add(add(below, adjoint(below)), div(on_diagonal, constant_of(a, 2))))
+    packed, taus = hessenberg_form(add(add(below, adjoint(below)), div(on_diagonal, constant_like(a, 2))))
     last = aval_of(a).ndim - 1
     left_below = slice_in_dim(slice_in_dim(packed, 1, size, 1, last - 1), 0, size - 1, 1, last)
     below = real_part(diagonal(left_below))

@@ -13,25 +13,14 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
-from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, rev
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.elementwise import (
-    abs,
-    add,
-    complex,
-    conj,
-    div,
-    eq,
-    imag,
-    integer_pow,
-    max,
-    mul,
-    neg,
-    real,
-    select_n,
-    sign,
-    sub,
-)
+from xtrace._src.ops.comparisons import eq
+from xtrace._src.ops.complex_numbers import complex, conj, imag, real
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, mul, neg, sign, sub
 from xtrace._src.ops.linalg.ffi import (
     character,
     emit_status_check,
@@ -50,7 +39,6 @@ from xtrace._src.ops.linalg.matrices import (
     as_column,
     as_row,
     check_matrices,
-    constant_of,
     diagonal,
     fill_like,
     identity,
@@ -64,6 +52,7 @@ from xtrace._src.ops.linalg.polar import unitary_factors
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import argmax
+from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "eig", "eigh", "svd"]
@@ -468,11 +457,11 @@ def _svd_jvp(
     one = identity(own.dtype, (*(1,) * (own.ndim - 1), own.shape[-1], own.shape[-1]))
     squares = mul(add(row, column), sub(row, column))
     squares = add(squares, one)
-    weights = converted(sub(div(constant_of(squares, 1), squares), one), dtype)
-    none = converted(eq(values, constant_of(values, 0)), own.dtype)
+    weights = converted(sub(div(constant_like(squares, 1), squares), one), dtype)
+    none = converted(eq(values, constant_like(values, 0)), own.dtype)
     filled = add(values, none)
-    inverse = sub(div(constant_of(filled, 1), filled), none)
-    turned = mul(constant_of(inner, 0.5), sub(inner, adjoint(inner)))
+    inverse = sub(div(constant_like(filled, 1), filled), none)
+    turned = mul(constant_like(inner, 0.5), sub(inner, adjoint(inner)))
     turned = mul(turned, converted(mul(as_row(inverse), one), dtype))
     wide_row, wide_column = converted(row, dtype), converted(column, dtype)
     from_right, from_left = mul(inner, wide_row), mul(inner, wide_column)

@@ -13,6 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add, div
 from xtrace._src.ops.linalg.ffi import character, emit_status_check, flag, foreign_call, lapack_call, nan_unless
 from xtrace._src.ops.linalg.matrices import (
@@ -22,7 +23,6 @@ from xtrace._src.ops.linalg.matrices import (
     as_row,
     check_batch,
     check_matrices,
-    constant_of,
     identity,
     lower_triangle,
     product,
@@ -67,7 +67,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     solved = lower_triangle(triangular_solve(factor, solved, left_side=True, lower=True))
     aval = aval_of(solved)
     one = identity(aval.dtype, (*(1,) * (aval.ndim - 2), *aval.shape[-2:]))
-    halved = div(solved, add(one, constant_of(one, 1)))
+    halved = div(solved, add(one, constant_like(one, 1)))
     return factor, product(factor, halved)
 
 

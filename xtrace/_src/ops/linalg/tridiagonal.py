@@ -12,12 +12,17 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.ops.arrays.shape import concatenate, squeeze
-from xtrace._src.ops.arrays.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim, slice_in_dim
-from xtrace._src.ops.elementwise import abs, add, div, eq, ge, lt, max, mul, neg, select_n, sub
-from xtrace._src.ops.linalg.matrices import constant_of, fill_like
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
+from xtrace._src.ops.arrays.shape import squeeze
+from xtrace._src.ops.arrays.slicing import slice_in_dim
+from xtrace._src.ops.comparisons import eq, ge, lt
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import abs, add, div, max, mul, neg, sub
+from xtrace._src.ops.linalg.matrices import fill_like
 from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max
+from xtrace._src.ops.selection import select_n
 
 
 def _row(x: Array, position: ArrayLike) -> Array:
@@ -121,7 +126,7 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_sing
         largest = max(max(abs(dl), abs(d)), abs(du))
         info = dtypes.finfo(aval_of(largest).dtype)
         largest = reduce_max(largest, (0,))
-        smallest = max(mul(largest, constant_of(largest, info.eps)), fill_like(largest, float(info.tiny / info.eps)))
+        smallest = max(mul(largest, constant_like(largest, info.eps)), fill_like(largest, float(info.tiny / info.eps)))
     pivots, upper, second, right = _eliminated(smallest, dl, d, du, right)
     singular = eq(pivots, fill_like(pivots, 0))
     solved = _substituted(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)

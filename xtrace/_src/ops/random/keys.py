@@ -21,8 +21,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import concatenate
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.comparisons import shift_right_logical
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
@@ -104,7 +104,7 @@ def _seed_words(seeds: Array, *, impl: Generator) -> Array:
     dtype = aval_of(seeds).dtype
     if dtypes.bit_width(dtype) == 64:
         shift = Literal(32, ShapedArray((), dtype))
-        high = converted(elementwise.shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
+        high = converted(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
     shape = aval_of(seeds).shape
     words = [reshape(x, (*shape, 1)) for x in (high, low)]
     return concatenate(words * (impl.words // 2), len(shape))

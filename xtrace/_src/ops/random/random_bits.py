@@ -17,7 +17,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops.arrays.shape import concatenate, expand_dims, squeeze
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis

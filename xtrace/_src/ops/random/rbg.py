@@ -15,9 +15,10 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import concatenate, full
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice
+from xtrace._src.ops.comparisons import bitwise_xor
 from xtrace._src.ops.random.random_bits import RandomAlgorithm, rng_bit_generator
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
 
@@ -76,4 +77,4 @@ def unsafe_rbg_fold_in(keys: ArrayLike, data: ArrayLike) -> Array:
     drawn = rbg_bits(concatenate(words, len(own)), 32, (_SPACING, 4))
     chosen, shape = index_in_dim(drawn, _SPACING - 1, -2, keepdims=False), aval_of(keys).shape
     chosen = broadcast_in_dim(chosen, shape, range(len(shape) - 1 - len(own), len(shape)))
-    return elementwise.bitwise_xor.bind_positional((keys, chosen))
+    return bitwise_xor.bind_positional((keys, chosen))

@@ -18,8 +18,10 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.ops import elementwise
-from xtrace._src.ops.arrays.shape import broadcasted_iota, concatenate, full
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import broadcasted_iota, full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
+from xtrace._src.ops.comparisons import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xtrace._src.ops.lower_fun import lower_fun
 
 _WORD = ShapedArray((), dtypes.uint32)
@@ -36,13 +38,13 @@ def _add(x: Array, y: Any) -> Array:
 
 
 def _rotated(x: Array, count: int) -> Array:
-    low = elementwise.shift_right_logical.bind_positional((x, _word(32 - count)))
-    return elementwise.bitwise_or.bind_positional((elementwise.shift_left.bind_positional((x, _word(count))), low))
+    low = shift_right_logical.bind_positional((x, _word(32 - count)))
+    return bitwise_or.bind_positional((shift_left.bind_positional((x, _word(count))), low))
 
 
 def _rounds(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
     """Return the block (x0, x1) after 20 rounds, with a part of the key added before the first and after each four."""
-    xor = elementwise.bitwise_xor
+    xor = bitwise_xor
     schedule = [key0, key1, xor.bind_positional((xor.bind_positional((key0, key1)), _word(_PARITY)))]
     x0, x1 = _add(x0, key0), _add(x1, key1)
     for number in range(1, 6):
@@ -91,7 +93,7 @@ def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:
         low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
         return _encrypted(keys, _word(0), reshape(low, shape))
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
-    high = elementwise.shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
+    high = shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
     return _encrypted(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
 
 
@@ -109,8 +111,8 @@ def _halved(keys: Array, count: int) -> Array:
 def _joined(high: Array, low: Array) -> Array:
     """Return 64-bit words from their halves."""
     high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
-    high = elementwise.shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
-    return elementwise.bitwise_or.bind_positional((high, low))
+    high = shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
+    return bitwise_or.bind_positional((high, low))
 
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
@@ -124,7 +126,7 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
         high, low = _counted(keys, shape)
         if bit_width == 64:
             return _joined(high, low)
-        return converted(elementwise.bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
+        return converted(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
     words = _halved(keys, -(-bit_width * size // 32))
     if bit_width == 64:
@@ -140,7 +142,7 @@ def _pieces(words: Any, bit_width: int) -> Any:
     cut = (*shape, count)
     spread = broadcast_in_dim(words, cut, range(len(shape)))
     places = broadcasted_iota.bind_positional((), (dtypes.uint32, cut, len(shape), None))
-    moved = elementwise.shift_right_logical.bind_positional(
+    moved = shift_right_logical.bind_positional(
         (spread, elementwise.mul.bind_positional((places, _word(bit_width)), (None,)))
     )
     return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))

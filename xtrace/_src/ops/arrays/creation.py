@@ -1,0 +1,258 @@
+"""Arrays made of a scalar, a shape or a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.kinds import NUMBER, check_kind, no_sharding
+from xtrace._src.algebra.vector_space import (
+    ZERO_DERIVATIVE,
+    broadcast_in_dim,
+    canonical_shape,
+    converted,
+    operand_aval,
+)
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.integers import to_integer
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import array_from_host, committed_device, constant_from_host, put_on, scalar_to_host
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla.buffers import SingleDeviceSharding
+
+__all__ = ["broadcasted_iota", "empty", "full", "full_like", "iota", "shape_as_value"]
+
+
+def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota: dimension {dimension} must be an axis of shape {shape}, 0 to {len(shape) - 1}")
+    aval = ShapedArray(shape, dtype)
+    check_kind("iota", (aval,), (NUMBER,))
+    return aval
+
+
+def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
+    return builder.iota(builder.results[0], dimension)
+
+
+@primitive(
+    "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
+    jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
+)
+def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: Any = None) -> Any:
+    """Return an array whose elements are their indices along one axis.
+
+    Args:
+        dtype: the dtype of the result, a numeric one.
+        shape: the shape of the result.
+        dimension: an axis of the result, counted from the front.
+        out_sharding: must be None.
+
+    Returns:
+        An array of the given shape and dtype.
+
+    Raises:
+        TypeError: `dtype` is no numeric dtype, or `shape` is no shape.
+        ValueError: there is no such axis.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
+    """
+    shape = canonical_shape("broadcasted_iota", shape)
+    dtype = requested_dtype("broadcasted_iota", dtype)
+    no_sharding("broadcasted_iota", out_sharding)
+    dimension = to_integer("broadcasted_iota", "dimension", dimension)
+    return broadcasted_iota.bind_positional((), (dtype, shape, dimension, None))
+
+
+def iota(dtype: Any, size: int) -> Array:
+    """Return the integers 0, 1, …, size - 1.
+
+    Args:
+        dtype: the dtype of the numbers.
+        size: how many they are.
+
+    Returns:
+        An array of one axis.
+
+    Raises:
+        TypeError: `size` is no integer, or the dtype is none of numbers.
+
+    Example:
+        >>> lax.iota("int32", 3)
+        Array([0, 1, 2], dtype=int32)
+    """
+    return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """Return an array filled with a scalar.
+
+    Args:
+        shape: the shape.
+        fill_value: a scalar.
+        dtype: the dtype; None for that of the scalar.
+        sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or the shape is no sequence of non-negative integers.
+
+    Example:
+        >>> lax.full((2,), 3.0)
+        Array([3., 3.], dtype=float32, weak_type=True)
+    """
+    aval = operand_aval("full", fill_value, "fill_value")
+    wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
+    value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    return _placed("full", broadcast_scalar(value, canonical_shape("full", shape)), sharding)
+
+
+def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
+    """Return a scalar as an operand of type `aval`, a literal if it is no array; TypeError if it is an array."""
+    given = operand_aval(name, value, argument)
+    if given.shape:
+        raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
+    if type(aval.dtype) is dtypes.ExtendedDType:
+        return value if given.dtype == aval.dtype else Literal(int(value), aval)
+    if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
+        return converted(value, aval.dtype, aval.weak_type)
+    host = np.asarray(value)
+    if dtypes.is_complex(host.dtype) and not dtypes.is_complex(aval.dtype):
+        raise TypeError(f"{name}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
+    if dtypes.is_floating(host.dtype) and dtypes.is_integer(aval.dtype):
+        return converted(value, aval.dtype, aval.weak_type)
+    with np.errstate(all="ignore"):
+        return Literal(host.astype(aval.dtype)[()], aval)
+
+
+def _placed(function: str, array: Array, sharding: Any) -> Array:
+    """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return _put(array, sharding.device)
+    no_sharding(function, sharding, "sharding")
+    return array
+
+
+def _put(array: Array, device: Any) -> Array:
+    # Under a trace everything is where the compiled program will run.
+    return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
+
+
+def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
+    """Return a scalar operand, literals included, over `shape`."""
+    if type(value) is not Literal and not shape:
+        return value
+    # NumPy holds no scalars of extended dtypes.
+    if shape or not isinstance(value.aval.dtype, np.dtype):
+        return broadcast_in_dim.bind_positional((value,), (shape, (), None))
+    return constant_from_host(scalar_to_host(value.val, value.aval), value.aval)
+
+
+def full_like(
+    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: ShapeLike | None = None, sharding: Any = None
+) -> Array:
+    """Return an array like another one, filled with a scalar.
+
+    Args:
+        x: an array.
+        fill_value: a scalar.
+        dtype: the dtype; None for that of `x`.
+        shape: the shape; None for that of `x`.
+        sharding: not supported on several devices; leave it at None.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `fill_value` is no scalar, or the shape is no sequence of non-negative integers.
+
+    Example:
+        >>> lax.full_like(jnp.ones(2), 3.0)
+        Array([3., 3.], dtype=float32)
+    """
+    aval = operand_aval("full_like", x, "x")
+    shape = aval.shape if shape is None else canonical_shape("full_like", shape)
+    wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
+    value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    filled = broadcast_scalar(value, shape)
+    return _put(filled, committed_device(x)) if sharding is None else _placed("full_like", filled, sharding)
+
+
+def zeros_like(x: ArrayLike) -> Array:
+    """Return zeros of the shape, dtype and weak type of `x`."""
+    return full_like(x, False if dtypes.is_boolean(operand_aval("zeros_like", x, "x").dtype) else 0)
+
+
+def ones_like(x: Any) -> Any:
+    """Return ones of the shape, dtype and weak type of `x`."""
+    return full_like(x, True if dtypes.is_boolean(operand_aval("ones_like", x, "x").dtype) else 1)
+
+
+def _empty_abstract(*, shape: tuple[int, ...], dtype: np.dtype[Any], **_: Any) -> ShapedArray:
+    return ShapedArray(shape, dtype)
+
+
+def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
+    aval = builder.results[0]
+    return builder.broadcast(builder.literal(0, aval.update(shape=())), aval.shape)
+
+
+@primitive(
+    "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
+    jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
+)
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+    """Return an array whose elements are unspecified.
+
+    Args:
+        shape: the shape of the result, an integer or a sequence of integers.
+        dtype: the dtype of the result.
+        out_sharding: must be None.
+
+    Returns:
+        An array of the given shape and dtype.
+
+    Raises:
+        TypeError: `dtype` is no dtype, or `shape` is no shape.
+        NotImplementedError: `out_sharding` is given.
+
+    Example:
+        >>> lax.empty((2, 3), jnp.float32).shape
+        (2, 3)
+    """
+    dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
+    return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
+
+
+def shape_as_value(shape: ShapeLike) -> Array:
+    """Return a shape as an array.
+
+    Args:
+        shape: a tuple of integers.
+
+    Returns:
+        An array of the default integer dtype.
+
+    Raises:
+        TypeError: `shape` is no sequence of integers.
+
+    Example:
+        >>> lax.shape_as_value((2, 3))
+        Array([2, 3], dtype=int32)
+    """
+    sizes = canonical_shape("shape_as_value", shape)
+    dtype = dtypes.default_int(config.enable_x64.value)
+    return array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))

@@ -1,0 +1,194 @@
+"""The positions of windows: modes, dimension numbers, and checks that `gather` and `scatter` share."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.integers import integer_tuple
+from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
+
+
+class GatherScatterMode(enum.Enum):
+    """The treatment of windows that do not lie inside the operand.
+
+    ``CLIP`` moves them inside. ``FILL_OR_DROP`` reads a fill value and writes nothing. ``PROMISE_IN_BOUNDS`` promises
+    that
+    there are none; otherwise the result is unspecified. ``ONE_HOT`` is a name that `gather` and `scatter` refuse.
+
+    Example:
+        >>> lax.GatherScatterMode.from_any("clip")
+        <GatherScatterMode.CLIP: 1>
+    """
+
+    CLIP = 1
+    FILL_OR_DROP = 2
+    PROMISE_IN_BOUNDS = 3
+    ONE_HOT = 4
+
+    @staticmethod
+    def from_any(value: Any) -> GatherScatterMode:
+        """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
+        if isinstance(value, GatherScatterMode):
+            return value
+        mode = _mode_names.get(value) if value is None or isinstance(value, str) else None
+        if mode is None:
+            raise ValueError(
+                f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
+                "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
+            )
+        return mode
+
+
+_mode_names: dict[Any, GatherScatterMode] = {
+    "clip": GatherScatterMode.CLIP, "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
+    None: GatherScatterMode.FILL_OR_DROP, "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """The axes of a `gather`, as in StableHLO's gather.
+
+    Args:
+        offset_dims: the axes of the result that run over the window.
+        collapsed_slice_dims: the operand's axes of window size 1 that the result lacks.
+        start_index_map: the operand's axis that each entry of an index vector positions.
+        operand_batching_dims, start_indices_batching_dims: the axes of operand and indices that run together.
+
+    Example:
+        >>> lax.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims
+        (1,)
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    # Axes of the operand and of the indices that run together.
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """The axes of a `scatter`, as in StableHLO's scatter.
+
+    Args:
+        update_window_dims: the axes of the updates that run over the window.
+        inserted_window_dims: the operand's axes that the window lacks.
+        scatter_dims_to_operand_dims: the operand's axis that each entry of an index vector positions.
+        operand_batching_dims, scatter_indices_batching_dims: the axes of operand and indices that run together.
+
+    Example:
+        >>> lax.ScatterDimensionNumbers((), (0,), (0,)).inserted_window_dims
+        (0,)
+    """
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+def canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherScatterMode:
+    """Return the mode that a user gave, `default` for None; ValueError for one_hot."""
+    canonical = default if mode is None else GatherScatterMode.from_any(mode)
+    if canonical is GatherScatterMode.ONE_HOT:
+        raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
+    return canonical
+
+
+def canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
+    """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
+    if not isinstance(numbers, kind):
+        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
+    return kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+
+
+def check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:
+    """Raise TypeError unless `axes` are distinct, in bounds and (if `ordered`) increasing."""
+    if len(set(axes)) != len(axes) or (ordered and list(axes) != sorted(axes)):
+        kind = "distinct and in increasing order" if ordered else "distinct"
+        raise TypeError(f"{name}: {field} must be {kind}, got {tuple(axes)}")
+    if any(not 0 <= a < ndim for a in axes):
+        raise TypeError(f"{name}: {field} must be axes of {of}, 0 to {ndim - 1}; got {tuple(axes)}")
+
+
+def check_indices(
+    name: str, operand: ShapedArray, indices: ShapedArray, mapped: tuple[int, ...], mapped_field: str,
+    operand_batch: tuple[int, ...], indices_batch: tuple[int, ...], indices_batch_field: str,
+) -> None:
+    """Raise TypeError or ValueError unless the indices fit the operand and the dimension numbers."""
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{name}: indices must be integers, got dtype {indices.dtype.name}; convert them with astype")
+    if indices.ndim < 1:
+        raise TypeError(f"{name}: indices must have a last axis that holds index vectors, got a scalar")
+    if len(mapped) != indices.shape[-1]:
+        raise TypeError(
+            f"{name}: {mapped_field} must have one operand axis for each entry of an index vector; got {mapped} for "
+            f"indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
+        )
+    check_axes(name, mapped_field, mapped, operand.ndim, "the operand", ordered=False)
+    check_axes(name, "operand_batching_dims", operand_batch, operand.ndim, "the operand")
+    check_axes(name, indices_batch_field, indices_batch, indices.ndim - 1, "the index vectors", ordered=False)
+    if set(mapped) & set(operand_batch):
+        raise TypeError(f"{name}: operand_batching_dims {operand_batch} and {mapped_field} {mapped} share an axis")
+    sizes = [operand.shape[i] for i in operand_batch], [indices.shape[i] for i in indices_batch]
+    if sizes[0] != sizes[1]:
+        raise TypeError(
+            f"{name}: batching axes must have the same sizes, got {sizes[0]} for operand axes {operand_batch} and "
+            f"{sizes[1]} for indices axes {indices_batch}"
+        )
+
+
+def default_fill_value(dtype: Any) -> Any:
+    """What `gather` reads outside the operand: NaN, the smallest signed or largest unsigned integer, True."""
+    if dtypes.is_boolean(dtype):
+        return True
+    if dtypes.is_inexact(dtype):
+        return np.nan
+    bounds = dtypes.iinfo(dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype)
+    return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
+
+
+def wide(builder: FunctionBuilder, indices: Value) -> Value:
+    """Return indices in a type of at least 32 bits, which can hold the bounds."""
+    if dtypes.bit_width(indices.aval.dtype) >= 32:
+        return indices
+    return builder.convert(indices, dtypes.int32)
+
+
+def last_positions(
+    builder: FunctionBuilder, indices: Value, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
+) -> Value:
+    """Write the largest index vector whose window lies inside the operand, spread over the shape of `indices`."""
+    dtype = indices.aval.dtype
+    limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
+    bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
+    return builder.broadcast(bounds, indices.aval.shape, [indices.aval.ndim - 1])
+
+
+def attribute_text(name: str, **fields: Any) -> str:
+    """Return the dimension numbers' attribute; empty fields are left out, as MLIR prints them."""
+    texts = [
+        f"{key} = {value if isinstance(value, int) else attributes.bracketed(value)}"
+        for key, value in fields.items()
+        if value != ()
+    ]
+    return f"#stablehlo.{name}<{', '.join(texts)}>"
+
+
+def window_sizes(shape: Sequence[int], updates: ShapedArray, numbers: ScatterDimensionNumbers) -> list[int]:
+    """Return the sizes of the windows that a scatter writes, one for each axis of the operand."""
+    sizes = iter([updates.shape[d] for d in numbers.update_window_dims])
+    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    return [1 if i in gone else next(sizes) for i in range(len(shape))]

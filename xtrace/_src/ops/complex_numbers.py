@@ -1,0 +1,115 @@
+"""The parts of complex numbers, and complex numbers made of parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.algebra.families import (
+    Elementwise,
+    binary,
+    elementwise,
+    unary,
+)
+from xtrace._src.algebra.families import mul as mul
+from xtrace._src.algebra.families import neg as neg
+from xtrace._src.algebra.kinds import (
+    COMPLEX,
+    PART,
+)
+from xtrace._src.algebra.vector_space import (
+    LINEAR,
+    unbroadcast,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.ops.constants import constants_like
+from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+__all__ = ["complex", "conj", "imag", "real"]
+
+
+# Complex numbers
+
+def _part(name: str) -> Any:
+    def emit(builder: FunctionBuilder, x: Value) -> Value:
+        return builder.cast(name, x, builder.results[0])
+
+    return emit
+
+
+def _complex_of(part: Any, *_: Any, **parameters: Any) -> Any:
+    return dtypes.complex128 if part in (dtypes.float64, dtypes.complex128) else dtypes.complex64
+
+
+def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+    return builder.complex(x, y, ShapedArray(x.aval.shape, _complex_of(x.aval.dtype)))
+
+
+@lower_fun
+def _conj(x: Any, *, input_dtype: Any) -> Any:
+    is_complex = dtypes.is_complex(aval_of(x).dtype)
+    return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
+
+
+# Transposes are those of real linear maps under the pairing Re(cotangent * value).
+
+def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+    return [
+        unbroadcast(real(cotangent), x.aval) if type(x) is UndefinedPrimal else None,
+        unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is UndefinedPrimal else None,
+    ]
+
+
+complex: Elementwise = binary(
+    "complex", _complex, PART, "Return the complex numbers x + iy.", result=_complex_of, jvp=LINEAR,
+    transpose=_complex_transpose, example=("lax.complex(1.0, 2.0)", "Array(1.+2.j, dtype=complex64, weak_type=True)"),
+    returns="the dtype complex64 or complex128",
+)
+
+
+# The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
+def _strong_zero(ct: Any) -> Literal:
+    return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
+
+
+real = unary(
+    "real", _part("real"), (COMPLEX,), "Return the real part of each element.", result=dtypes.real_part_dtype,
+    jvp=LINEAR, transpose=lambda ct, x: [complex(ct, _strong_zero(ct))],
+    example=("lax.real(1 + 2j)", "Array(1., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
+)
+
+imag = unary(
+    "imag", _part("imag"), (COMPLEX,), "Return the imaginary part of each element.", result=dtypes.real_part_dtype,
+    jvp=LINEAR, transpose=lambda ct, x: [complex(_strong_zero(ct), neg(ct))],
+    example=("lax.imag(1 + 2j)", "Array(2., dtype=float32, weak_type=True)"), returns="the dtype of the parts",
+)
+
+
+def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
+    return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
+
+
+@elementwise(
+    "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
+    transpose=_conj_transpose,
+)
+def conj(x: Any) -> Any:
+    """Return the complex conjugate of each element.
+
+    Args:
+        x: an array or a scalar of complex numbers, or of float32 or float64 numbers, whose imaginary part is 0.
+
+    Returns:
+        An array of the shape of `x` and the dtype complex64 or complex128.
+
+    Raises:
+        TypeError: `x` is no array or scalar of an accepted dtype.
+
+    Example:
+        >>> lax.conj(1 + 2j)
+        Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
+    return conj.bind_positional((x,), (aval_of(x).dtype,))

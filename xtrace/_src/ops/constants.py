@@ -1,0 +1,33 @@
+"""Scalar constants of the dtype of an operand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.algebra.families import mul as mul
+from xtrace._src.algebra.families import neg as neg
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+
+def constant_like(x: ArrayLike, value: Any) -> Literal:
+    """Return the scalar `value` in the dtype of `x`."""
+    aval = aval_of(x)
+    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
+
+
+def constants_like(x: ArrayLike, value: Any) -> Any:
+    """Return `value` in the shape and dtype of `x`."""
+    shape = aval_of(x).shape
+    return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)
+
+
+def constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
+    """Return a scalar constant of the dtype of a value in a module."""
+    return builder.broadcast_operand(builder.literal(value, like.aval.update(shape=())), like.aval.shape)

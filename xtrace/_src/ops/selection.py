@@ -1,0 +1,139 @@
+"""Elements chosen from several arrays: `select_n`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.algebra.families import mul as mul
+from xtrace._src.algebra.families import neg as neg
+from xtrace._src.algebra.kinds import (
+    check_same_dtype,
+)
+from xtrace._src.algebra.vector_space import (
+    LINEAR,
+    broadcast_in_dim,
+    with_axis,
+    zeros,
+)
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import primitive
+from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.ops.constants import constant
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+__all__ = ["select", "select_n"]
+
+
+# Choice
+
+def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    if not (dtypes.is_boolean(which.dtype) or dtypes.is_integer(which.dtype)):
+        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
+    if dtypes.is_boolean(which.dtype) and len(cases) > 2:
+        raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}.")
+    shapes = [c.shape for c in cases]
+    if len(set(shapes)) > 1:
+        raise TypeError(
+            f"select cases must have the same shapes, got {shapes}. xtrace.numpy.where broadcasts; in lax, use "
+            "broadcast_in_dim."
+        )
+    if which.shape and which.shape != shapes[0]:
+        raise TypeError(
+            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
+            f"shape {shapes[0]}."
+        )
+    check_same_dtype("select", cases, "where")
+    return ShapedArray(shapes[0], cases[0].dtype, all(c.weak_type for c in cases))
+
+
+def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value:
+    if dtypes.is_boolean(which.aval.dtype):
+        return builder.select(which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
+    return _select_between(builder, which, cases, 0)
+
+
+def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, ...], first: int) -> Value:
+    """Write the choice among `cases`, which are for the indices from `first` on, by halving."""
+    if len(cases) == 1:
+        return cases[0]
+    middle = len(cases) // 2
+    below = builder.compare("LT", which, constant(builder, first + middle, which))
+    return builder.select(
+        below, _select_between(builder, which, cases[:middle], first),
+        _select_between(builder, which, cases[middle:], first + middle),
+    )
+
+
+def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
+    zero = zeros(aval_of(cotangent))
+    return [
+        None,
+        *[
+            select_n(which, *[cotangent if j == i else zero for j in range(len(cases))])
+            if type(x) is UndefinedPrimal
+            else None
+            for i, x in enumerate(cases)
+        ],
+    ]
+
+
+def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
+    which, *cases = operands
+    if axes[0] is None and not aval_of(which).shape:
+        place = next(i for i in axes if i is not None)
+        cases = [with_axis(x, i, mapped.size, place) for x, i in zip(cases, axes[1:], strict=True)]
+        return select_n(which, *cases), place
+    cases = [with_axis(x, i, mapped.size) for x, i in zip(cases, axes[1:], strict=True)]
+    which, own = with_axis(which, axes[0], mapped.size), aval_of(which).ndim - (axes[0] is not None)
+    if not own:
+        which = broadcast_in_dim(which, aval_of(cases[0]).shape, (0,))
+    return select_n(which, *cases), 0
+
+
+@primitive(
+    "select_n", abstract=_select_abstract, emit=_select_emit,
+    jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
+)
+def select_n(which: Any, *cases: Any) -> Any:
+    """Select each element from the case that an index names.
+
+    Args:
+        which: indices, a scalar or an array of the cases' shape; integers, or booleans for at most two cases. Integers
+            below 0 count as 0, and those above the last case's index as that.
+        cases: arrays of one shape and one dtype, at least one.
+
+    Returns:
+        An array of the cases' shape and dtype.
+
+    Raises:
+        TypeError: `which` has another dtype or shape, or the cases differ in shape or dtype.
+        ValueError: there are no cases.
+
+    Example:
+        >>> lax.select_n(jnp.array([2, 0]), jnp.array([1, 2]), jnp.array([3, 4]), jnp.array([5, 6]))
+        Array([5, 2], dtype=int32)
+    """
+    return select_n.bind_positional((which, *cases))
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """Select elements of `on_true` where `pred` holds, and of `on_false` elsewhere.
+
+    Args:
+        pred: a boolean, or an array of booleans of the shape of the other operands.
+        on_true, on_false: arrays of one shape and one dtype.
+
+    Returns:
+        An array of the shape and dtype of `on_true`.
+
+    Raises:
+        TypeError: `pred` has another dtype or shape, or `on_true` and `on_false` differ in shape or dtype.
+
+    Example:
+        >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([1, 4], dtype=int32)
+    """
+    return select_n.bind_positional((pred, on_false, on_true))

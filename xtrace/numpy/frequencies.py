@@ -1,0 +1,148 @@
+"""Frequencies of Fourier transforms, and their order."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import converted
+from xtrace._src.api.devices import device_put
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise as lax
+from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.comparisons import lt
+from xtrace._src.ops.selection import select
+from xtrace.numpy.operands import axes_of, scalar_of, type_of
+from xtrace.numpy.rearrangement import roll
+
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+@inline_jit
+def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -> Array:
+    positions = iota(dtypes.int32, max(size // 2 + 1 if half else size, 0))
+    if not half:
+        wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
+        positions = select(lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
+    own = dtypes.default_float(config.enable_x64.value)
+    span = lax.mul(converted(d, own), scalar_of(size, own))
+    return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
+
+
+def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+    if isinstance(n, Tracer):
+        raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
+    try:
+        size = operator.index(n)
+    except TypeError:
+        raise ValueError(f"{function}: n should be an integer, got {abbreviated(n)}") from None
+    if isinstance(d, (list, tuple, str)):
+        raise ValueError(f"{function}: d must be a single number, got {abbreviated(d)}")
+    spacing = type_of(function, d, 1)
+    if spacing.ndim or dtypes.is_complex(spacing.dtype):
+        raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")
+    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
+    return frequencies if device is None else device_put(frequencies, device)
+
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+    """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
+
+    Args:
+        n: the number of samples, a Python integer.
+        d: the distance of samples.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ValueError: `n` is no integer.
+
+    Example:
+        >>> jnp.fft.fftfreq(4)
+        Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+    """Return the frequencies of the terms of `rfft`.
+
+    Args:
+        n: the number of samples, a Python integer.
+        d: the distance of samples.
+        dtype: the dtype; None for the default floating dtype.
+        device: the device or its position; None for the default device.
+
+    Returns:
+        A vector.
+
+    Raises:
+        ValueError: `n` is no integer.
+
+    Example:
+        >>> jnp.fft.rfftfreq(4)
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
+
+
+def _shifted(function: str, x: Any, axes: Any, sign: int) -> Array:
+    aval = type_of(function, x)
+    numbers = axes_of(function, axes, aval.ndim)
+    return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
+
+
+@inline_jit(static=("axes",), public=True)
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+    """Move the term of frequency zero to the middle.
+
+    Args:
+        x: an array.
+        axes: an axis or several; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
+        Array([-2, -1,  0,  1], dtype=int32)
+    """
+    return _shifted("fftshift", x, axes, 1)
+
+
+@inline_jit(static=("axes",), public=True)
+def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
+    """Move the term in the middle to the front; the inverse of `fftshift`.
+
+    Args:
+        x: an array.
+        axes: an axis or several; None for all.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` is no array.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> jnp.fft.ifftshift(jnp.array([0, 1, -2, -1]))
+        Array([-2, -1,  0,  1], dtype=int32)
+    """
+    return _shifted("ifftshift", x, axes, -1)

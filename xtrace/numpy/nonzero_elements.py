@@ -1,0 +1,172 @@
+"""The positions of elements that are not zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.api.promotion import promote
+from xtrace._src.core import config, dtypes, explain
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
+from xtrace._src.core.trace import Tracer
+from xtrace._src.ops import elementwise, reductions
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import iota
+from xtrace._src.ops.comparisons import bitwise_and, lt, ne
+from xtrace._src.ops.control_flow.while_loop import fori_loop
+from xtrace._src.ops.selection import select_n
+from xtrace._src.runtime.transfer import committed_device
+from xtrace.numpy.conversion import asarray, to_array_operand
+from xtrace.numpy.creation import zeros
+from xtrace.numpy.indexing import CLIPPED, gathered
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of
+
+__all__ = ["argwhere", "flatnonzero", "nonzero"]
+
+
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """Return the positions of the elements that are not zero.
+
+    Args:
+        a: an array of at least one axis.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing positions, a number, or a tuple with one for each axis; None for 0.
+
+    Returns:
+        A tuple of vectors of integers, one for each axis.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array.
+        ValueError: `a` is a scalar, `size` is negative, or `fill_value` does not fit.
+
+    Example:
+        >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
+        (Array([1, 3], dtype=int32),)
+    """
+    a = to_array_operand("nonzero", a)
+    if a.ndim == 0:
+        raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
+    fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
+    if len(fills) != a.ndim or any(np.shape(f) for f in fills):
+        raise ValueError(
+            f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {abbreviated(fill_value)}"
+        )
+    if size is None:
+        if isinstance(a, Tracer):
+            raise explain.concretization(a, "numpy.nonzero without size=")
+        if fill_value is not None:
+            # The type of the result is the one with a size.
+            return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
+        dtype = dtypes.default_int(config.enable_x64.value)
+        device = committed_device(a)
+        return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
+    count = to_integer("nonzero", "size", size)
+    if count < 0:
+        raise ValueError(f"nonzero: size must not be negative, got {size}")
+    return tuple(_nonzero_of_size(a, *fills, size=count))
+
+
+@inline_jit
+def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
+    dtype = dtypes.default_int(config.enable_x64.value)
+    flat = ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
+    place, is_there = nth_counted(flat, size, dtype)
+    if not a.size or not size:
+        # As in JAX, whatever the fill is.
+        return [zeros((size,), dtype)] * a.ndim
+    coordinates = []
+    for axis, fill in enumerate(fills):
+        later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
+        at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
+        filled, at = promote("nonzero", fill, at)
+        coordinates.append(select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
+    return coordinates
+
+
+def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
+    """Return for 1, 2 … `size` the first place up to which the vector `numbers` adds up to it, and whether one does.
+
+    Of truth values: where the first, second … true one stands.
+    """
+    length = numbers.size
+    order = elementwise.add(iota(dtype, size), scalar_of(1, dtype))
+    low = broadcast_in_dim(scalar_of(0, dtype), (size,), ())
+    if not length or not size:
+        return low, lt(low, low)
+    counts = reductions.cumsum(converted(numbers, dtype), 0)
+    high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
+
+    # Binary search for the first place where that many are counted, all places at once.
+    def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = state
+        middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
+        few = lt(gathered(counts, [middle], (0,), 0, CLIPPED), order)
+        searching = lt(low, high)
+        low = select_n(
+            bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
+        )
+        return low, select_n(few, middle, high)
+
+    low, _ = fori_loop(0, length.bit_length(), step, (low, high))
+    return low, lt(low, scalar_of(length, dtype))
+
+
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Return the positions of the elements that are not zero in the flattened array.
+
+    Args:
+        a: an array or a scalar.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for 0.
+
+    Returns:
+        A vector of integers.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
+        Array([1, 3], dtype=int32)
+    """
+    a = to_array_operand("flatnonzero", a)
+    return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
+    """Return the positions of the elements that are not zero, one in a row.
+
+    Args:
+        a: an array or a scalar.
+        size: the number of them, which a traced array needs: more are left out, and missing ones filled.
+        fill_value: fills missing ones; None for 0.
+
+    Returns:
+        A matrix of integers with a column for each axis.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `size` is negative.
+
+    Example:
+        >>> jnp.argwhere(jnp.array([[0, 3], [0, 4]]))
+        Array([[0, 1],
+               [1, 1]], dtype=int32)
+    """
+    a = to_array_operand("argwhere", a)
+    if a.ndim == 0:
+        coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
+        return zeros((coordinates.size, 0), coordinates.dtype)
+    coordinates = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
+    return concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
