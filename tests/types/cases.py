@@ -135,6 +135,9 @@ def real_functions(x: Array) -> None:
     assert_type(xtrace.scipy.signal.welch(x, window=("kaiser", 2.0)), tuple[Array, Array])
     xtrace.scipy.sparse.linalg.cg(lambda v: v, {"a": x}, maxiter=3)
     xtrace.image.resize(x, (2, 2), "linear")
+    assert_type(stats.chi2.sf(x, df=2.0), Array)
+    stats.norm.cdf(1j)  # type: ignore[arg-type]
+    stats.cauchy.logcdf(x, mean=1.0)  # type: ignore[call-arg]
     stats.norm.logpdf(1j)  # type: ignore[arg-type]
     stats.norm.logpdf(x, mean=1.0)  # type: ignore[call-arg]
     xtrace.scipy.special.betaln(1j, 2.0)  # type: ignore[arg-type]

@@ -26,21 +26,13 @@ def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 pdf = distribution.exponential(logpdf, "0.2546479")
 
 
-@distribution.defines("0.6475836")
-def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value up to `x`."""
-    return 0.5 + arctan((x - loc) / scale) / math.pi
+def _below(z: RealLike) -> Array:
+    return 0.5 + arctan(z) / math.pi
 
 
+cdf = distribution.standard("cdf", _below, "0.6475836")
+sf = distribution.standard("sf", _below, "0.3524164", mirrored=True)
 logcdf = distribution.logarithm(cdf, "-0.43450737")
-
-
-@distribution.defines("0.3524164")
-def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value above `x`, 1 - `cdf`."""
-    return 0.5 + arctan((loc - x) / scale) / math.pi
-
-
 logsf = distribution.logarithm(sf, "-1.0429418")
 
 

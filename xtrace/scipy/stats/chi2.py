@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
@@ -13,40 +15,22 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 distribution = Distribution("chi2", "1.0, 3.0", df="the degrees of freedom.")
 
 
-@distribution.defines("-1.4189389")
-def logpdf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the logarithm of the density."""
-    return gamma.logpdf(x, df / 2, loc, 2 * scale)
+class _Function(Protocol):
+    def __call__(self, x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array: ...
 
 
-@distribution.defines("0.24197064", strong=False)
-def pdf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the density."""
-    return gamma.pdf(x, df / 2, loc, 2 * scale)
+def _of_gamma(name: str, gives: str, strong: bool = True) -> _Function:
+    """Return the function called `name` of the gamma distribution of shape df / 2 and twice the scale."""
+    function = getattr(gamma, name)
+
+    def formula(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
+        return function(x, df / 2, loc, 2 * scale)
+
+    return distribution.function(name, formula, gives, strong=strong)
 
 
-@distribution.defines("0.19874799")
-def cdf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value up to `x`."""
-    return gamma.cdf(x, df / 2, loc, 2 * scale)
-
-
-@distribution.defines("-1.6157176")
-def logcdf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the logarithm of `cdf`."""
-    return gamma.logcdf(x, df / 2, loc, 2 * scale)
-
-
-@distribution.defines("0.801252")
-def sf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value above `x`, 1 - `cdf`."""
-    return gamma.sf(x, df / 2, loc, 2 * scale)
-
-
-@distribution.defines("-0.22157978")
-def logsf(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the logarithm of `sf`."""
-    return gamma.logsf(x, df / 2, loc, 2 * scale)
-
+logpdf, pdf = _of_gamma("logpdf", "-1.4189389"), _of_gamma("pdf", "0.24197064", strong=False)
+cdf, logcdf = _of_gamma("cdf", "0.19874799"), _of_gamma("logcdf", "-1.6157176")
+sf, logsf = _of_gamma("sf", "0.801252"), _of_gamma("logsf", "-0.22157978")
 
 _make_public(globals(), __all__)

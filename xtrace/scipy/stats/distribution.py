@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
+from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.ufuncs import exp, log
 from xtrace.scipy.special.primitive import promoted
@@ -23,10 +24,17 @@ _PARAMETERS = {
     "scale": "the factor by which the distribution is stretched.",
 }
 _CONTRACTS = {
-    "pdf": "Return the density.", "pmf": "Return the probability of `k`.",
-    "cdf": "Return the probability of a value up to `x`.", "logcdf": "Return the logarithm of `cdf`.",
-    "sf": "Return the probability of a value above `x`, 1 - `cdf`.", "logsf": "Return the logarithm of `sf`.",
+    "pdf": "Return the density.", "logpdf": "Return the logarithm of the density.",
+    "pmf": "Return the probability of `k`.", "cdf": "Return the probability of a value up to `x`.",
+    "logcdf": "Return the logarithm of `cdf`.", "sf": "Return the probability of a value above `x`, 1 - `cdf`.",
+    "logsf": "Return the logarithm of `sf`.",
 }
+
+
+class LocationScale(Protocol):
+    """A function of points, and of the location and the scale of a distribution."""
+
+    def __call__(self, x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array: ...
 
 
 class Distribution:
@@ -54,6 +62,23 @@ class Distribution:
         """
 
         return lambda formula: self._make(formula, formula, formula.__name__, gives, arguments, strong)
+
+    def function(
+        self, name: str, formula: Callable[P, Array], gives: str, *, strong: bool = True
+    ) -> Callable[P, Array]:
+        """Return the function called `name` of a formula without documentation; other arguments as for `defines`."""
+        return self._make(formula, formula, name, gives, None, strong)
+
+    def standard(
+        self, name: str, formula: Callable[[RealLike], Array], gives: str, *, strong: bool = True,
+        mirrored: bool = False,
+    ) -> LocationScale:
+        """Return a function of location and scale from its formula for 0 and 1; `mirrored` negates the distance."""
+
+        def shifted(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
+            return formula((loc - x) / scale if mirrored else (x - loc) / scale)
+
+        return self.function(name, shifted, gives, strong=strong)
 
     def exponential(
         self, logarithm: Callable[P, Array], gives: str, arguments: str | None = None
@@ -88,7 +113,7 @@ class Distribution:
             weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
             return converted(result, result.dtype, weak)
 
-        if like is not formula:
+        if not formula.__doc__:
             function.__doc__ = _CONTRACTS[name]
         function.__name__ = function.__qualname__ = name
         self._document(function, gives, arguments)

@@ -25,16 +25,8 @@ def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 pdf = distribution.exponential(logpdf, "0.23500371")
 
 
-@distribution.defines("0.62245935", strong=False)
-def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value up to `x`."""
-    return expit((x - loc) / scale)
-
-
-@distribution.defines("0.37754068", strong=False)
-def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value above `x`, 1 - `cdf`."""
-    return expit((loc - x) / scale)
+cdf = distribution.standard("cdf", expit, "0.62245935", strong=False)
+sf = distribution.standard("sf", expit, "0.37754068", strong=False, mirrored=True)
 
 
 @distribution.defines("-1.0986123", "0.25")

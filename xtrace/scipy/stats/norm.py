@@ -27,28 +27,10 @@ def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 pdf = distribution.exponential(logpdf, "0.35206532")
 
 
-@distribution.defines("Array(0.69146246, dtype=float32)", strong=False)
-def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value up to `x`."""
-    return ndtr((x - loc) / scale)
-
-
-@distribution.defines("Array(-0.3689464, dtype=float32)", strong=False)
-def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the logarithm of `cdf`."""
-    return log_ndtr((x - loc) / scale)
-
-
-@distribution.defines("Array(0.30853754, dtype=float32)", strong=False)
-def sf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the probability of a value above `x`, 1 - `cdf`."""
-    return ndtr((loc - x) / scale)
-
-
-@distribution.defines("Array(-1.1759118, dtype=float32)", strong=False)
-def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-    """Return the logarithm of `sf`."""
-    return log_ndtr((loc - x) / scale)
+cdf = distribution.standard("cdf", ndtr, "Array(0.69146246, dtype=float32)", strong=False)
+logcdf = distribution.standard("logcdf", log_ndtr, "Array(-0.3689464, dtype=float32)", strong=False)
+sf = distribution.standard("sf", ndtr, "Array(0.30853754, dtype=float32)", strong=False, mirrored=True)
+logsf = distribution.standard("logsf", log_ndtr, "Array(-1.1759118, dtype=float32)", strong=False, mirrored=True)
 
 
 def _of_default_dtype(x: RealLike) -> Array:
