@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, RealLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import check_callable
 from xtrace.numpy.complex_parts import conj
 from xtrace.numpy.conversion import asarray
@@ -27,9 +28,8 @@ class OptimizeResults(NamedTuple):
     Attributes:
         x: the point.
         success: whether the gradient there is below the tolerance.
-        status: 0, or the reason of the end: 1 for the number of steps, 2 of values, 3 of gradients or, for BFGS, a line
-            search
-            without a result, 4 hardly any decrease, 5 a line search that failed.
+        status: 0, or the reason of the end: 1 too many steps, 2 too many values, 3 too many gradients or, for BFGS, a
+            line search that was not successful, 4 hardly any decrease, 5 a line search that failed.
         fun, jac: the value and the gradient.
         hess_inv: the estimate of the inverse Hessian; None for L-BFGS.
         nfev, njev, nit: the numbers of values, gradients and steps.
@@ -39,15 +39,15 @@ class OptimizeResults(NamedTuple):
         Array(True, dtype=bool)
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: RealLike
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: RealLike
+    njev: RealLike
+    nit: RealLike
 
 
 def minimize(

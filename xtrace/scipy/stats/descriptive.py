@@ -33,7 +33,7 @@ _POLICIES = ("propagate", "omit", "raise")
 class ModeResult(NamedTuple):
     """The most frequent values and their counts."""
 
-    mode: Any
+    mode: Array
     count: Any
 
 
