@@ -23,7 +23,7 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 
 
-def operand(function: str, x: Any, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Any:
+def operand(function: str, x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
     """Return an array or a scalar as an array, of the type that `adjust` makes of its own; TypeError for others."""
     return to_array(promote(function, x, adjust=adjust)[0])
 
@@ -87,7 +87,7 @@ def _relu6_tangent(t: Array, y: Array, x: Array) -> Array:
 
 
 @inline_jit(public=True)
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """Return `x` where it is not negative, and ``negative_slope * x`` elsewhere.
 
     Args:
@@ -109,7 +109,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
 
 
 @inline_jit(public=True)
-def hard_tanh(x: Any) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """Return `x` moved into [-1, 1].
 
     Args:
@@ -150,7 +150,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def hard_silu(x: ArrayLike) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """Return ``x * hard_sigmoid(x)``.
 
     Args:
@@ -174,7 +174,7 @@ hard_swish = hard_silu
 
 
 @inline_jit(public=True)
-def sparse_plus(x: Any) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     """Return 0 up to -1, ``(x + 1) ** 2 / 4`` between -1 and 1, and `x` from 1 on.
 
     Args:
@@ -325,7 +325,7 @@ def mish(x: ArrayLike) -> Array:
 
 @custom_jvp
 @inline_jit(public=True)
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """Return ``log(1 - exp(-x))`` for positive `x`, exact near 0 and far from it.
 
     Args:
@@ -352,7 +352,7 @@ log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
 
 
 @inline_jit(public=True)
-def elu(x: Any, alpha: ArrayLike = 1.0) -> Array:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Return `x` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
@@ -463,7 +463,7 @@ def _glu(x: Array, *, axis: int) -> Array:
 
 
 @inline_jit(static=("axis",), public=True)
-def glu(x: Any, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """Return the first half of `x` along an axis times the sigmoid of the second half.
 
     Args:

@@ -26,7 +26,7 @@ _FUNCTION = "dot_product_attention"
 _LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
 
 
-def _batched(x: Array, aval: ShapedArray) -> Array:
+def _batched(x: ArrayLike, aval: ShapedArray) -> Array:
     """Return `x` with axes of size 1 in front, four axes in all."""
     x = to_array(x)
     return reshape(x, (1,) * (4 - aval.ndim) + aval.shape) if aval.ndim < 4 else x
@@ -68,7 +68,7 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @inline_jit
 def _attention(
-    query: Array, key: Array, value: Any, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,
 ) -> Any:
     """`rest` has an operand for each letter of `given`: bias, mask, lengths of queries and of keys (bmqk)."""
@@ -176,10 +176,10 @@ def _window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def dot_product_attention(
-    query: Any, key: Any, value: Any, bias: ArrayLike | None = None, mask: ArrayLike | None = None, *,
-    scale: Any = None, is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
-    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-    return_residual: bool = False,
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None, mask: ArrayLike | None = None, *,
+    scale: ArrayLike | None = None, is_causal: bool = False, query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None, local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None, return_residual: bool = False,
 ) -> Any:
     """Compute attention, ``softmax(scale * query @ key.T + bias) @ value``, for each head; the softmax is in float32.
 

@@ -269,7 +269,9 @@ def _scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], var
     return radius * _direction(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_CUT, dtype))
 
 
-_DISTRIBUTIONS = {"normal": _scaled_normal, "uniform": _scaled_uniform, "truncated_normal": _scaled_truncated_normal}
+_DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
+    "normal": _scaled_normal, "uniform": _scaled_uniform, "truncated_normal": _scaled_truncated_normal
+}
 
 
 def variance_scaling(
@@ -302,7 +304,7 @@ def variance_scaling(
         LeCun, Bottou, Orr and Müller, "Efficient BackProp" (1998).
     """
 
-    def make(key: Any, shape: Any, kind: Any) -> Array:
+    def make(key: Array, shape: Shape, kind: DType) -> Array:
         fans = _fans(shape, in_axis, out_axis, batch_axis)
         if mode not in _MODES:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}; use one of {', '.join(_MODES)}")

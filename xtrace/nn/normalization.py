@@ -50,7 +50,7 @@ def _mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
     return (where,)
 
 
-def _static(axis: Axes) -> Any:
+def _static(axis: Axes) -> Axes:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
@@ -323,7 +323,7 @@ def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Ar
 
 
 @inline_jit
-def _is_here(x: ArrayLike, *, dtype: DType, axis: int) -> Any:
+def _is_here(x: ArrayLike, *, dtype: DType, axis: int) -> Array:
     x = to_array(promote("one_hot", x)[0])
     return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
 

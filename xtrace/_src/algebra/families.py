@@ -31,6 +31,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
@@ -183,7 +184,7 @@ class Elementwise(Primitive):
         return self.bind_positional(operands, tuple(parameters.values())), axis
 
     @with_function_name("operation")
-    def __call__(self, *operands: Any, **keywords: Any) -> Any:
+    def __call__(self, *operands: Any, **keywords: Any) -> Array:
         try:
             if self.operation is not None:
                 return self.operation(*operands, **keywords)
@@ -274,7 +275,7 @@ class Unary(Elementwise):
     """An elementwise operation of one operand."""
 
     @with_function_name("operation")
-    def __call__(self, x: Any, *, accuracy: Any = None) -> Any:
+    def __call__(self, x: ArrayLike | Literal, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
         try:
             if accuracy is not None:
                 self._check_accuracy(accuracy)
@@ -300,7 +301,7 @@ class Binary(Elementwise):
     """An elementwise operation of two operands."""
 
     @with_function_name("operation")
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: ArrayLike | Literal, y: ArrayLike | Literal) -> Array:
         try:
             return current_trace.get().process(self, (x, y), ())
         except BaseException as error:

@@ -9,6 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature, no_sharding
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -187,7 +188,7 @@ class Reduction(Primitive):
         return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes), None))
 
     @with_function_name("reduction")
-    def __call__(self, operand: Any, axes: Sequence[int], **keywords: Any) -> Any:
+    def __call__(self, operand: ArrayLike, axes: Sequence[int], **keywords: Any) -> Array:
         try:
             if self.operation is not None:
                 return self.operation(operand, axes, **keywords)

@@ -179,7 +179,7 @@ class Option:
         return _store.values[self.name]
 
     @with_function_name("setting")
-    def __call__(self, new_val: Any = _MISSING) -> AbstractContextManager[None]:
+    def __call__(self, new_val: object = _MISSING) -> AbstractContextManager[None]:
         if new_val is _MISSING:
             if self.kind.given:
                 raise TypeError(f"{self.name} has no value to turn on; write with {self._short}(value)")

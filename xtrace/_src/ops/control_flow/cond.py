@@ -400,7 +400,7 @@ def cond(
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
     if _is_known(pred):
-        index = _index(int(bool(pred)))
+        index: Any = _index(int(bool(pred)))
     else:
         index = pred if dtypes.is_boolean(aval_of(pred).dtype) else ne(pred, aval_of(pred).dtype.type(0))
         index = converted(index, np.dtype(np.int32))

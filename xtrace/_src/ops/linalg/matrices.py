@@ -107,7 +107,7 @@ def adjoint(x: ArrayLike) -> Array:
 
 def symmetrize(x: Any) -> Any:
     """Return the Hermitian part, half the sum of each matrix and its adjoint."""
-    total = add(x, adjoint(x))
+    total: Any = add(x, adjoint(x))
     return total / constant_like(total, 2)
 
 
