@@ -432,14 +432,14 @@ def tensordot(
 
 
 @inline_jit
-def _diagonal_sum(a: Array, offset: ArrayLike | None, *, dtype: np.dtype[Any] | None) -> Array:
+def _diagonal_sum(a: Array, offset: ArrayLike, *, dtype: np.dtype[Any] | None) -> Array:
     mask = diagonal_mask(offset, rows=a.shape[-2], columns=a.shape[-1], below=False)
     return reductions.sum(select_or_fill(mask, a, 0), (-2, -1), dtype)
 
 
 @inline_jit(static=("offset", "axis1", "axis2", "dtype", "out"), public=True)
 def trace(
-    a: ArrayLike, offset: ArrayLike | None = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
+    a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """Return the sums of diagonals.

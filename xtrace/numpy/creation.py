@@ -325,7 +325,7 @@ def _static_or_array(function: str, name: str, value: Any) -> Any:
 
 
 @inline_jit
-def diagonal_mask(offset: ArrayLike | None, *, rows: int, columns: int, below: bool) -> Array:
+def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) -> Array:
     """Where column - row equals `offset` or, with `below`, is at most that."""
     row = broadcasted_iota(dtypes.int32, (rows, columns), 0)
     column = broadcasted_iota(dtypes.int32, (rows, columns), 1)

@@ -384,7 +384,7 @@ def _public(
 def binary_function(
     name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x1", "x2"), **documentation: Any,
-) -> Callable[[Any, Any], Any]:
+) -> Callable[[ArrayLike, ArrayLike], Array]:
     """Return the NumPy-level form of an elementwise operation of two operands.
 
     `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
@@ -393,7 +393,7 @@ def binary_function(
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
-    def define(name: str) -> Callable[[Any, Any], Any]:
+    def define(name: str) -> Callable[[ArrayLike, ArrayLike], Array]:
         made = _NumpyFunction(name, operation, adjust, cases)
         function = _public(made.binary(), name, doc, names)
         function.methods, function.defined_as = made.methods, define  # type: ignore[attr-defined]
@@ -406,14 +406,14 @@ def unary_function(
     name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x",), by_keyword: bool = False,
     **documentation: Any,
-) -> Callable[[Any], Any]:
+) -> Callable[[ArrayLike], Array]:
     """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
 
     `by_keyword` says that the operand may be given as `x`.
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
-    def define(name: str) -> Callable[[Any], Any]:
+    def define(name: str) -> Callable[[ArrayLike], Array]:
         made = _NumpyFunction(name, operation, adjust, cases)
         function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
         function.defined_as = define  # type: ignore[attr-defined]

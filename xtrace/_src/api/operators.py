@@ -393,8 +393,8 @@ def install_operators(abstract: type, *classes: type) -> None:
     methods: dict[str, Callable[..., Any]] = {}
     for name, (symbol, function) in _BINARY.items():
         methods[f"__{name}__"], methods[f"__r{name}__"] = function.methods(symbol)  # type: ignore[attr-defined]
-    for name, (symbol, function) in _PLAIN.items():
-        methods[f"__{name}__"], methods[f"__r{name}__"] = _plain_methods(symbol, function)
+    for name, (symbol, plain) in _PLAIN.items():
+        methods[f"__{name}__"], methods[f"__r{name}__"] = _plain_methods(symbol, plain)
     for name, (symbol, function) in _COMPARISONS.items():
         methods[f"__{name}__"] = function.methods(symbol)[0]  # type: ignore[attr-defined]
     methods |= {f"__{name}__": _unary_method(function) for name, function in _UNARY.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -39,13 +40,15 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 @distribution.defines("-1.", "0.25")
 def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
-    return loc + scale * tan(math.pi * (q - 0.5))
+    tangent: Any = tan(math.pi * (q - 0.5))
+    return loc + scale * tangent
 
 
 @distribution.defines("1.", "0.25")
 def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`."""
-    return loc + scale * tan(math.pi * (0.5 - q))
+    tangent: Any = tan(math.pi * (0.5 - q))
+    return loc + scale * tangent
 
 
 _make_public(globals(), __all__)
