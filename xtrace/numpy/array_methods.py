@@ -16,6 +16,7 @@ from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like, not_an_array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops.arrays.concatenation import unstack
@@ -45,7 +46,7 @@ from xtrace.numpy import (
 _ROWS_AT_ONCE = 16
 
 
-def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
+def _reshape(self: Array, *args: Array, order: str = "C", out_sharding: object = None) -> Array:
     """Return the elements in a new shape, given as integers or as one tuple; one of them may be -1."""
     try:
         shape = args[0] if len(args) == 1 else args
@@ -55,12 +56,12 @@ def _reshape(self: Array, *args: Any, order: str = "C", out_sharding: Any = None
         raise
 
 
-def _flatten(self: Array, order: str = "C", *, out_sharding: Any = None) -> Array:
+def _flatten(self: Array, order: str = "C", *, out_sharding: object = None) -> Array:
     """Return the elements as a 1-D array."""
     return manipulation.ravel(self, order, out_sharding=out_sharding)
 
 
-def _transpose(self: Array, *args: Any) -> Array:
+def _transpose(self: Array, *args: ArrayLike) -> Array:
     """Return the array with its axes in the given order, integers or one tuple; reversed without one."""
     if not args:
         return manipulation.transpose(self)
@@ -68,7 +69,7 @@ def _transpose(self: Array, *args: Any) -> Array:
     return manipulation.transpose(self, given)
 
 
-def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
+def _astype(self: Array, dtype: DType, copy: bool = False, device: object = None) -> Array:
     """Return the array with elements of type `dtype` (None: float)."""
     return conversion.convert_array("astype", self, dtype, copy, device)
 
@@ -78,7 +79,7 @@ def _copy(self: Array) -> Array:
     return manipulation.copy(self)
 
 
-def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
+def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
     """Return the same bits as elements of `dtype`; the last axis grows or shrinks where the sizes differ.
 
     ValueError if it does not divide.
@@ -119,19 +120,19 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     return viewed.reshape(*viewed.shape[:-2], -1) if own > target else viewed
 
 
-def _to_device(self: Array, device: Any, *, stream: Any = None) -> Any:
+def _to_device(self: Array, device: object, *, stream: object = None) -> Array:
     """Return the array on `device`."""
     if stream is not None:
         raise NotImplementedError("to_device: `stream` is not supported")
     return device_put(self, device)
 
 
-def _dot(self: Array, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def _dot(self: Array, b: Array, *, precision: object = None, preferred_element_type: object = None) -> Array:
     """Return ``dot(self, b)``."""
     return contraction.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def _nonzero(self: Array, *, fill_value: Any = None, size: int | None = None) -> tuple[Any, ...]:
+def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero; a traced array needs `size`."""
     return nonzero_elements.nonzero(self, size=size, fill_value=fill_value)
 
@@ -141,12 +142,12 @@ def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "ra
     return sys.modules[__package__].choose(self, choices, out, mode)
 
 
-def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+def _argpartition(self: object, kth: int, axis: int = -1) -> Array:
     """Return the positions that partition the array at `kth` along `axis`."""
     return sys.modules[__package__].argpartition(self, kth, axis)
 
 
-def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def _searchsorted(self: object, v: Array, side: str = "left", sorter: object = None, *, method: str = "scan") -> Array:
     """Return where `v` belongs in this sorted 1-D array; see ``xtrace.numpy.searchsorted``."""
     return sys.modules[__package__].searchsorted(self, v, side, sorter, method=method)
 
@@ -163,21 +164,21 @@ def _byteswap(self: Any) -> Any:
 
 def _compress(
     self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
 ) -> Array:
     """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
     return sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def _matmul(self: Array, other: Any) -> Any:
+def _matmul(self: Array, other: Array) -> Array:
     return contraction.matmul(self, other) if _is_operand(other, "@") else NotImplemented
 
 
-def _reflected_matmul(self: Array, other: Any) -> Array:
+def _reflected_matmul(self: Array, other: Array) -> Array:
     return contraction.matmul(other, self) if _is_operand(other, "@") else NotImplemented
 
 
-def _is_operand(other: Any, symbol: str) -> bool:
+def _is_operand(other: object, symbol: str) -> bool:
     """Whether the other side of an operator can be one; a container says that it must be converted first."""
     if isinstance(other, Array) or is_array_like(other):
         return True
@@ -188,7 +189,7 @@ def _is_operand(other: Any, symbol: str) -> bool:
     return False
 
 
-def _contains(self: Array, item: Any) -> bool:
+def _contains(self: Array, item: object) -> bool:
     """Whether an element of a 1-D array equals `item`; TypeError for what is no array or number."""
     if not _is_operand(item, "in"):
         raise TypeError(f"unsupported operand for in: {not_an_array(item)}")
@@ -214,7 +215,7 @@ def _rows(array: ConcreteArray) -> Iterator[Any]:
         yield from unstack(array if size == length else dynamic_slice_in_dim(array, start, size))
 
 
-def _getitem(self: Array, index: Any) -> Array:
+def _getitem(self: Array, index: Array) -> Array:
     """Return ``self[index]`` as NumPy does; positions out of bounds are moved to the nearest end."""
     try:
         return indexing.getitem(self, index)
@@ -223,7 +224,7 @@ def _getitem(self: Array, index: Any) -> Array:
         raise
 
 
-def _no_assignment(self: Array, index: Any, value: Any) -> None:
+def _no_assignment(self: Array, index: Array, value: Array) -> None:
     """Raise: arrays are immutable."""
     raise explain.item_assignment(self)
 

@@ -26,7 +26,7 @@ def _shifts(order: str) -> Array:
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
-def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+def _checked(function: str, a: object, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
         raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviated(bitorder)}")
     a = atleast_1d(to_array_operand(function, a))
@@ -36,7 +36,7 @@ def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]
 
 
 @inline_jit
-def _packed(a: Any, *, axis: int, order: str) -> Any:
+def _packed(a: Any, *, axis: int, order: str) -> Array:
     bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
     missing = -bits.shape[-1] % 8
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
@@ -73,7 +73,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
 
 @inline_jit
-def _unpacked(a: Any, *, axis: int, order: str, count: int | None) -> Any:
+def _unpacked(a: ArrayLike, *, axis: int, order: str, count: int | None) -> Array:
     a = moveaxis(a, axis, -1)
     shape = (*a.shape, 8)
     shifts = broadcast_in_dim(_shifts(order), shape, (a.ndim,))

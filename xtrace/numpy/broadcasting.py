@@ -69,7 +69,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     return [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """Return the shape that arrays of some shapes broadcast to.
 
     Args:
@@ -160,7 +160,7 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
 
 
 @inline_jit
-def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not shape:
         return filled_array((0,), python_value("indices", 0, dtype), dtype, False, None)
     return stack([_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -19,12 +19,14 @@ from xtrace.numpy.ufuncs import equal
 
 
 @inline_jit
-def _all_close(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Any:
+def _all_close(a: ArrayLike, b: ArrayLike, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
     return reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @inline_jit(static=("equal_nan",), public=True)
-def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
     """Return whether `isclose` holds for all elements.
 
     Args:

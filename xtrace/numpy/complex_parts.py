@@ -28,7 +28,7 @@ __all__ = ["angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "i
 
 # Complex numbers
 
-def _imaginary_zero(x: Any) -> Array:
+def _imaginary_zero(x: Array) -> Array:
     return fill_as(x, 0, weak=aval_of(x).weak_type)
 
 
@@ -99,7 +99,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return _angle(z, deg=bool(deg))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Return whether the dtype of an object is complex.
 
     Args:
@@ -122,7 +122,7 @@ def iscomplexobj(x: Any) -> bool:
     return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval("iscomplexobj", 0, x).dtype)
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Return whether the dtype of an object is not complex.
 
     Args:

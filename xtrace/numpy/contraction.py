@@ -17,6 +17,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
@@ -40,7 +41,8 @@ class _Plan:
     """A contraction of two operands: their axes in a dot_general, and the type of the result."""
 
     def __init__(
-        self, function: str, a: ArrayLike, b: Any, precision: Any, preferred: Any, out_sharding: Any = None
+        self, function: str, a: ArrayLike, b: ArrayLike, precision: object, preferred: object,
+        out_sharding: object = None,
     ) -> None:
         refuse(function, out_sharding=out_sharding)
         self.function, self.precision = function, precision
@@ -61,7 +63,9 @@ class _Plan:
                 f"{self.right.shape}. An array is transposed with .T or .mT"
             )
 
-    def contract(self, a: Any, b: Any, dimensions: Any, order: Any = None, squeezed: Any = ((), ())) -> Array:
+    def contract(
+        self, a: ArrayLike, b: ArrayLike, dimensions: Any, order: Any = None, squeezed: Any = ((), ())
+    ) -> Array:
         """Return the dot_general over `dimensions`, its axes permuted by `order`.
 
         `squeezed` are the size-1 axes of the operands that are dropped first.
@@ -74,8 +78,8 @@ class _Plan:
 
 @inline_jit
 def _contracted(
-    a: Any, b: Any, *, dimensions: Any, order: Any, squeezed: Any, precision: Any, dtype: Any, weak: bool
-) -> Any:
+    a: Any, b: Any, *, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType, weak: bool
+) -> Array:
     lhs, rhs = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
     product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
@@ -119,7 +123,7 @@ def dot(
     return plan.contract(a, b, (over, ((), ())))
 
 
-def _broadcast_contract(plan: _Plan, a: Any, b: Any, cores: tuple[int, int]) -> Any:
+def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[int, int]) -> Array:
     """Contract the last axis of `a` with the first core axis of `b`; axes before the `cores` broadcast.
 
     An axis of size 1 that meets another size is dropped, which leaves the other operand's as a free axis: nothing is
@@ -254,7 +258,7 @@ def _check_rank(plan: _Plan, left: int, right: int) -> None:
     check_mapped_ranks(plan.function, (plan.left.shape, plan.right.shape), (left, right))
 
 
-def _conjugated(x: Any, aval: ShapedArray) -> Any:
+def _conjugated(x: ArrayLike, aval: ShapedArray) -> Any:
     return conj(x) if dtypes.is_complex(aval.dtype) else x
 
 
@@ -294,7 +298,7 @@ def vecdot(
 
 
 @inline_jit(static=("precision",), public=True)
-def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_element_type: object = None) -> Array:
     """Return the sum of conjugated `a` times `b`, both flattened.
 
     Args:
@@ -348,7 +352,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
 
 
 @inline_jit
-def _outer(a: Any, b: Any, *, rows: int, columns: int) -> Any:
+def _outer(a: ArrayLike, b: ArrayLike, *, rows: int, columns: int) -> Array:
     return multiply(
         broadcast_in_dim(reshape(a, (rows,)), (rows, 1), (0,)),
         broadcast_in_dim(reshape(b, (columns,)), (1, columns), (1,)),
@@ -479,7 +483,7 @@ def _refuse_booleans(function: str, *operands: ArrayLike) -> None:
 
 
 @inline_jit
-def _kron(a: Any, b: Any, *, left: _Axes, right: _Axes) -> Any:
+def _kron(a: ArrayLike, b: ArrayLike, *, left: _Axes, right: _Axes) -> Array:
     rank = len(left)
     rows = reshape(a, [n for size in left for n in (size, 1)])
     columns = reshape(b, [n for size in right for n in (1, size)])

@@ -15,6 +15,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -69,7 +70,7 @@ def array(
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
+    a: object, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
     """Return `a` as an array, itself if it is one of the dtype.
@@ -100,7 +101,8 @@ def asarray(
 
 
 def _array(
-    function: str, value: Any, dtype: Any, copy: bool | None, order: Any, ndmin: int, device: Any, out_sharding: Any
+    function: str, value: object, dtype: object, copy: bool | None, order: object, ndmin: int, device: object,
+    out_sharding: object,
 ) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
@@ -116,7 +118,7 @@ def _array(
     return result if device is None else device_put(result, device)
 
 
-def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:
+def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:
     kind = type(value)
     if kind in SCALARS:
         return _from_scalar(value, scalar_aval(kind), dtype)
@@ -146,14 +148,14 @@ def _from_value(function: str, value: Any, dtype: np.dtype[Any] | None, copy: bo
     return _from_numpy(function, data, dtype, copy, value)
 
 
-def _from_scalar(value: Any, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
+def _from_scalar(value: object, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
     if dtype is not None:
         aval = ShapedArray((), dtype)
     return constant_from_host(scalar_to_host(python_value("array", value, aval.dtype), aval), aval)
 
 
 def _from_numpy(
-    function: str, value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: Any = None
+    function: str, value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: object = None
 ) -> Array:
     try:
         own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
@@ -164,7 +166,7 @@ def _from_numpy(
     return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 
-def _from_list(function: str, value: Any, dtype: np.dtype[Any] | None) -> Array:
+def _from_list(function: str, value: object, dtype: np.dtype[Any] | None) -> Array:
     kinds: dict[Any, None] = {}
     traced = _collect(function, value, kinds)
     if dtype is None:
@@ -217,7 +219,7 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
     return traced
 
 
-def _stacked(function: str, value: Any, dtype: Any) -> Array:
+def _stacked(function: str, value: Any, dtype: DType) -> Array:
     """Return a nested list with arrays or tracers among its leaves as one array."""
     parts = [
         _stacked(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
@@ -247,7 +249,7 @@ def to_array_operand(function: str, value: Any, position: int = 0) -> Array:
     return asarray(value)
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: object = None) -> Array:
     """Return `x` with elements of another dtype; complex to real drops the imaginary part and warns.
 
     Args:
@@ -269,7 +271,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     return convert_array("astype", x, dtype, copy, device)
 
 
-def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:
+def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None) -> Array:
     """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
     aval = type_of(function, x)
     wanted = requested_dtype(function, float if dtype is None else dtype)

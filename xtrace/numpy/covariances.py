@@ -69,8 +69,8 @@ def _checked_weights(name: str, weights: Array, count: int) -> None:
 
 @inline_jit(static=("rowvar", "bias", "ddof", "dtype"), public=True)
 def cov(
-    m: Any, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None, dtype: DTypeLike | None = None,
+    m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+    fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the covariances of variables.
 
@@ -101,7 +101,7 @@ def cov(
 
 
 def _checked(
-    function: str, m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
+    function: str, m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Any:
     operands = {"m": m} if y is None else {"m": m, "y": y}
     avals, own, _ = common_dtype(function, tuple(operands.values()), as_inexact)
@@ -128,7 +128,7 @@ def _checked(
 
 
 @inline_jit
-def _correlation(c: Any) -> Any:
+def _correlation(c: Array) -> Array:
     if not c.ndim:
         return c / c
     # One division after the other, as the product of two spreads may be too small for the dtype.

@@ -45,13 +45,15 @@ def python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return int(value) if dtypes.is_integer(dtype) else float(value)
 
 
-def filled_array(shape: tuple[int, ...], value: Any, dtype: np.dtype[Any], weak: bool, device: Any) -> Any:
+def filled_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
     """Return the array whose elements are all the Python scalar `value`."""
     result = broadcast_in_dim.bind_positional((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
     return result if device is None else device_put(result, device)
 
 
-def _zero_or_one(function: str, number: int, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Array:
+def _zero_or_one(
+    function: str, number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object
+) -> Array:
     refuse(function, out_sharding=out_sharding)
     wanted = requested_dtype(function, float if dtype is None else dtype)
     return filled_array(canonical_shape(function, shape), python_value(function, number, wanted), wanted, False, device)
@@ -82,7 +84,7 @@ def zeros(
 
 
 def ones(
-    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None, out_sharding: object = None
 ) -> Array:
     """Return an array of ones.
 
@@ -106,7 +108,7 @@ def ones(
 
 
 def empty(
-    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike, dtype: DTypeLike | None = None, *, device: object = None, out_sharding: object = None
 ) -> Array:
     """Return an array of zeros, since there are no uninitialised arrays.
 
@@ -130,7 +132,8 @@ def empty(
 
 
 def full(
-    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return an array of one value.
 
@@ -161,7 +164,8 @@ def full(
 
 
 def _filled(
-    function: str, shape: tuple[int, ...], value: Any, aval: ShapedArray, dtype: np.dtype[Any], weak: bool, device: Any
+    function: str, shape: tuple[int, ...], value: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any], weak: bool,
+    device: object,
 ) -> Array:
     if type(value) in SCALARS:
         literal = _wrapped(function, value, dtype)
@@ -189,13 +193,16 @@ def _wrapped(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return python_value(function, value, dtype)
 
 
-def warn_of_lost_part(own: Any, wanted: Any) -> None:
+def warn_of_lost_part(own: object, wanted: object) -> None:
     """Warn where complex numbers become real ones."""
     if dtypes.is_complex(own) and not dtypes.is_complex(wanted) and not dtypes.is_boolean(wanted):
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
-def _like(function: str, a: Any, value: Any, dtype: Any, shape: Shape | None, device: Any, out_sharding: Any) -> Array:
+def _like(
+    function: str, a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
+    out_sharding: object,
+) -> Array:
     refuse(function, out_sharding=out_sharding)
     try:
         model = abstract_leaf(a)
@@ -309,7 +316,7 @@ def full_like(
     return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
-def to_size(function: str, name: str, value: Any) -> int:
+def to_size(function: str, name: str, value: object) -> int:
     """Return a length that a user gave; ConcretizationTypeError if it is traced, ValueError if it is negative."""
     number = to_known_integer(function, name, value)
     if number < 0:
@@ -317,7 +324,7 @@ def to_size(function: str, name: str, value: Any) -> int:
     return number
 
 
-def _static_or_array(function: str, name: str, value: Any) -> Any:
+def _static_or_array(function: str, name: str, value: ArrayLike) -> Any:
     """Return a diagonal's number: a Python int, or an integer array as it is; TypeError for anything else."""
     if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
         return value
@@ -333,11 +340,13 @@ def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) ->
 
 
 @inline_jit
-def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Any:
+def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
     return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
-def eye(N: Any, M: ArrayLike | None = None, k: Any = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
+def eye(
+    N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None, *, device: object = None
+) -> Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -426,7 +435,7 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 
-def _checked_triangle(function: str, m: ArrayLike, k: Any, lower: bool) -> Array:
+def _checked_triangle(function: str, m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
     if type_of(function, m).ndim < 2:
         raise ValueError(
             f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"

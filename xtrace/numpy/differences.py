@@ -12,7 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, Axes
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops.arrays import slicing, sorting
@@ -85,7 +85,7 @@ def diff(
 
 
 @inline_jit(public=True)
-def ediff1d(ary: ArrayLike, to_end: Any = None, to_begin: Any = None) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Return the differences of neighbours in the flattened array.
 
     Args:
@@ -186,7 +186,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 
 @inline_jit
-def _integral(y: Any, spacing: Any, *, axis: int, sampled: bool, dtype: Any) -> Any:
+def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Any:
     y, spacing = converted(to_array_operand("trapezoid", y), dtype, False), converted(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
     if not sampled:
@@ -232,7 +232,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 
 @inline_jit
-def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any:
+def _unwrapped(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any:
     p, period = converted(to_array_operand("unwrap", p), dtype, False), converted(
         to_array_operand("unwrap", period), dtype, False
     )
@@ -248,7 +248,9 @@ def _unwrapped(p: Any, period: Any, *discont: Any, axis: int, dtype: Any) -> Any
 
 
 @inline_jit(static=("axis",), public=True)
-def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 6.283185307179586) -> Array:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 6.283185307179586
+) -> Array:
     """Return angles with multiples of a period added so that no step along an axis is longer than half a period.
 
     Args:
@@ -282,7 +284,9 @@ def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 6.28
 
 
 @inline_jit
-def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...], dtype: Any, result: Any) -> Any:
+def _interpolated(
+    x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: ArrayLike
+) -> Any:
     values = dict(zip(given, options, strict=True))
     x, xp = (converted(to_array_operand("interp", v), dtype, False) for v in (x, xp))
     fp = converted(to_array_operand("interp", fp), result, False)
@@ -310,7 +314,10 @@ def _interpolated(x: Any, xp: Any, fp: Any, *options: Any, given: tuple[str, ...
 
 
 @inline_jit(public=True)
-def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None, right: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """Return the values at `x` of the polygon through points.
 
     Args:

@@ -18,7 +18,7 @@ from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.ufuncs import abs, where
 
 
-def _check(function: str, x1: Any, x2: Any) -> None:
+def _check(function: str, x1: ArrayLike, x2: ArrayLike) -> None:
     avals, dtype, _ = common_dtype(function, (x1, x2))
     if not dtypes.is_integer(dtype):
         raise ValueError(
@@ -70,7 +70,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 @inline_jit
-def _common_multiple(x1: Any, x2: Any) -> Any:
+def _common_multiple(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = _spread("lcm", *promote("lcm", to_array_operand("lcm", x1), to_array_operand("lcm", x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))

@@ -56,8 +56,8 @@ _plans = Table()
 
 
 def einsum(
-    subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
-    preferred_element_type: Any = None, _dot_general: Callable[..., Any] = dot_general, out_sharding: Any = None,
+    subscripts: object, /, *operands: ArrayLike, out: None = None, optimize: object = "auto", precision: object = None,
+    preferred_element_type: object = None, _dot_general: Callable[..., Any] = dot_general, out_sharding: object = None,
 ) -> Array:
     """Return the sum of products that subscripts describe.
 
@@ -105,7 +105,9 @@ def einsum(
     return run(*operands, steps=steps, dtype=dtype, weak=weak, precision=_hashable(precision), multiply=_dot_general)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+def einsum_path(
+    subscripts: object, /, *operands: ArrayLike, optimize: object = "auto"
+) -> tuple[list[tuple[int, ...]], Any]:
     """Return the order in which `einsum` contracts its operands.
 
     Args:
@@ -129,7 +131,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     return _path("einsum_path", subscripts, shapes, optimize)
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> Any:
     return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
 
 
@@ -145,7 +147,7 @@ def _interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[
     return subscripts, tuple(operands)
 
 
-def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
+def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
     """Return opt_einsum's path and its report. ValueError says what does not fit."""
     strategy = optimize
     if isinstance(optimize, bool):
@@ -178,7 +180,7 @@ def _check_path(function: str, path: Sequence[Any], count: int) -> None:
         raise ValueError(f"{function}: optimize={abbreviated(path)} leaves {count} operands that are not contracted")
 
 
-def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: Any) -> tuple[_Step, ...]:
+def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
     """Return the steps that contract operands of `shapes`."""
     path, _ = _path(function, subscripts, shapes, optimize)
     inputs, output, _ = parse_einsum_input((subscripts, *shapes), shapes=True)

@@ -85,7 +85,7 @@ def _nothing_transformed(x: Array, kind: FftType) -> Array:
     return converted(x, dtypes.complex128 if wide else dtypes.complex64)
 
 
-def _scale(function: str, norm: Any, size: int, divided: bool) -> float:
+def _scale(function: str, norm: object, size: int, divided: bool) -> float:
     """Return what the result is multiplied by; `divided`: the transform divides by `size` already."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
@@ -103,7 +103,9 @@ def _length(function: str, size: int) -> int:
     return length
 
 
-def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any, *, hermitian: bool = False) -> Any:
+def _checked(
+    function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
+) -> Array:
     """Check the arguments of a transform and do it; `hermitian`: of the half of what is conjugate-symmetric."""
     aval = type_of(function, a)
     lengths = None if s is None else [_length(function, n) for n in s]
@@ -133,7 +135,7 @@ def _checked(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any,
 
 
 def _checked_one(
-    function: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: Any, *, hermitian: bool = False
+    function: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: object, *, hermitian: bool = False
 ) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(
@@ -144,7 +146,7 @@ def _checked_one(
     return _checked(function, kind, a, lengths, axes, norm, hermitian=hermitian)
 
 
-def _checked_two(function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+def _checked_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
     if axes is None or len(axes) != 2:
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviated(axes)}; use {function[:-1]}n for others"
@@ -327,7 +329,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def fft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def fft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the discrete Fourier transform along two axes.
 
     Args:
@@ -358,7 +360,7 @@ def fft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str 
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def ifft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def ifft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the inverse of `fft2`.
 
     Args:
@@ -389,7 +391,7 @@ def ifft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def rfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def rfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the Fourier transform of real numbers along two axes.
 
     Args:
@@ -420,7 +422,7 @@ def rfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def irfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
+def irfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """Compute the inverse of `rfft2`.
 
     Args:
@@ -451,7 +453,9 @@ def irfft2(a: ArrayLike, s: Any = None, axes: Sequence[int] = (-2, -1), norm: st
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
-def fftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
+def fftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
     """Compute the discrete Fourier transform along axes.
 
     Args:

@@ -9,7 +9,7 @@ from numpy import get_printoptions, printoptions
 from numpy.exceptions import ComplexWarning
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace.numpy.conversion import asarray
@@ -32,7 +32,7 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
     np.set_printoptions(*args, **kwargs)
 
 
-def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_repr(arr: ArrayLike, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """Return the text that `repr` of an array shows.
 
     Args:
@@ -76,7 +76,7 @@ def array_str(a: ArrayLike, max_line_width: Any = None, precision: Any = None, s
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a file in NumPy's npy format.
 
     Args:
@@ -149,7 +149,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(data) if is_array_like(data) else data
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """Return the numbers in a text.
 
     Args:
@@ -201,7 +201,7 @@ def _refused(name: str) -> NoReturn:
     )
 
 
-def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
+def fromfile(*args: ArrayLike, **kwargs: object) -> NoReturn:
     """Raise NotImplementedError: a traced function must not read files; convert the result of ``numpy.fromfile``.
 
     Args:
@@ -217,7 +217,7 @@ def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
     _refused("fromfile")
 
 
-def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
+def fromiter(*args: ArrayLike, **kwargs: object) -> NoReturn:
     """Raise NotImplementedError: tracing uses iterators up; convert the result of ``numpy.fromiter``.
 
     Args:

@@ -38,11 +38,11 @@ def _everywhere(value: bool) -> Callable[[Any], Any]:
     return lambda x: fill_as(x, value, dtypes.bool_)
 
 
-def _finite_complex(x: Any) -> Array:
+def _finite_complex(x: Array) -> Array:
     return bitwise_and(lax.is_finite(real(x)), lax.is_finite(imag(x)))
 
 
-def _infinite(x: Any) -> Array:
+def _infinite(x: Array) -> Array:
     return eq(lax.abs(x), strong_scalar(x, math.inf))
 
 
@@ -165,7 +165,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 
 
 @inline_jit
-def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
+def _isclose(a: object, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
     x, y = promote("isclose", a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
         return operators.equal(x, y)
@@ -181,7 +181,7 @@ def _isclose(a: Any, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_na
 
 
 @inline_jit(static=("equal_nan",), public=True)
-def isclose(a: Any, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
     """Return whether ``|a - b| <= atol + rtol * |b|``; infinities are close to themselves.
 
     Args:
@@ -210,7 +210,7 @@ def isclose(a: Any, b: ArrayLike, rtol: Any = 1e-05, atol: ArrayLike = 1e-08, eq
 _INTEGERS = {8: dtypes.int8, 16: dtypes.int16, 32: dtypes.int32, 64: dtypes.int64}
 
 
-def _sign_of_float(x: Any) -> Array:
+def _sign_of_float(x: Array) -> Array:
     dtype = aval_of(x).dtype
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
@@ -229,7 +229,7 @@ signbit = unary_function(
 )
 
 
-def _copysign(x: Any, y: Any) -> Array:
+def _copysign(x: Array, y: ArrayLike) -> Array:
     size = lax.abs(x)
     return choose(signbit(y), lax.neg(size), size)
 
@@ -248,7 +248,7 @@ nextafter = binary_function(
 
 
 @custom_jvp
-def _scaled(mantissa: Any, x: Any, exponent: Any) -> Any:
+def _scaled(mantissa: object, x: Array, exponent: object) -> Any:
     """`mantissa`, which is x / 2**exponent, found without a derivative of its own."""
     return mantissa
 
@@ -356,7 +356,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 
 @inline_jit
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """Return the distances to the next numbers away from zero, signed as `x`; in float16, to the next larger ones.
 
     Args:

@@ -12,7 +12,7 @@ from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -38,7 +38,7 @@ def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -
     return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
 
 
-def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any, half: bool) -> Any:
+def _checked_frequencies(function: str, n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
     if isinstance(n, Tracer):
         raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
     try:
@@ -54,7 +54,7 @@ def _checked_frequencies(function: str, n: int, d: Any, dtype: Any, device: Any,
     return frequencies if device is None else device_put(frequencies, device)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
     """Return the frequencies of the terms of `fft`, first those from zero up, then the negative ones.
 
     Args:
@@ -76,7 +76,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any
     return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
     """Return the frequencies of the terms of `rfft`.
 
     Args:
@@ -98,14 +98,14 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: An
     return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
 
 
-def _shifted(function: str, x: Any, axes: Any, sign: int) -> Array:
+def _shifted(function: str, x: ArrayLike, axes: Axes, sign: int) -> Array:
     aval = type_of(function, x)
     numbers = axes_of(function, axes, aval.ndim)
     return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
 
 
 @inline_jit(static=("axes",), public=True)
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
     """Move the term of frequency zero to the middle.
 
     Args:
@@ -127,7 +127,7 @@ def fftshift(x: ArrayLike, axes: Any = None) -> Array:
 
 
 @inline_jit(static=("axes",), public=True)
-def ifftshift(x: ArrayLike, axes: Any = None) -> Array:
+def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
     """Move the term in the middle to the front; the inverse of `fftshift`.
 
     Args:

@@ -15,6 +15,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.comparisons import eq
@@ -30,7 +31,7 @@ from xtrace.numpy.ufuncs import maximum, where
 
 
 @inline_jit
-def _counted(x: Any, weights: Any, *, length: int) -> Any:
+def _counted(x: ArrayLike, weights: Array, *, length: int) -> Array:
     x = to_array_operand("bincount", x)
     x = converted(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
@@ -39,7 +40,7 @@ def _counted(x: Any, weights: Any, *, length: int) -> Any:
 
 def bincount(
     x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
-    out_sharding: Any = None
+    out_sharding: object = None
 ) -> Array:
     """Count how often each of 0, 1, 2 … occurs in a vector of integers, or add weights.
 
@@ -119,7 +120,7 @@ def _number_of_bins(function: str, bins: Any) -> int:
     return count
 
 
-def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
+def _bin_edges(function: str, a: Any, bins: Any, range: object) -> Array:
     if isinstance(bins, str):
         raise TypeError(
             f"{function}: bins must be an integer or an array of edges; the rule {abbreviated(bins)} is not there"
@@ -136,7 +137,9 @@ def _bin_edges(function: str, a: Any, bins: Any, range: Any) -> Any:
     return _edges(a, *limits, bins=_number_of_bins(function, bins), dtype=dtype)
 
 
-def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
+def histogram_bin_edges(
+    a: ArrayLike, bins: object = 10, range: object = None, weights: ArrayLike | None = None
+) -> Array:
     """Return the edges of the bins of a histogram.
 
     Args:
@@ -172,7 +175,7 @@ def _places(edges: Array, x: Array) -> Array:
 
 
 @inline_jit
-def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -> Any:
+def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> Any:
     a, edges = converted(to_array_operand("histogram", a), dtype, False), converted(edges, dtype, False)
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
@@ -182,7 +185,7 @@ def _histogram(a: Any, edges: Any, weights: Any, *, density: bool, dtype: Any) -
 
 
 def histogram(
-    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+    a: ArrayLike, bins: object = 10, range: object = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Any, Any]:
     """Count the elements in each bin.
 
@@ -241,7 +244,8 @@ def _joint(sample: Array, *operands: Array, weighted: bool, density: bool) -> Ar
 
 
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
+    sample: ArrayLike, bins: object = 10, range: object = None, weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
     """Count the points in each box.
 
@@ -267,7 +271,7 @@ def histogramdd(
     return _histogram_of_rows("histogramdd", sample, bins, range, weights, density)
 
 
-def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weights: Any, density: Any) -> Any:
+def _histogram_of_rows(function: str, sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:
     aval = type_of(function, sample)
     if aval.ndim != 2:
         raise ValueError(f"{function}: sample must have rows of coordinates, rank 2; got shape {aval.shape}")
@@ -293,7 +297,7 @@ def _histogram_of_rows(function: str, sample: Any, bins: Any, range: Any, weight
 
 
 def histogram2d(
-    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, bins: Any = 10, range: object = None, weights: ArrayLike | None = None,
     density: bool | None = None
 ) -> tuple[Any, Any, Any]:
     """Count the points (x[i], y[i]) in each box.

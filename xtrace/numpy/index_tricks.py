@@ -14,7 +14,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -40,7 +40,7 @@ __all__ = [
 # Positions in a flattened array
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     """Return the indices along each axis of positions in the flattened array.
 
     Args:
@@ -88,7 +88,8 @@ def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
 
 
 def ravel_multi_index(
-    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
+    multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Return the positions in the flattened array of elements at indices.
 
@@ -164,7 +165,7 @@ def _ravelled(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str,
 # Grids
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Return vectors with axes of size 1, so that as an index they give every combination.
 
     Args:
@@ -222,7 +223,7 @@ class _Grid:
     def __repr__(self) -> str:
         return f"<xtrace.numpy.{self.name}>"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Array) -> Any:
         """Return one array of coordinates for each slice: stacked, or of size 1 along the others' axes if sparse."""
         if isinstance(key, slice):
             return _range(self.name, key)
@@ -254,7 +255,7 @@ class _Joiner:
     def __len__(self) -> int:
         return 0
 
-    def __getitem__(self, key: Any) -> Array:
+    def __getitem__(self, key: Array) -> Array:
         """Return the items joined."""
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options
@@ -281,7 +282,7 @@ class _Joiner:
         axis, ndmin, place = *given, *self.options[len(given) :]
         return axis, ndmin, place
 
-    def _placed(self, item: Any, ndmin: int, place: int) -> Array:
+    def _placed(self, item: object, ndmin: int, place: int) -> Array:
         x = _range(self.name, item) if isinstance(item, slice) else asarray(item)
         missing = max(ndmin, 1) - x.ndim
         if missing <= 0:
@@ -347,7 +348,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(function: str, make: Callable[..., Any], n: int, k: Any, m: Any) -> tuple[Any, Any]:
+def _triangle(function: str, make: Callable[..., Any], n: int, k: ArrayLike, m: object) -> tuple[Any, Any]:
     rows, offset = to_integer(function, "n", n), to_integer(function, "k", k)
     columns = rows if m is None else to_integer(function, "m", m)
     if rows < 0 or columns < 0:
@@ -356,7 +357,7 @@ def _triangle(function: str, make: Callable[..., Any], n: int, k: Any, m: Any) -
     return asarray(first), asarray(second)
 
 
-def tril_indices(n: int, k: int = 0, m: Any = None) -> tuple[Any, Any]:
+def tril_indices(n: int, k: int = 0, m: ArrayLike | None = None) -> tuple[Any, Any]:
     """Return the indices of the elements of a matrix on and below a diagonal.
 
     Args:
@@ -377,7 +378,7 @@ def tril_indices(n: int, k: int = 0, m: Any = None) -> tuple[Any, Any]:
     return _triangle("tril_indices", np.tril_indices, n, k, m)
 
 
-def triu_indices(n: int, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[Any, Any]:
     """Return the indices of the elements of a matrix on and above a diagonal.
 
     Args:
@@ -450,7 +451,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
 
 
 def mask_indices(
-    n: Any, mask_func: Callable[[Any, Any], Any], k: int = 0, *, size: int | None = None
+    n: ArrayLike, mask_func: Callable[[Any, Any], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Any, ...]:
     """Return the indices that a function keeps of a square matrix.
 

@@ -93,7 +93,7 @@ class Reading(NamedTuple):
             raise IndexError(self.outside)
 
 
-def _bad_index(entry: Any, position: int) -> Exception:
+def _bad_index(entry: object, position: int) -> Exception:
     """Return the error of an index of an unsupported kind."""
     where = f" at position {position}"
     if isinstance(entry, (str, bytes)):
@@ -138,7 +138,7 @@ def _has_arrays(values: Iterable[Any]) -> bool:
     return any(isinstance(x, Array) or (isinstance(x, (list, tuple)) and _has_arrays(x)) for x in values)
 
 
-def _entries(index: Any) -> list[Any]:
+def _entries(index: object) -> list[Any]:
     """Return the items of an index; TypeError for a list, which NumPy reads in two ways."""
     if isinstance(index, tuple):
         return [_entry(x, i) for i, x in enumerate(index)]
@@ -209,7 +209,7 @@ def _in_front(index: int, length: int) -> int:
     return min(max(index + length if index < 0 else index, 0), length - 1)
 
 
-def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Reading:
+def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
     """Return the plan of an index for an operand of `shape`.
 
     `eager` leaves positions of windows to operands, so that one program serves all; with `exact`, integers are index
@@ -240,7 +240,7 @@ def read(shape: tuple[int, ...], index: Any, eager: bool, exact: bool) -> Readin
         strides.append(stride)
         return len(sizes) - 1
 
-    def add_array(value: Any, length: int) -> None:
+    def add_array(value: ArrayLike, length: int) -> None:
         gathered.append(axis_of_length(0, length))
         arrays.append(value)
         layout.append("a")
@@ -385,7 +385,7 @@ def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
     return slicing.slice(x, starts, limits, strides)
 
 
-def position_of(index: Any, length: int, signed: bool, dtype: DTypeLike) -> Any:
+def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> Any:
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
@@ -431,7 +431,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
 _readings = Table(8192)
 
 
-def _reading(shape: tuple[int, ...], index: Any, eager: bool) -> Reading:
+def _reading(shape: tuple[int, ...], index: object, eager: bool) -> Reading:
     key = _key_of(index)
     if key is None:
         return read(shape, index, eager, False)
@@ -482,7 +482,7 @@ def getitem(x: Any, index: Any) -> Any:
     return _window_and_gather(x, *operands, plan=plan, options=DEFAULT)
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: Array) -> Array:
     """Return an operand of a plan for a compiled program: small numbers come again, and are kept on the device."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return scalar_array(value, scalar_aval(int), current_device())

@@ -117,7 +117,7 @@ def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
 
 
 @inline_jit
-def _with_each(a: Array, positions: Array, values: Any, *, axis: int) -> Array:
+def _with_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> Array:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
     positions = _counted_from_front(positions, length)

@@ -15,6 +15,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import concatenation
@@ -33,12 +34,12 @@ __all__ = [
 
 
 @inline_jit
-def _joined(*arrays: Array, axis: int, dtype: Any, weak: bool) -> Array:
+def _joined(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:
     parts = [converted(x, dtype, weak) for x in arrays]
     return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
 
-def _sequence(function: str, arrays: Any) -> list[Any]:
+def _sequence(function: str, arrays: object) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
     if isinstance(arrays, (list, tuple, range)):
         operands = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
@@ -52,7 +53,7 @@ def _sequence(function: str, arrays: Any) -> list[Any]:
 
 
 def _join(
-    function: str, arrays: Any, axis: int | Callable[[int], int], dtype: Any,
+    function: str, arrays: object, axis: int | Callable[[int], int], dtype: object,
     raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
 ) -> Array:
     """Return arrays, or the rows of an array, joined along an axis, or the one that `axis` says for their rank.
@@ -82,14 +83,14 @@ def _no_axes(function: str) -> ValueError:
     )
 
 
-def _common_type(operands: Sequence[Any], dtype: Any) -> tuple[Any, bool]:
+def _common_type(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     if dtype is not None:
         return dtype, False
     pairs = tuple((x.dtype, x.weak_type) for x in operands)
     return dtypes.promote(pairs, *config.promotion())
 
 
-def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: Any) -> Array:
+def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: object) -> Array:
     if len({x.ndim for x in operands}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
@@ -109,7 +110,7 @@ def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: Any)
 
 
 @inline_jit(static=("axis", "dtype"), trees=True)
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: Any = None) -> Array:
     """Join arrays along an axis that they have.
 
     Args:
@@ -135,7 +136,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
 
 
 @inline_jit(static=("axis",), trees=True)
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis that they have; the array API's name of `concatenate`.
 
     Args:
@@ -157,7 +158,9 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 
 @inline_jit(static=("axis", "out", "dtype"), trees=True)
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+def stack(
+    arrays: ArrayLike | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Join arrays of one shape along a new axis.
 
     Args:
@@ -201,7 +204,7 @@ def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Arr
 
 
 @inline_jit(static=("dtype",), trees=True)
-def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
+def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the first axis, vectors as rows.
 
     Args:
@@ -224,7 +227,7 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def hstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
+def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the second axis, vectors along their only one.
 
     Args:
@@ -246,7 +249,7 @@ def hstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(static=("dtype",), trees=True)
-def dstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
+def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.
 
     Args:
@@ -269,7 +272,7 @@ def dstack(tup: list[Array], dtype: DTypeLike | None = None) -> Array:
 
 
 @inline_jit(trees=True)
-def column_stack(tup: list[Array]) -> Array:
+def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays along the second axis, vectors as columns.
 
     Args:
@@ -332,7 +335,7 @@ def block(arrays: Any) -> Array:
                [4, 5, 6]], dtype=int32)
     """
 
-    def depth(item: Any) -> int:
+    def depth(item: object) -> int:
         if isinstance(item, tuple):
             raise TypeError("block: arrays must be nested in lists, not tuples")
         if not isinstance(item, list):
@@ -346,12 +349,12 @@ def block(arrays: Any) -> Array:
 
     levels = depth(arrays)
 
-    def leaves(item: Any) -> Iterable[Any]:
+    def leaves(item: object) -> Iterable[Any]:
         return [x for y in item for x in leaves(y)] if isinstance(item, list) else [to_array_operand("block", item)]
 
     rank = max([levels, *(x.ndim for x in leaves(arrays))])
 
-    def assemble(item: Any, axis: int) -> Array:
+    def assemble(item: object, axis: int) -> Array:
         if not isinstance(item, list):
             item = to_array_operand("block", item)
             return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)

@@ -42,7 +42,7 @@ right_shift = operators.right_shift
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
-def _count_bits(x: Any) -> Array:
+def _count_bits(x: Array) -> Array:
     size = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
     return converted(population_count(size), dtypes.uint8)
 
@@ -57,7 +57,7 @@ bitwise_count = unary_function(
 # Logic and comparisons
 
 def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
-    def logical(x1: Any, x2: ArrayLike, /) -> Array:
+    def logical(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         left, right = promote(name, x1, x2)
         return combine(truth(left), truth(right))
 

@@ -13,7 +13,7 @@ from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, Axes, Shape, ShapeLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: Any) -> tuple[int, ...]:
+def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
     """Return the shape `wanted` means for an array of `size` elements, its -1 filled in."""
     if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
         entries = [wanted] if isinstance(wanted, Tracer) or not isinstance(wanted, Iterable) else list(wanted)
@@ -73,7 +73,7 @@ def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
 
 
-def _reshaped(function: str, a: Any, shape: Any, order: Any) -> Array:
+def _reshaped(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
     a = to_array_operand(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
@@ -123,7 +123,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
 
 
 @inline_jit(static=("order", "out_sharding"), public=True)
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Array:
     """Return the elements of `a` as a vector.
 
     Args:
@@ -149,7 +149,7 @@ def _permuted(a: Array, permutation: Sequence[int]) -> Array:
     return a if tuple(permutation) == tuple(range(len(permutation))) else permute(a, permutation)
 
 
-def transpose(a: Any, axes: Any = None) -> Array:
+def transpose(a: ArrayLike, axes: Any = None) -> Array:
     """Return `a` with its axes in another order.
 
     Args:
@@ -253,7 +253,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 @inline_jit(static=("source", "destination"), public=True)
-def moveaxis(a: Any, source: Any, destination: Any) -> Array:
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Return `a` with some axes moved to other places, the others in their order.
 
     Args:
@@ -338,7 +338,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     return broadcast_in_dim(a, [1 if i in axes else next(sizes) for i in range(rank)], kept)
 
 
-def squeeze(a: ArrayLike, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axes = None) -> Any:
     """Return `a` without axes of size 1.
 
     Args:
@@ -409,7 +409,7 @@ def atleast_1d(*arys: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def atleast_2d(*arys: ArrayLike) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Array:
     """Return arrays with at least two axes, vectors as rows.
 
     Args:
@@ -429,7 +429,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 
 
 @inline_jit(public=True)
-def atleast_3d(*arys: ArrayLike) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Array:
     """Return arrays with at least three axes, vectors along the second.
 
     Args:

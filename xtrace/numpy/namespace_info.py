@@ -36,7 +36,7 @@ class NamespaceInfo:
         """Return the devices that an array can be on; None stands for the default one."""
         return [None, *devices()]
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+    def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
         """Return the dtypes of results whose dtype is not given; `device` is accepted and changes nothing."""
         x64 = config.enable_x64.value
         return {

@@ -12,6 +12,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.comparisons import eq, gt
@@ -24,14 +25,14 @@ def _is_number(a: Array) -> Array:
     return eq(a, a)
 
 
-def _checked(function: str, a: Any, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
+def _checked(function: str, a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
     """Return whether `a` can hold NaN, and its axes that `axis` means."""
     refuse(function, out=out)
     aval = type_of(function, a)
     return dtypes.is_inexact(aval.dtype), axes_of(function, axis, aval.ndim)
 
 
-def _options(function: str, **options: Any) -> tuple[list[Any], tuple[str, ...]]:
+def _options(function: str, **options: object) -> tuple[list[Any], tuple[str, ...]]:
     """Return the options that are not None, as operands of a unit, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
@@ -56,7 +57,9 @@ def _extremum_of_numbers(
     )
 
 
-def _extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Any:
+def _extremum(
+    function: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object, name: str
+) -> Array:
     may_hold_nan, axes = _checked(function, a, axis, out)
     if not may_hold_nan:
         initial = reductions.begun_with(function, initial)
@@ -257,7 +260,7 @@ def _running(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: st
 
 
 @inline_jit
-def _running_of_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: Any) -> Array:
+def _running_of_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: DType) -> Array:
     a = to_array_operand(caller, a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
     return cumulative.running(caller, filled, axis, dtype, name)
@@ -343,7 +346,8 @@ def _variance_of_numbers(
 
 
 def _variance(
-    a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
+    a: object, ddof: Any, function: str, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
+    root: bool,
 ) -> Any:
     _, axes = _checked(function, a, axis, out)
     compute, wanted = statistics.variance_dtypes(function, type_of(function, a).dtype, dtype)
@@ -359,9 +363,9 @@ def _variance(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanvar(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: object = 0,
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Return the variances over axes of the elements that are not NaN.
 
     Args:
@@ -392,9 +396,9 @@ def nanvar(
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
 def nanstd(
-    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
+    a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: object = 0,
     keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None,
-) -> Any:
+) -> Array:
     """Return the standard deviations over axes of the elements that are not NaN.
 
     Args:

@@ -119,7 +119,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     return low, lt(low, scalar_of(length, dtype))
 
 
-def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """Return the positions of the elements that are not zero in the flattened array.
 
     Args:

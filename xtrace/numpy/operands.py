@@ -20,21 +20,21 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 
 
-def to_known_integer(function: str, argument: str, value: Any) -> int:
+def to_known_integer(function: str, argument: str, value: object) -> int:
     """Return an integer on which a shape depends; ConcretizationTypeError if it is traced, TypeError if it is none."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{function} argument {argument}")
     return to_integer(function, argument, value)
 
 
-def type_of(function: str, value: Any, position: int = 0) -> ShapedArray:
+def type_of(function: str, value: object, position: int = 0) -> ShapedArray:
     """Return the type of an operand; a TypeError names the function and the argument that is no array or scalar."""
     if isinstance(value, Array):
         return value.aval
     return operand_aval(function, position, value)
 
 
-def cast_to(value: Any, aval: ShapedArray, dtype: DTypeLike) -> Any:
+def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
     """Return an operand of type `aval` with element type `dtype`, itself if it has it."""
     if aval.dtype == dtype and isinstance(value, Array):
         return value
@@ -93,7 +93,7 @@ def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
         raise (IndexError(str(error)) if type(error) is TypeError else error) from None
 
 
-def refuse(function: str, **unsupported: Any) -> None:
+def refuse(function: str, **unsupported: object) -> None:
     """Raise NotImplementedError if one of NumPy's parameters that immutable arrays do not have was given."""
     for name, value in unsupported.items():
         if value is not None:
@@ -130,7 +130,7 @@ def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shap
     return broadcast_in_dim.bind_positional((x,), (shape, tuple([missing + i for i in kept]), None))
 
 
-def select_or_fill(mask: ArrayLike, x: ArrayLike, other: Any) -> Array:
+def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
     """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])

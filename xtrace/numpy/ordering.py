@@ -11,7 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import complex_numbers, reductions
@@ -45,7 +45,7 @@ def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     return converted(order, order.dtype, a.weak_type)
 
 
-def _checked_partition(function: str, a: Any, kth: Any, axis: Any, positions: bool) -> Any:
+def _checked_partition(function: str, a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
     a = to_array_operand(function, a)
     if dtypes.is_complex(a.dtype):
         raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
@@ -182,7 +182,7 @@ def _less(x: Array, y: Array) -> Array:
     return bitwise_or(smaller, bitwise_and(ne(y, y), eq(x, x)))
 
 
-def _goes_before(values: Any, elements: Array, side: str) -> Array:
+def _goes_before(values: Array, elements: Array, side: str) -> Array:
     """Return whether values belong before elements of the sorted sequence."""
     return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
@@ -224,7 +224,7 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
 
 
 @inline_jit
-def _searched(a: Any, v: Any, *, side: str, method: str, dtype: Any) -> Any:
+def _searched(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
     a, v = converted(to_array_operand("searchsorted", a), dtype, False), converted(
         to_array_operand("searchsorted", v), dtype, False
     )
@@ -279,7 +279,7 @@ def searchsorted(
 
 
 @inline_jit
-def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
+def _bins_of(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
     bins = to_array_operand("digitize", bins)
     side = "left" if right else "right"
     rising = searchsorted(bins, x, side, method=method)
@@ -289,7 +289,7 @@ def _bins_of(x: Any, bins: Any, *, right: bool, method: str) -> Any:
 
 
 @inline_jit(static=("right", "method"), public=True)
-def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """Return the numbers of the bins that elements fall into; 0 before the first edge.
 
     Args:

@@ -40,7 +40,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 Widths = tuple[tuple[int, int], ...]
 
 
-def _pad_widths(pad_width: Any, rank: int) -> Widths:
+def _pad_widths(pad_width: object, rank: int) -> Widths:
     """Return the padding before and after each axis, from any of the forms NumPy accepts."""
     if isinstance(pad_width, dict):
         pairs = dict.fromkeys(range(rank), (0, 0))
@@ -138,7 +138,7 @@ def _by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
 
 
 @inline_jit
-def _extended(x: Array, *ends: Any, mode: str, widths: Widths, counts: Any, odd: bool) -> Array:
+def _extended(x: Array, *ends: Array, mode: str, widths: Widths, counts: Any, odd: bool) -> Array:
     for axis, width in enumerate(widths):
         if not any(width):
             continue
@@ -166,7 +166,7 @@ def _by_function(function: Callable[..., Any], x: Array, widths: Widths, options
     return x
 
 
-def _pairs(name: str, values: Any, rank: int) -> Any:
+def _pairs(name: str, values: object, rank: int) -> Any:
     """Return two values for each axis, from any of the forms NumPy accepts."""
     if not isinstance(values, Array):
         values = asarray(values) if _has_array(values) else np.asarray(values)
@@ -175,7 +175,7 @@ def _pairs(name: str, values: Any, rank: int) -> Any:
     return broadcast_to(values, (rank, 2)) if isinstance(values, Array) else np.broadcast_to(values, (rank, 2))
 
 
-def _stat_lengths(value: Any, rank: int, mode: str) -> Any:
+def _stat_lengths(value: object, rank: int, mode: str) -> Any:
     if value is None:
         return ((None, None),) * rank
     lengths = _pairs("stat_length", value, rank).tolist()
@@ -218,7 +218,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
 
 
 @inline_jit(static=("pad_width", "mode", "stat_length", "reflect_type"), public=True)
-def _pad(array: Array, pad_width: Any, mode: str, **kwargs: Any) -> Array:
+def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
     array = to_array_operand("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
@@ -250,7 +250,7 @@ def _constant(array: Array, values: Any, widths: Widths) -> Array:
     return _padded(array, values, widths=widths)
 
 
-def _has_array(values: Any) -> bool:
+def _has_array(values: object) -> bool:
     if isinstance(values, (tuple, list)):
         return any(_has_array(x) for x in values)
     return isinstance(values, Array)

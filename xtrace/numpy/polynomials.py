@@ -41,7 +41,7 @@ from xtrace.numpy.ufuncs import where
 _LONG = 33
 
 
-def _vectors(function: str, *operands: Any) -> list[Any]:
+def _vectors(function: str, *operands: object) -> list[Any]:
     """Return operands as vectors of their common inexact type; ValueError for other ranks."""
     avals, dtype, weak = common_dtype(function, operands, as_inexact)
     for i, aval in enumerate(avals):
@@ -123,7 +123,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     return subtract(*_of_one_shape("polysub", a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """Return the product of two polynomials.
 
     Args:
@@ -150,7 +150,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     return convolve(first, second)
 
 
-def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
     """Return quotient and remainder of two polynomials.
 
     Args:
@@ -199,7 +199,7 @@ def _divided(above: Array, below: Any) -> tuple[Any, Any]:
 
 
 @inline_jit(static=("m",), public=True)
-def polyder(p: Any, m: Any = 1) -> Any:
+def polyder(p: Any, m: int = 1) -> Any:
     """Return a derivative of a polynomial.
 
     Args:
@@ -227,12 +227,12 @@ def polyder(p: Any, m: Any = 1) -> Any:
 
 
 @inline_jit
-def _scaled(p: Any, factors: Any) -> Any:
+def _scaled(p: Array, factors: object) -> Array:
     return elementwise.mul(converted(p, p.dtype, False), converted(factors, p.dtype, False))
 
 
 @inline_jit(static=("m",), public=True)
-def polyint(p: Any, m: Any = 1, k: ArrayLike | None = None) -> Any:
+def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
     """Return an integral of a polynomial.
 
     Args:
@@ -305,7 +305,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 @inline_jit
-def _value(p: Any, x: Any, *, unroll: int) -> Any:
+def _value(p: Any, x: object, *, unroll: int) -> Any:
     avals, dtype, _ = common_dtype("polyval", (p, x))
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
     p, x = converted(p, dtype, False), broadcast_operand_to(
@@ -431,7 +431,7 @@ def _companion(p: Array) -> Array:
 
 
 @inline_jit(static=("N", "increasing"), public=True)
-def vander(x: ArrayLike, N: Any = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Return the matrix of the powers of a vector.
 
     Args:
@@ -468,7 +468,7 @@ def _powers(x: Array, *, count: int, increasing: bool) -> Array:
 
 
 def polyfit(
-    x: ArrayLike, y: ArrayLike, deg: Any, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
+    x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None,
     cov: bool | str = False
 ) -> Any:
     """Fit a polynomial to points by least squares.

@@ -66,7 +66,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
     return _placed(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
 
 
-def _check_promotion(function: str, a: Array, values: Any) -> None:
+def _check_promotion(function: str, a: Array, values: Array) -> None:
     """Raise TypePromotionError where the settings forbid what `values` would be converted by."""
     common_dtype(function, (a, values))
 
@@ -86,7 +86,7 @@ def _placed(arr: Array, mask: Array, vals: Array) -> Array:
     return select_n(mask, arr, reshape(values, arr.shape))
 
 
-def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """Return an array with the elements at positions of the flattened array replaced by values.
 
     Args:
@@ -137,7 +137,8 @@ def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
 
 
 def put_along_axis(
-    arr: ArrayLike, indices: ArrayLike, values: Any, axis: int | None, inplace: bool = True, *, mode: Any = None
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
+    mode: object = None,
 ) -> Array:
     """Return an array with the elements at indices along an axis replaced by values.
 
@@ -188,7 +189,7 @@ def put_along_axis(
 
 
 @inline_jit
-def _put_along(arr: Array, indices: Array, values: Any, *, axis: int, mode: Any) -> Array:
+def _put_along(arr: Array, indices: Array, values: Array, *, axis: int, mode: object) -> Array:
     index = tuple(
         [
             indices if i == axis else reshape(arange(n), [n if j == i else 1 for j in range(arr.ndim)])

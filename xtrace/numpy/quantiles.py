@@ -201,7 +201,7 @@ def _checked(
 
 
 def _checked_weights(
-    function: str, weights: Array, own: tuple[int, ...], axis: Any, axes: tuple[int, ...], method: str
+    function: str, weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
 ) -> Array:
     shape = type_of(function, weights, 2).shape
     if method != "inverted_cdf":
@@ -297,7 +297,7 @@ def nanquantile(
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
 def percentile(
     a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
-    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: Any = None,
+    method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None, out_sharding: object = None,
 ) -> Array:
     """Return the values below which shares of the elements lie, over axes.
 

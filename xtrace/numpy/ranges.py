@@ -44,7 +44,7 @@ def _concrete_number(function: str, name: str, value: Any) -> Any:
     return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
 
 
-def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
+def _steps(function: str, start: ArrayLike, stop: Array, step: ArrayLike) -> int:
     """Return how many values there are from `start` to before `stop`."""
     if step == 0:
         raise ZeroDivisionError(f"{function}: step must not be zero")
@@ -57,7 +57,7 @@ def _steps(function: str, start: Any, stop: Any, step: Any) -> int:
     return max(0, math.ceil(length))
 
 
-def _ramp(first: Any, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
+def _ramp(first: ArrayLike, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
     # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
     return add(first, multiply(increment, iota(dtype, length)))
 
@@ -68,8 +68,8 @@ def _counted_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Arr
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *, device: Any = None,
-    out_sharding: Any = None
+    start: object, stop: object = None, step: object = None, dtype: DTypeLike | None = None, *, device: object = None,
+    out_sharding: object = None
 ) -> Array:
     """Return evenly spaced numbers in an interval, the end not included.
 
@@ -114,7 +114,7 @@ def arange(
 
 @memoize(1024, typed=True)
 def _count_of_steps(
-    _: Any, start: Any, stop: ArrayLike, step: Any, dtype: np.dtype[Any] | None
+    _: Any, start: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: np.dtype[Any] | None
 ) -> tuple[int, Any, list[Any]]:
     """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
@@ -170,7 +170,7 @@ def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
-def _inexact(*values: Any) -> np.dtype[Any]:
+def _inexact(*values: object) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
     x64, _, wide = config.promotion()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
@@ -180,7 +180,7 @@ def _inexact(*values: Any) -> np.dtype[Any]:
 
 def linspace(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike = 50, endpoint: bool = True, retstep: bool = False,
-    dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None,
+    dtype: DTypeLike | None = None, axis: int = 0, *, device: object = None,
 ) -> Any:
     """Return evenly spaced samples.
 
@@ -213,7 +213,7 @@ def linspace(
 
 @inline_jit(static=("num", "endpoint", "retstep", "dtype", "axis"), public=True)
 def _linspace(
-    start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: Any, retstep: Any, dtype: np.dtype[Any] | None,
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, retstep: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> Any:
     result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
@@ -221,7 +221,7 @@ def _linspace(
 
 
 def _samples(
-    start: ArrayLike, stop: ArrayLike, function: str, num: ArrayLike, endpoint: Any, dtype: np.dtype[Any] | None,
+    start: ArrayLike, stop: ArrayLike, function: str, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> tuple[Any, Any]:
     count = to_size(function, "num", num)
@@ -242,8 +242,8 @@ def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array
 
 
 def logspace(
-    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, base: Any = 10.0, dtype: DTypeLike | None = None,
-    axis: int = 0
+    start: ArrayLike, stop: int, num: object = 50, endpoint: bool = True, base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None, axis: int = 0,
 ) -> Array:
     """Return samples that are evenly spaced on a logarithmic scale.
 
@@ -303,7 +303,7 @@ def _geometric(
 
 @inline_jit(static=("num", "endpoint", "dtype", "axis"), public=True)
 def geomspace(
-    start: ArrayLike, stop: int, num: Any = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+    start: ArrayLike, stop: int, num: object = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
 ) -> Array:
     """Return samples each of which is the same multiple of the one before.
 

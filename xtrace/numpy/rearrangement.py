@@ -53,7 +53,7 @@ def _others(rank: int, axis: int) -> list[int]:
 
 
 @inline_jit(static=("reps",), public=True)
-def tile(A: ArrayLike, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: object) -> Any:
     """Return an array repeated along each axis.
 
     Args:
@@ -81,7 +81,7 @@ def tile(A: ArrayLike, reps: Any) -> Any:
 
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """Return `a` with each element repeated along an axis.
 
@@ -172,7 +172,7 @@ def flip(m: Any, axis: Axes = None) -> Array:
     return _flipped("flip", m, axis)
 
 
-def _flipped(function: str, m: Array, axis: Any) -> Array:
+def _flipped(function: str, m: Array, axis: Axes) -> Array:
     m = to_array_operand(function, m)
     axes = axes_of(function, axis, m.ndim)
     return shapes.rev(m, axes) if axes else m
@@ -223,7 +223,7 @@ def flipud(m: Any) -> Array:
 
 
 @inline_jit(static=("k", "axes"), public=True)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
+def rot90(m: object, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
     """Return an array turned by right angles in the plane of two axes.
 
     Args:
@@ -261,7 +261,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Array:
 
 
 @inline_jit(static=("shift", "axis"), public=True)
-def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
+def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
     """Return an array shifted along axes; elements that fall off the end come back at the start.
 
     Args:
@@ -340,7 +340,7 @@ def _reduced(shifts: Array, *, size: int) -> Array:
 def _total(shifts: Array, *, size: int) -> Array:
     """Return the sum of reduced shifts, modulo the size of their axis."""
 
-    def add(x: Any, y: Any) -> Any:
+    def add(x: Array, y: Array) -> Array:
         return elementwise.rem(elementwise.add(x, y), np.uint32(size))
 
     return reductions.reduce(shifts, np.uint32(0), add, (0,))
@@ -362,7 +362,7 @@ def _rolled_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
 
 
 @inline_jit(static=("new_shape",), public=True)
-def resize(a: ArrayLike, new_shape: Any) -> Array:
+def resize(a: ArrayLike, new_shape: object) -> Array:
     """Return the elements of `a` in a new shape, repeated from the start as often as needed.
 
     Args:
@@ -396,7 +396,7 @@ def _diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
 
 
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)
-def diagonal(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return diagonals of matrices, along a new last axis.
 
     Args:
@@ -502,7 +502,9 @@ def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: b
     return shapes.rev(ordered, (axis,)) if descending else ordered
 
 
-def _checked_sort(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: bool, descending: bool) -> Any:
+def _checked_sort(
+    function: str, a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool
+) -> Array:
     a = to_array_operand(function, a)
     if kind is not None or order is not None:
         raise TypeError(f"{function}: kind and order are not supported; use stable= for the order of equals")

@@ -54,14 +54,14 @@ _REDUCTIONS = {
 }
 
 
-def strong(value: Any, dtype: np.dtype[Any]) -> Array:
+def strong(value: object, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
         return cast_to(value, type_of("convert", value), dtype)
     return converted(value, dtype, False)
 
 
-def keep_axes(value: Any, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
+def keep_axes(value: object, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
     """Return a reduced value with axes of size 1 where `own` was reduced over `axes`."""
     target = tuple([1 if i in axes else n for i, n in enumerate(own)])
     return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
@@ -118,7 +118,7 @@ def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def dtype_of_sum(function: str, a: Any, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
+def dtype_of_sum(function: str, a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
     """Return the dtype of a sum: integers narrower than the default one, and booleans, become it."""
     wanted = requested_dtype(function, dtype)
     own = type_of(function, a).dtype
@@ -134,9 +134,9 @@ def dtype_of_sum(function: str, a: Any, dtype: Any, promote_integers: bool) -> n
 
 
 def _accumulate(
-    function: str, name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any,
-    promote_integers: bool = True,
-) -> Any:
+    function: str, name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
+    where: object, promote_integers: bool = True,
+) -> Array:
     """Return the sum or product, as `name` says, for the public function called `function`."""
     sum_dtype = dtype_of_sum(function, a, dtype, promote_integers)
     if dtypes.is_boolean(sum_dtype):
@@ -210,7 +210,9 @@ def prod(
     return _accumulate("prod", "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-def extremum(function: str, a: Any, axis: Any, out: Any, keepdims: bool, initial: Any, mask: Any, name: str) -> Array:
+def extremum(
+    function: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object, name: str
+) -> Array:
     """Check the arguments of `function` and return the largest or smallest element, as `name` says."""
     aval = type_of(function, a)
     if initial is None:
@@ -257,7 +259,8 @@ def max(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def min(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Return the smallest elements over axes, NaN if there is one.
 
@@ -286,7 +289,8 @@ def min(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amax(
-    a: ArrayLike, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: object = None,
+    where: object = None,
 ) -> Any:
     """Return the largest elements over axes, NaN if there is one; another name of `max`.
 
@@ -315,7 +319,8 @@ def amax(
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
 def amin(
-    a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Return the smallest elements over axes, NaN if there is one; another name of `min`.
 

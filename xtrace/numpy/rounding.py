@@ -46,7 +46,7 @@ def _to_even(x: Array) -> Array:
     return lax.round.bind_positional((x,), (lax.RoundingMethod.TO_NEAREST_EVEN,))
 
 
-def _as_float(x: Any) -> Any:
+def _as_float(x: Array) -> Array:
     return converted(x, dtypes.default_float(config.enable_x64.value))
 
 

@@ -11,10 +11,11 @@ import numpy as np
 from xtrace import dtypes as public_dtypes
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.dtypes import DType
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.operands import axes_of, type_of
 
@@ -33,7 +34,7 @@ class ScalarType(type):
 
     dtype: Any
 
-    def __call__(cls, x: Any) -> Any:
+    def __call__(cls, x: Any) -> Array:
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
@@ -49,7 +50,7 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"
 
 
-def _scalar_type(dtype: Any) -> Any:
+def _scalar_type(dtype: DType) -> Any:
     contents = {
         "dtype": dtype, "__module__": "xtrace.numpy", "__slots__": (),
         "__doc__": docstring(
@@ -103,7 +104,7 @@ int_, uint = int64, uint64
 pi, e, inf, nan, euler_gamma, newaxis = math.pi, math.e, math.inf, math.nan, float(np.euler_gamma), None
 
 
-def result_type(*args: Any) -> np.dtype[Any]:
+def result_type(*args: object) -> np.dtype[Any]:
     """Return the dtype of the results of operations on the operands.
 
     Args:
@@ -123,7 +124,7 @@ def result_type(*args: Any) -> np.dtype[Any]:
     return public_dtypes.result_type(*args)
 
 
-def promote_types(a: Any, b: Any) -> np.dtype[Any]:
+def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
     """Return the dtype that values of two dtypes promote to.
 
     Args:
@@ -144,7 +145,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     return dtypes.promote(pairs, True, config.numpy_dtype_promotion.value)[0]
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
     """Return whether values of one dtype may become values of another by a rule of NumPy's.
 
     Args:
@@ -175,7 +176,7 @@ _KINDS = {
 }
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: object) -> bool:
     """Return whether a dtype is of a kind.
 
     Args:

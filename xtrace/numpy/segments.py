@@ -80,7 +80,7 @@ def _segmented(
     return segments if bucket is None else reduction.reduce(segments, (0,))
 
 
-def _segment_count(name: str, num_segments: Any, ids: ArrayLike, size: int) -> int:
+def _segment_count(name: str, num_segments: object, ids: ArrayLike, size: int) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
@@ -108,7 +108,7 @@ def _checked_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
 
 def _segments(
     name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
-    bucket_size: Any, mode: Any, out_sharding: Any,
+    bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
     aval, ids = type_of(name, data), type_of(name, segment_ids, 1)
     _checked_ids(name, aval, ids)
@@ -128,8 +128,8 @@ def _segments(
 
 
 def segment_sum(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+    data: object, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: object = None,
 ) -> Array:
     """Sum the rows of each segment.
 
@@ -162,8 +162,8 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+    data: object, segment_ids: Any, num_segments: Any = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: object = None,
 ) -> Array:
     """Return the products of the rows of each segment.
 
@@ -196,8 +196,8 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: object = None, out_sharding: object = None,
 ) -> Array:
     """Return the largest elements of the rows of each segment.
 
@@ -231,8 +231,8 @@ def segment_max(
 
 
 def segment_min(
-    data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
-    unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None, out_sharding: Any = None,
+    data: ArrayLike, segment_ids: ArrayLike, num_segments: ArrayLike | None = None, indices_are_sorted: bool = False,
+    unique_indices: bool = False, bucket_size: int | None = None, mode: object = None, out_sharding: object = None,
 ) -> Array:
     """Return the smallest elements of the rows of each segment.
 

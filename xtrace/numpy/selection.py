@@ -14,7 +14,7 @@ from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -95,7 +95,7 @@ def _selected(*operands: ArrayLike) -> Array:
     return result
 
 
-def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any) -> Array:
+def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw: Any) -> Array:
     """Evaluate a function of each element of `x` that is chosen by conditions.
 
     Args:
@@ -128,7 +128,7 @@ def piecewise(x: Any, condlist: Any, funclist: list[Any], *args: Any, **kw: Any)
     chosen = list(funclist) if len(funclist) > count else [*funclist, 0]
     index = _last_true(*[asarray(c) for c in conditions], shape=x.shape)
 
-    def branch(function: Any) -> Callable[[Any], Any]:
+    def branch(function: object) -> Callable[[Any], Any]:
         if callable(function):
             return lambda value: asarray(function(value, *args, **kw)).astype(value.dtype)
         return lambda value: asarray(function).astype(value.dtype)
@@ -211,7 +211,9 @@ def _chosen(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     ) > 1 else values[0]
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(
+    function: Callable[..., Any], shape: ShapeLike, *, dtype: DTypeLike = float, **kwargs: object
+) -> Array:
     """Return the array whose elements are a function of their indices.
 
     Args:
@@ -234,7 +236,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     sizes = canonical_shape("fromfunction", shape)
     kind = requested_dtype("fromfunction", dtype)
 
-    def of_indices(*indices: ArrayLike) -> Any:
+    def of_indices(*indices: ArrayLike) -> Array:
         return function(*indices, **kwargs)
 
     for i in reversed(range(len(sizes))):
@@ -272,7 +274,7 @@ def compress(
     return _compressed("compress", condition, a, axis, size, fill_value)
 
 
-def extract(condition: Any, arr: ArrayLike, *, size: int | None = None, fill_value: Any = 0) -> Array:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """Return the elements of `arr` where a condition is not zero, both flattened.
 
     Args:

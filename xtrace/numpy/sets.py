@@ -67,7 +67,7 @@ class UniqueInverseResult(NamedTuple):
 # Steps
 
 
-def _size(function: str, size: Any, *operands: ArrayLike) -> int | None:
+def _size(function: str, size: object, *operands: ArrayLike) -> int | None:
     """Return `size` checked; without one, raise ConcretizationTypeError for an operand that is traced."""
     if size is None:
         for x in operands:
@@ -117,7 +117,7 @@ def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) ->
 
 
 @inline_jit
-def _cut(mask: Any, *operands: Any, size: int) -> list[Any]:
+def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
     values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     places = flatnonzero(mask, size=size, fill_value=mask.size)
     missing = eq(places, scalar_of(mask.size, places.dtype))
@@ -395,7 +395,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
 def intersect1d(
     ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
-    size: int | None = None, fill_value: Any = None,
+    size: int | None = None, fill_value: ArrayLike | None = None,
 ) -> Any:
     """Return the elements that are in both of two arrays, sorted.
 
@@ -439,7 +439,7 @@ def intersect1d(
     return (parts[0], *[converted(places, dtype) for places in parts[1:]])
 
 
-def _type_of_filled(function: str, operand: Array, size: int | None, fill: Any) -> tuple[Any, bool]:
+def _type_of_filled(function: str, operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
     """Return the dtype of a set of elements of `operand` filled up to `size` with `fill`, and whether it is weak.
 
     It is promoted with that of `fill`. Where nothing is filled up it is weak if the operand is, and not complex.
@@ -452,7 +452,7 @@ def _type_of_filled(function: str, operand: Array, size: int | None, fill: Any) 
     return dtype, weak
 
 
-def _place_in(values: Any, other: Array) -> Array:
+def _place_in(values: Array, other: Array) -> Array:
     """Return where each of `values`, if it is in the vector `other`, first comes there."""
     order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):

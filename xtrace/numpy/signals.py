@@ -42,7 +42,9 @@ def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types
     return squeeze(products, (0, 1))
 
 
-def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: Any, flipped: bool) -> Any:
+def _slide(
+    function: str, a: ArrayLike, v: ArrayLike, mode: str, precision: object, preferred: object, flipped: bool
+) -> Array:
     preferred = requested_dtype(function, preferred)
     avals, dtype, weak = common_dtype(function, (a, v), as_inexact if preferred is None else None)
     if any(x.ndim != 1 for x in avals):
@@ -58,7 +60,9 @@ def _slide(function: str, a: Any, v: Any, mode: str, precision: Any, preferred: 
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
-def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+def convolve(
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: object = None, preferred_element_type: object = None
+) -> Array:
     """Compute the convolution of two vectors.
 
     Args:
@@ -84,7 +88,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
 def correlate(
-    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: object = None, preferred_element_type: object = None
 ) -> Array:
     """Compute the correlation of two vectors, the second one conjugated.
 

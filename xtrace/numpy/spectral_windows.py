@@ -39,7 +39,7 @@ def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
     return total
 
 
-def _cosine_window(function: str, M: Any, weights: tuple[float, ...]) -> Array:
+def _cosine_window(function: str, M: object, weights: tuple[float, ...]) -> Array:
     count = _length(function, M)
     return ones(count) if count <= 1 else _of_cosines(count=count, weights=weights)
 
@@ -173,7 +173,7 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
 
 
 @inline_jit
-def _of_bessel(beta: Any, *, count: int) -> Any:
+def _of_bessel(beta: Any, *, count: int) -> Array:
     middle = 0.5 * (count - 1)
     place = true_divide(subtract(_places(count), middle), middle)
     inside = maximum(subtract(1.0, multiply(place, place)), 0.0)

@@ -82,7 +82,7 @@ def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any
 @inline_jit
 def _mean(
     a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
-) -> Any:
+) -> Array:
     return strong(_mean_in(strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
@@ -94,7 +94,7 @@ def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def mean(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
     where: ArrayLike | None = None
-) -> Any:
+) -> Array:
     """Return the means of elements over axes, NaN if there are none.
 
     Args:
@@ -136,7 +136,7 @@ def mean(
 def _variance(
     a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
     dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
-) -> Any:
+) -> Array:
     """Return the variance, or its `root`; `options` are the mask and the mean, where they are given."""
     masks, means = (options[:1], options[1:]) if masked else ((), options)
     a = strong(a, compute)
@@ -191,7 +191,7 @@ def check_correction(function: str, ddof: ArrayLike) -> None:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
 
 
-def _correction(function: str, ddof: Any, correction: ArrayLike | None) -> Any:
+def _correction(function: str, ddof: object, correction: ArrayLike | None) -> Array:
     """Return the one of two names' values that is given, as an operand."""
     if correction is not None:
         if ddof:
@@ -202,8 +202,9 @@ def _correction(function: str, ddof: Any, correction: ArrayLike | None) -> Any:
 
 @inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)
 def _checked_variance(
-    a: Any, ddof: Any, function: str, axis: Any, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: Any, root: bool
-) -> Any:
+    a: ArrayLike, ddof: Any, function: str, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
+    mean: object, root: bool,
+) -> Array:
     refuse(function, out=out)
     aval = type_of(function, a)
     compute, wanted = variance_dtypes(function, aval.dtype, dtype)
@@ -229,7 +230,7 @@ def _common(*own: np.dtype[Any]) -> np.dtype[Any]:
 def var(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
-) -> Any:
+) -> Array:
     """Return the variances of elements over axes.
 
     Args:
@@ -264,7 +265,7 @@ def var(
 def std(
     a: ArrayLike, axis: Axes = None, dtype: DTypeLike | None = None, out: None = None, ddof: Any = 0,
     keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: Any = None,
-) -> Any:
+) -> Array:
     """Return the standard deviations of elements over axes.
 
     Args:
@@ -343,7 +344,7 @@ def average(
 
 
 @inline_jit
-def _weighted(a: Any, weights: Any, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _weighted(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
     a, weights = strong(a, dtype), strong(weights, dtype)
     if own.shape != aval.shape:

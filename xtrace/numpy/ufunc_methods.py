@@ -15,6 +15,7 @@ from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise
 from xtrace._src.ops import reductions as operations
@@ -75,7 +76,7 @@ def _extreme_at(update: str) -> _Method:
 def _along(running: Callable[..., Any]) -> _Method:
     """Return the method that accumulates by an operation over one axis."""
 
-    def accumulate(a: ArrayLike, *, axis: int | None, dtype: Any) -> Array:
+    def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
         a = to_array_operand("accumulate", a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
@@ -89,7 +90,7 @@ def _along(running: Callable[..., Any]) -> _Method:
 
 def _extreme(reduction: Callable[..., Any]) -> _Method:
     def reduce(
-        a: ArrayLike, *, axis: int | None, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None
+        a: ArrayLike, *, axis: int | None, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
         wanted = requested_dtype("reduce", dtype)
         if wanted is not None:
@@ -114,7 +115,9 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
             reduced = join(reduced, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
         return _kept(reduced, a.shape, axes) if keepdims else reduced
 
-    def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
+    def reduce(
+        a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
+    ) -> Array:
         a = to_array_operand(name, a)
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combined(
@@ -140,7 +143,9 @@ def _log_of_sum(name: str, base: float) -> _Method:
     scale = math.log(base)
 
     @inline_jit
-    def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
+    def combined(
+        a: Array, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: DType
+    ) -> Array:
         rest = list(options)
         a = converted(a, dtype, False)
         if masked:
@@ -168,7 +173,9 @@ def _log_of_sum(name: str, base: float) -> _Method:
         logarithm = elementwise.add(logarithm, shift)
         return _kept(logarithm, a.shape, axes) if keepdims else logarithm
 
-    def reduce(a: ArrayLike, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: ArrayLike | None) -> Array:
+    def reduce(
+        a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
+    ) -> Array:
         a = to_array_operand(name, a)
         wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
         options = [asarray(x) for x in (where, initial) if x is not None]

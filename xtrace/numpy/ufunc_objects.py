@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -75,7 +76,7 @@ class ufunc(functools.partial[Any]):
 
     def __new__(
         cls, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None, nargs: int | None = None,
-        identity: Any = None, call: _Method = None, reduce: _Method = None, accumulate: _Method = None,
+        identity: object = None, call: _Method = None, reduce: _Method = None, accumulate: _Method = None,
         at: _Method = None, reduceat: _Method = None,
     ) -> ufunc:
         """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
@@ -111,7 +112,7 @@ class ufunc(functools.partial[Any]):
         return self._numbers[2]
 
     @property
-    def identity(self) -> Any:
+    def identity(self) -> Array:
         """The operand that leaves the other one as it is; None if there is none."""
         return self._numbers[3]
 
@@ -143,7 +144,7 @@ class ufunc(functools.partial[Any]):
         refuse(name, out=out)
         return name
 
-    def _operand(self, name: str, a: Array, dtype: Any) -> Array:
+    def _operand(self, name: str, a: Array, dtype: object) -> Array:
         """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
         a = to_array_operand(name, a)
         wanted = requested_dtype(name, dtype)
@@ -156,8 +157,8 @@ class ufunc(functools.partial[Any]):
 
     @operation
     def reduce(
-        self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
-        initial: Any = None, where: ArrayLike | None = None,
+        self, a: Array, axis: int | None = 0, dtype: DType | None = None, out: None = None, keepdims: bool = False,
+        initial: Array | None = None, where: ArrayLike | None = None,
     ) -> Array:
         """Combine the elements of `a` along `axis`, from the first to the last.
 
@@ -216,7 +217,7 @@ class ufunc(functools.partial[Any]):
         return reduced
 
     @operation
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
+    def accumulate(self, a: Array, axis: int = 0, dtype: DType | None = None, out: None = None) -> Array:
         """Combine the first element along `axis`, the first two, and so on, as `reduce` does.
 
         Args:
@@ -248,7 +249,7 @@ class ufunc(functools.partial[Any]):
         return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
 
     @operation
-    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
+    def at(self, a: ArrayLike, indices: object, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """Return `a` with the elements at `indices` combined with `b`, one after the other where an index repeats.
 
         Args:
@@ -293,7 +294,9 @@ class ufunc(functools.partial[Any]):
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
     @operation
-    def reduceat(self, a: Any, indices: ArrayLike, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
+    def reduceat(
+        self, a: Array, indices: ArrayLike, axis: int = 0, dtype: DType | None = None, out: None = None
+    ) -> Array:
         """Reduce the elements along `axis` from each of `indices` up to the next one.
 
         Args:
@@ -330,7 +333,7 @@ class ufunc(functools.partial[Any]):
         return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: Array, B: Array, /) -> Array:
         """Return the function of every element of `A` with every element of `B`.
 
         Args:
@@ -361,7 +364,7 @@ def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | N
     Its own messages name it where the number is fixed.
     """
 
-    def binary(x1: Any, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    def binary(x1: Array, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse(name, out=out, where=where)
         return function(x1, x2)
@@ -371,7 +374,7 @@ def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | N
             refuse(name, out=out, where=where)
         return function(x)
 
-    def general(*args: ArrayLike, out: None = None, where: None = None) -> Any:
+    def general(*args: ArrayLike, out: None = None, where: None = None) -> Array:
         refuse(name, out=out, where=where)
         return function(*args)
 
@@ -447,7 +450,7 @@ def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.
 
 
 @inline_jit
-def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
+def _reduced_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
     a = moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]
     start = indexing.take(a, indices, 0)
@@ -468,7 +471,7 @@ def _reduced_at(a: Any, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
     return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: object = None) -> ufunc:
     """Return the `ufunc` of a function of numbers.
 
     Args:

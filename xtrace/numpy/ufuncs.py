@@ -49,12 +49,12 @@ __all__ = [
 ]
 
 
-def strong_scalar(example: Any, value: Any) -> Literal:
+def strong_scalar(example: Any, value: object) -> Literal:
     """Return the strongly typed scalar `value` of the dtype of `example`."""
     return Literal(value, ShapedArray((), aval_of(example).dtype))
 
 
-def fill_as(x: Any, value: Any, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
+def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:
     """Return `value` in the shape of `x`, in its dtype or another."""
     aval = aval_of(x)
     kind = aval.dtype if dtype is None else dtype
@@ -65,7 +65,7 @@ def fill_as(x: Any, value: Any, dtype: np.dtype[Any] | None = None, weak: bool =
 def refuse_complex(function: str, error: type[Exception] = TypeError) -> Callable[..., Any]:
     """Return the operation that says `function` is not defined for complex numbers."""
 
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: Array) -> Array:
         raise error(f"{function} does not support complex dtypes; take the absolute value or a part first")
 
     return refuse
@@ -108,7 +108,7 @@ float_power = binary_function(
 
 
 @inline_jit
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Return the remainders of divisions, with the sign of `x1`; 0 for an integer divided by 0.
 
     Args:
@@ -132,7 +132,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return lax.rem(x, y)
 
 
-def _reciprocal(x: Any) -> Array:
+def _reciprocal(x: Array) -> Array:
     return lax.integer_pow.bind_positional((x,), (-1,))
 
 
@@ -277,7 +277,7 @@ def _finite_above(x: Array) -> Array:
 
 # Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
-    def of_complex(x: ArrayLike, y: Any) -> Array:
+    def of_complex(x: ArrayLike, y: Array) -> Array:
         larger = choose(eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
@@ -360,7 +360,7 @@ arcsinh = unary_function(
 
 
 # XLA's branch of the complex acosh may have a negative real part; NumPy's has not.
-def _arccosh_of_complex(x: Any) -> Any:
+def _arccosh_of_complex(x: Array) -> Array:
     root = lax.acosh(x)
     return select(operators.less(complex_numbers.real(root), 0), lax.neg(root), root)
 
@@ -443,7 +443,7 @@ def sinc(x: Any, /) -> Array:
     return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
 
 
-def _i0(x: Any) -> Array:
+def _i0(x: Array) -> Array:
     # |x| with derivative 0 at 0, where the function is even.
     return lax.mul(lax.exp(lax.mul(x, lax.sign(x))), bessel_i0e(x))
 
@@ -574,13 +574,15 @@ _choose = inline_jit(choose)
 
 
 @inline_jit(public=True)
-def _where(condition: Any, x: ArrayLike, y: ArrayLike) -> Array:
+def _where(condition: object, x: ArrayLike, y: ArrayLike) -> Array:
     for position, operand in enumerate((condition, x, y)):
         operand_aval("where", position, operand)
     return _choose(condition, x, y)
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: object = None
+) -> Any:
     """Return the elements of `x` where `condition` holds, of `y` elsewhere; of a condition alone, its positions.
 
     Args:

@@ -121,8 +121,8 @@ def _scattered(
 
 
 def _update(
-    x: Array, index: Any, values: Any, write: Scatter | None, indices_are_sorted: bool, unique_indices: bool, mode: Any,
-    wrap_negative_indices: bool, apply: Any = None,
+    x: Array, index: Array, values: object, write: Scatter | None, indices_are_sorted: bool, unique_indices: bool,
+    mode: object, wrap_negative_indices: bool, apply: object = None,
 ) -> Array:
     """Read the index, cast the values to the dtype of `x`, and write."""
     reading = read(x.aval.shape, index, False, True)
@@ -167,13 +167,13 @@ class IndexedArray:
 
     __slots__ = ("array", "index")
 
-    def __init__(self, array: Array, index: Any) -> None:
+    def __init__(self, array: Array, index: Array) -> None:
         self.array, self.index = array, index
 
     @operation
     def get(
         self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-        fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
+        fill_value: ArrayLike | None = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
     ) -> Array:
         """Return the elements at the index.
 
@@ -262,8 +262,8 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
 
     def method(
         self: IndexedArray, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-        mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True,
-    ) -> Any:
+        mode: Any = None, out_sharding: object = None, wrap_negative_indices: bool = True,
+    ) -> Array:
         refuse(f"ndarray.at.{name}", out_sharding=out_sharding)
         target = self.array if combine is None else ones_like(self.array)
         updated = _update(
@@ -314,10 +314,10 @@ class IndexUpdater:
     def __init__(self, array: Array) -> None:
         self.array = array
 
-    def __getitem__(self, index: Any) -> IndexedArray:
+    def __getitem__(self, index: Array) -> IndexedArray:
         return IndexedArray(self.array, index)
 
-    def __setitem__(self, index: int, value: Any) -> None:
+    def __setitem__(self, index: int, value: Array) -> None:
         raise TypeError(
             "'x.at' object does not support item assignment. Arrays are immutable. Write x = x.at[idx].set(y), or "
             "x = x.at[idx].add(y) for +="

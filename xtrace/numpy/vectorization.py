@@ -14,6 +14,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace.numpy.conversion import asarray, to_array_operand
 
@@ -69,7 +70,7 @@ def vectorize(
 
     @operation
     @functools.wraps(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def vectorized(*args: Array, **kwargs: object) -> Array:
         mapped = [i for i, x in enumerate(args) if i not in without and (x is not None or parsed is None)]
         names = [k for k in kwargs if k not in without]
         if names:
@@ -134,7 +135,7 @@ def _checked(
 ) -> Callable[..., Any]:
     """Return `function` with a check of what it gives against its signature."""
 
-    def checked(*values: ArrayLike) -> Any:
+    def checked(*values: ArrayLike) -> Array:
         output = function(*values)
         results = output if isinstance(output, (list, tuple)) else (output,)
         if len(outputs) > 1 and not isinstance(output, (list, tuple)):
@@ -154,7 +155,7 @@ def _checked(
     return checked
 
 
-def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Any:
+def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
     """Return `function` mapped over the leading axes of `values`, as many as `ranks` says, broadcast."""
     whole = check_broadcast("vectorize", [x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
     ready, kept = [], []
@@ -174,7 +175,9 @@ def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -
     return pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: ArrayLike, **kwargs: object
+) -> Array:
     """Apply a function to every vector of an array along an axis.
 
     Args:

@@ -132,7 +132,7 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
 
 @inline_jit
 @with_typed_key
-def _binomial(key: Array, n: Any, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(dtype_of_all(n, p), False)[0]
     return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
 
@@ -167,7 +167,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @inline_jit
 @with_typed_key
-def _multinomial(key: Any, n: Any, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any) -> Any:
+def _multinomial(
+    key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any
+) -> Any:
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
     chances = move_axis(fitted(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
@@ -186,7 +188,7 @@ def _multinomial(key: Any, n: Any, p: ArrayLike, *, shape: tuple[int, ...], dtyp
 
 
 def multinomial(
-    key: ArrayLike, n: Any, p: Any, *, shape: ShapeLike | None = None, dtype: Any = None, unroll: int | bool = 1
+    key: ArrayLike, n: object, p: object, *, shape: ShapeLike | None = None, dtype: Any = None, unroll: int | bool = 1
 ) -> Any:
     """Draw how often each outcome comes up in `n` trials.
 

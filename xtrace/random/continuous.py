@@ -39,7 +39,7 @@ __all__ = ["bits", "gumbel", "normal", "uniform"]
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 
-def constant(value: Any, dtype: DTypeLike) -> Any:
+def constant(value: object, dtype: DTypeLike) -> Any:
     """Return a number as a constant of `dtype`."""
     return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
 
@@ -54,7 +54,9 @@ def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
-def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Any:
+def bits(
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: object = None
+) -> Array:
     """Draw random bits, as unsigned integers.
 
     Args:
@@ -91,7 +93,7 @@ def bits(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, 
 bits_program = inline_jit(with_typed_key(_bits))
 
 
-def uniform_numbers(key: ArrayLike, low: Any, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
@@ -111,15 +113,15 @@ def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, .
     return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
 
 
-def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: Any = 0) -> Array:
+def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
     """Return numbers from [low, 1)."""
     return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
 def uniform(
-    key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
-    out_sharding: Any = None
+    key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, *,
+    out_sharding: object = None
 ) -> Array:
     """Draw numbers uniformly from [minval, maxval).
 
@@ -158,7 +160,7 @@ def uniform(
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
 
 
-def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return normally distributed numbers, by the inverse of their distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
@@ -216,7 +218,7 @@ def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, 
 _gumbel = inline_jit(with_typed_key(gumbel_numbers))
 
 
-def gumbel_mode(mode: Any) -> str:
+def gumbel_mode(mode: object) -> str:
     """Return the mode, that of the setting for None; ValueError for another one than "low" and "high"."""
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"

@@ -49,7 +49,9 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 # Integers
 
 
-def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def integers(
+    key: ArrayLike, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike
+) -> Array:
     """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
 
     Two words for each: their remainders by the size of the range are those of one number of twice the bits.
@@ -75,7 +77,7 @@ def integers(key: ArrayLike, minval: Any, maxval: Any, *, shape: tuple[int, ...]
     return lax.add(low, converted(offset, dtype))
 
 
-def _clipped(x: Any, lowest: int, highest: int) -> Any:
+def _clipped(x: ArrayLike, lowest: int, highest: int) -> Any:
     """Return bounds of a range kept within an integer type."""
     aval = aval_of(x)
     own = dtypes.iinfo(aval.dtype)
@@ -84,7 +86,7 @@ def _clipped(x: Any, lowest: int, highest: int) -> Any:
     return lax.min(constant(highest, aval.dtype), x) if int(own.max) > highest else x
 
 
-def _beyond(maxval: Any, highest: int) -> Any:
+def _beyond(maxval: ArrayLike, highest: int) -> Any:
     """Return whether bounds lie above the largest number of the type, None if they cannot."""
     dtype = aval_of(maxval).dtype
     return gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
@@ -107,7 +109,7 @@ def _as_integers(x: ArrayLike) -> Any:
     return x if dtypes.is_integer(aval_of(x).dtype) else converted(x, dtypes.default_int(config.enable_x64.value))
 
 
-def _narrowed(x: Any, lowest: int, highest: int) -> Any:
+def _narrowed(x: ArrayLike, lowest: int, highest: int) -> Array:
     x = _as_integers(x)
     wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else converted(x, dtypes.int32)
     dtype = aval_of(wide).dtype
@@ -115,7 +117,8 @@ def _narrowed(x: Any, lowest: int, highest: int) -> Any:
 
 
 def randint(
-    key: ArrayLike, shape: ShapeLike, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike, shape: ShapeLike, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None, *,
+    out_sharding: object = None,
 ) -> Array:
     """Draw integers uniformly from [minval, maxval).
 
@@ -151,7 +154,7 @@ def randint(
 # Coins
 
 
-def coins(key: ArrayLike, p: Any, *, shape: tuple[int, ...], mode: str) -> Array:
+def coins(key: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -> Array:
     """Return booleans that are true with probability `p`; the mode "high" takes twice the bits."""
     dtype = aval_of(p).dtype
     p = broadcast_to_shape(p, shape) if aval_of(p).shape else p
@@ -169,7 +172,9 @@ def _bernoulli(key: Array, p: ArrayLike, *, shape: tuple[int, ...], mode: str) -
     return coins(key, p, shape=shape, mode=mode)
 
 
-def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Array:
+def bernoulli(
+    key: ArrayLike, p: object = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: object = None
+) -> Array:
     """Draw booleans that are true with a given probability.
 
     Args:
@@ -204,7 +209,7 @@ def bernoulli(key: ArrayLike, p: Any = 0.5, shape: Any = None, mode: str = "low"
     return _bernoulli(key, p, shape=shape, mode=mode)
 
 
-def signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: Any) -> Array:
+def signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return -1 and 1 with equal probability."""
     half = constant(0.5, dtypes.default_float(config.enable_x64.value))
     heads = coins(key, half, shape=shape, mode="low")
@@ -217,8 +222,8 @@ _rademacher = inline_jit(with_typed_key(signs))
 
 
 def rademacher(
-    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = None, *, out_sharding: object = None
+) -> Array:
     """Draw -1 or 1 with equal probability.
 
     Args:
@@ -252,7 +257,7 @@ def rademacher(
 
 @inline_jit
 @with_typed_key
-def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _geometric(key: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
     own = aval_of(p).dtype
@@ -262,7 +267,7 @@ def _geometric(key: Array, p: Any, *, shape: tuple[int, ...], dtype: np.dtype[An
     return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_sharding: object = None) -> Array:
     """Draw numbers of trials up to the first success.
 
     Args:
@@ -336,7 +341,7 @@ def _count(function: str, x: Any) -> int:
 
 
 def permutation(
-    key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
+    key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: object = None
 ) -> Array:
     """Return the parts of an array in random order, or a permutation of the integers below a number.
 
@@ -397,7 +402,7 @@ def _chosen_once(key: Array, *a: Array, count: int, axis: int, shape: tuple[int,
 @inline_jit
 @with_typed_key
 def _chosen_by_chance(
-    key: Array, p: Array, *a: Any, axis: int, shape: tuple[int, ...], replace: bool, mode: str
+    key: Array, p: Array, *a: Array, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
         p = converted(p, dtypes.default_float(config.enable_x64.value))
@@ -417,7 +422,7 @@ def _chosen_by_chance(
 
 def choice(
     key: ArrayLike, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None,
-    axis: int = 0, mode: Any = None
+    axis: int = 0, mode: object = None
 ) -> Array:
     """Draw a sample of integers below a number, or of the parts of an array.
 
@@ -497,7 +502,7 @@ def _categorical(
 
 def categorical(
     key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: ShapeLike | None = None, replace: bool = True,
-    mode: Any = None, *, out_sharding: Any = None,
+    mode: object = None, *, out_sharding: object = None,
 ) -> Array:
     """Draw indices along an axis with probabilities proportional to ``exp(logits)``.
 

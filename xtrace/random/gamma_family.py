@@ -15,6 +15,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import elementwise as lax
@@ -54,7 +55,7 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     keys = reshape(random_split.bind_positional((key,), ((count,),)), (size,))
     a = reshape(a, (size,))
 
-    def number(value: float) -> Any:
+    def number(value: float) -> Array:
         return broadcast_to_shape(constant(value, dtype), (size,))
 
     large = ge(a, number(1))
@@ -69,7 +70,7 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     def any_of(which: Any) -> Array:
         return reduce_or(which, (0,))
 
-    def one_step(c: ArrayLike, keys: Any, x: ArrayLike, v: ArrayLike) -> list[Any]:
+    def one_step(c: ArrayLike, keys: Array, x: ArrayLike, v: ArrayLike) -> list[Any]:
         todo = le(v, constant(0, dtype))
         following, used = _each(keys, 2)
         drawn = normal_numbers(used, shape=(), dtype=dtype)
@@ -134,7 +135,7 @@ def gamma_numbers(
 _gamma = inline_jit(with_typed_key(gamma_numbers))
 
 
-def gamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the gamma distribution of scale 1, differentiable with respect to `a`.
 
     For small `a` many of the numbers are 0: `loggamma` is then more accurate.
@@ -164,7 +165,7 @@ def gamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_s
     return draw("gamma", _gamma, key, shape, dtype, out_sharding, a=a)
 
 
-def loggamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw logarithms of numbers from the gamma distribution of scale 1.
 
     Args:
@@ -194,7 +195,7 @@ def loggamma(key: ArrayLike, a: Any, shape: Any = None, dtype: Any = None, *, ou
 
 @inline_jit
 @with_typed_key
-def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _beta(key: Array, a: Array, b: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     keys = zip(new_keys(key, 2), (a, b), strict=True)
     x, y = [gamma_numbers(k, p, shape=shape, dtype=dtype, log_space=True) for k, p in keys]
     largest = lax.max(x, y)
@@ -202,7 +203,7 @@ def _beta(key: Any, a: Any, b: Any, *, shape: tuple[int, ...], dtype: Any) -> An
     return x / (x + y)
 
 
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the beta distribution.
 
     Args:
@@ -234,7 +235,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
 
 @inline_jit
 @with_typed_key
-def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _dirichlet(key: Array, alpha: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     whole = (*shape, aval_of(alpha).shape[-1])
     logs = gamma_numbers(key, alpha, shape=whole, dtype=dtype, log_space=True)
     axis, kept = len(shape), (*shape, 1)
@@ -244,8 +245,8 @@ def _dirichlet(key: Any, alpha: Any, *, shape: tuple[int, ...], dtype: Any) -> A
 
 
 def dirichlet(
-    key: ArrayLike, alpha: Any, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike, alpha: object, shape: ShapeLike | None = None, dtype: Any = None, *, out_sharding: Any = None
+) -> Array:
     """Draw vectors from the Dirichlet distribution: numbers along a new last axis that add up to 1.
 
     Args:
@@ -356,7 +357,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 
 @inline_jit
 @with_typed_key
-def _t(key: Any, df: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _t(key: Array, df: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     first, second = new_keys(key, 2)
     half = fitted(df, shape, dtype) / 2.0
     drawn = normal_numbers(first, shape=shape, dtype=dtype)
@@ -401,7 +402,7 @@ def _generalized(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.
 _generalized_normal = inline_jit(with_typed_key(_generalized))
 
 
-def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers whose density is proportional to ``exp(-|x| ** p)``.
 
     Args:

@@ -38,7 +38,7 @@ from xtrace._src.runtime.transfer import to_constant
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
 
-def _generator(spec: Any) -> Generator:
+def _generator(spec: object) -> Generator:
     """Return the generator that `spec` means: its name, a key's dtype, or None for the setting's."""
     if spec is None:
         return generators[config.default_prng_impl.value]
@@ -59,7 +59,7 @@ def _generator(spec: Any) -> Generator:
     )
 
 
-def _chosen(function: str, impl: Any, dtype: Any) -> Generator:
+def _chosen(function: str, impl: object, dtype: object) -> Generator:
     if impl is not None and dtype is not None:
         raise ValueError(
             f"{function}: impl ({abbreviated(impl)}) and dtype ({abbreviated(dtype)}) cannot both be given; they "
@@ -125,7 +125,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _seeded("key", seed, _chosen("key", impl, dtype))
 
 
-def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     """Return the random key for a seed in the legacy form, an array of words.
 
     Args:
@@ -150,7 +150,7 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
-def key_dtype(impl_spec: Any = None) -> ExtendedDType:
+def key_dtype(impl_spec: object = None) -> ExtendedDType:
     """Return the dtype of the keys of a generator.
 
     Args:
@@ -172,7 +172,7 @@ def key_dtype(impl_spec: Any = None) -> ExtendedDType:
     return _generator(impl_spec).dtype
 
 
-def _aval_of_keys(function: str, keys: Any) -> ShapedArray:
+def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
     """Return the type of keys in either form; TypeError for anything else."""
     aval = getattr(keys, "aval", None)
     if aval is None:
@@ -265,7 +265,7 @@ def _fold_in(key: Any, data: Any) -> Any:
     return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), converted(data, dtypes.uint32))))
 
 
-def fold_in(key: ArrayLike, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: Any) -> Array:
     """Return a new key made of a key and a number, such as the step of a loop.
 
     Args:
@@ -299,7 +299,7 @@ def fold_in(key: ArrayLike, data: Any) -> Any:
     return _fold_in(key, data)
 
 
-def key_data(keys: Any) -> Array:
+def key_data(keys: ArrayLike) -> Array:
     """Return the words behind random keys.
 
     Args:
@@ -323,7 +323,7 @@ def key_data(keys: Any) -> Array:
     return keys if isinstance(keys, Array) else to_constant(keys)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTypeLike | None = None) -> Array:
     """Return typed keys of given words.
 
     Args:
@@ -354,7 +354,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | N
     return random_wrap.bind_positional((key_bits_array,), (generator,))
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """Return the name of the generator of keys.
 
     Args:

@@ -45,7 +45,7 @@ def _multivariate_normal(
 
 def multivariate_normal(
     key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike | None = None,
-    method: str = "cholesky", *, out_sharding: Any = None,
+    method: str = "cholesky", *, out_sharding: object = None,
 ) -> Array:
     """Draw normal vectors of a given mean and covariance.
 

@@ -96,7 +96,7 @@ def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.d
     return select(eq(rate, zero), nothing, select(small, counted, rejected))
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
+def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_sharding: object = None) -> Array:
     """Draw integers from the Poisson distribution.
 
     Args:

@@ -25,7 +25,7 @@ def with_typed_key(sample: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``sample(key, *parameters, **static)`` for keys in either form; `sample` gets typed ones."""
 
     @functools.wraps(sample)
-    def run(key: Any, *parameters: Any, **static: Any) -> Any:
+    def run(key: Array, *parameters: Array, **static: object) -> Array:
         return sample(as_typed(key), *parameters, **static)
 
     return run
@@ -44,7 +44,7 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     return requested
 
 
-def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Any:
+def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Array:
     """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
@@ -54,7 +54,7 @@ def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueErr
     return requested
 
 
-def check_unsharded(function: str, out_sharding: Any) -> None:
+def check_unsharded(function: str, out_sharding: object) -> None:
     """Raise NotImplementedError if a sharding is asked for."""
     if out_sharding is not None:
         raise NotImplementedError(
@@ -62,7 +62,7 @@ def check_unsharded(function: str, out_sharding: Any) -> None:
         )
 
 
-def shape_of_parameter(function: str, name: str, value: Any) -> tuple[int, ...]:
+def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ...]:
     """Return the shape of a parameter; TypeError if it is no array or scalar."""
     try:
         return aval_of(value).shape
@@ -79,7 +79,7 @@ def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, .
         raise ValueError(f"{function}: Incompatible shapes for broadcasting: {listed}") from None
 
 
-def result_shape(function: str, shape: ShapeLike, **parameters: Any) -> tuple[int, ...]:
+def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
     """Return the shape asked for, the common one of the parameters for None.
 
     ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
@@ -112,7 +112,7 @@ def draw(
     return run(key, *parameters.values(), shape=shape, dtype=dtype)
 
 
-def fitted(value: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def fitted(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
     return broadcast_to_shape(converted(value, dtype), shape)
 

@@ -11,8 +11,9 @@ from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.dtypes import DType
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import le, lt
 from xtrace._src.ops.reductions import add_elements
@@ -136,7 +137,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
 
 @inline_jit
 @with_typed_key
-def _cauchy(key: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _cauchy(key: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = unit_interval(key, shape=shape, dtype=dtype, low=dtypes.finfo(dtype).eps)
     return lax.tan(constant(math.pi, dtype) * (drawn - 0.5))
 
@@ -167,7 +168,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
     return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
 
-def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Any:
+def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return lengths of normally distributed vectors in three dimensions."""
     # A number of a narrow type is rounded before it is squared.
     vectors = optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
@@ -177,7 +178,7 @@ def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike)
 _maxwell = inline_jit(with_typed_key(maxwell_numbers))
 
 
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the Maxwell distribution of scale 1: lengths of normal vectors in three dimensions.
 
     Args:
@@ -203,7 +204,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return draw("maxwell", _maxwell, key, shape, dtype, out_sharding)
 
 
-def _whole_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:
+def _whole_shape(function: str, shape: Shape, **parameters: object) -> tuple[int, ...]:
     """Return `shape` with the common shape of the parameters after it."""
     own = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
     return (*shape, *broadcast(function, own))
@@ -211,7 +212,7 @@ def _whole_shape(function: str, shape: Any, **parameters: Any) -> tuple[int, ...
 
 @inline_jit
 @with_typed_key
-def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     shape = _whole_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
     first, second = new_keys(key, 2)
     side = signs(second, shape=shape, dtype=dtype)
@@ -219,7 +220,7 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: tuple[int, .
     return lax.add(lax.mul(deviates, fitted(scale, shape, dtype)), fitted(loc, shape, dtype))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Array:
     """Draw numbers from the double-sided Maxwell distribution.
 
     Args:
@@ -251,13 +252,17 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
 
 @inline_jit
 @with_typed_key
-def _weibull_min(key: Array, scale: Any, concentration: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _weibull_min(
+    key: Array, scale: Array, concentration: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Array:
     drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
     power, scale = [converted(x, dtype) for x in (concentration, scale)]
     return drawn ** (1.0 / power) * scale
 
 
-def weibull_min(key: ArrayLike, scale: Any, concentration: Any, shape: ShapeLike = (), dtype: Any = None) -> Array:
+def weibull_min(
+    key: ArrayLike, scale: object, concentration: object, shape: ShapeLike = (), dtype: Any = None
+) -> Array:
     """Draw numbers from the Weibull distribution.
 
     Args:
@@ -322,12 +327,12 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
 
 @inline_jit
 @with_typed_key
-def _rayleigh(key: Any, scale: Any, *, shape: tuple[int, ...], dtype: Any) -> Any:
+def _rayleigh(key: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = lax.log(unit_interval(key, shape=shape, dtype=dtype))
     return lax.mul(fitted(scale, shape, dtype), lax.sqrt(drawn * -2.0))
 
 
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Draw numbers from the Rayleigh distribution.
 
     Args:
@@ -404,7 +409,7 @@ def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: n
 
 
 def lognormal(
-    key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike, sigma: object = _ONE, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Draw numbers whose logarithms are normal, of mean 0.
 
@@ -435,7 +440,7 @@ def lognormal(
 
 @inline_jit
 @with_typed_key
-def _truncated_normal(key: Array, lower: Any, upper: Any, *, shape: tuple[int, ...], dtype: Any) -> Array:
+def _truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     root = constant(math.sqrt(2), dtype)
     lower, upper = converted(lower, dtype), converted(upper, dtype)
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
@@ -491,7 +496,8 @@ def _triangular(
 
 
 def triangular(
-    key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+    key: ArrayLike, left: object, mode: Any, right: object, shape: Any = None, dtype: Any = None, *,
+    out_sharding: Any = None,
 ) -> Array:
     """Draw numbers whose density rises linearly to a mode and falls linearly behind it.
 

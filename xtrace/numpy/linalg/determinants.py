@@ -150,7 +150,7 @@ _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr
 
 
 @inline_jit
-def _slogdet(a: Any, *, method: str) -> SlogdetResult:
+def _slogdet(a: ArrayLike, *, method: str) -> SlogdetResult:
     (a,) = inexact("slogdet", a)
     if method == "lu" and 1 <= aval_of(a).shape[-1] <= 2:
         return _slogdet_by_expansion(a)
@@ -258,7 +258,7 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
 
 
 @inline_jit
-def _det(a: Any) -> Any:
+def _det(a: ArrayLike) -> Array:
     (a,) = inexact("det", a)
     aval = aval_of(a)
     size = aval.shape[-1]

@@ -57,7 +57,7 @@ class EighResult(NamedTuple):
 
 
 @inline_jit
-def _cholesky(a: Any, *, upper: bool, symmetrize: bool) -> Any:
+def _cholesky(a: ArrayLike, *, upper: bool, symmetrize: bool) -> Array:
     factor = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
     return adjoint(factor) if upper else factor
 
@@ -93,7 +93,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 @inline_jit
-def _qr(a: Any, *, mode: str) -> Any:
+def _qr(a: ArrayLike, *, mode: str) -> Any:
     (a,) = inexact("qr", a)
     if mode == "raw":
         packed, factors = qr_forms.geqrf(a)
@@ -103,7 +103,7 @@ def _qr(a: Any, *, mode: str) -> Any:
 
 
 @inline_jit(static=("mode",), public=True)
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Array:
     """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
     Args:
@@ -157,7 +157,7 @@ def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
 
 
 @inline_jit
-def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
+def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
     (a,) = inexact("svd", a)
     if hermitian:
         return _hermitian_svd(a, vectors, subset)
@@ -169,7 +169,7 @@ def _svd(a: Any, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[in
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Any:
+) -> Array:
     """Factor matrices into U diag(S) Vᴴ, by singular values.
 
     Args:
@@ -225,7 +225,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 @inline_jit
-def _eig(a: Any, *, vectors: bool) -> Any:
+def _eig(a: ArrayLike, *, vectors: bool) -> Any:
     factors = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
     return EigResult(*factors) if vectors else factors[0]
 

@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
@@ -75,15 +76,15 @@ def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool)
     return lax.pow(total, scalar_of(1 / ord, dtype))
 
 
-def _largest(x: Any, axis: int, keepdims: bool) -> Any:
+def _largest(x: Array, axis: int, keepdims: bool) -> Array:
     return amax(x, axis, keepdims=keepdims, initial=0)
 
 
-def _smallest(x: Array, axis: int, keepdims: bool) -> Any:
+def _smallest(x: Array, axis: int, keepdims: bool) -> Array:
     return amin(x, axis, keepdims=keepdims)
 
 
-def _added(x: Any, axis: int, keepdims: bool) -> Any:
+def _added(x: Array, axis: int, keepdims: bool) -> Array:
     return summed(x, axis, keepdims=keepdims)
 
 
@@ -95,7 +96,7 @@ _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
 _OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
 
 
-def _matrix_norm(function: str, x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
     row, column = axes
     if ord in (None, "fro"):
         return _euclidean(x, axes, keepdims)
@@ -123,7 +124,7 @@ def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdi
 
 
 @inline_jit(static=("axis", "keepdims", "ord"), public=True)
-def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, ord: object = 2) -> Array:
     """Return norms of vectors.
 
     Args:
@@ -154,7 +155,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
 
 
 @inline_jit(static=("keepdims", "ord"), public=True)
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro") -> Array:
     """Return norms of matrices.
 
     Args:
@@ -184,7 +185,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 @inline_jit(static=("ord", "axis", "keepdims"), public=True)
-def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
+def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """Return norms of vectors along one axis, or of matrices along two.
 
     Args:
@@ -222,7 +223,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fals
 
 
 @inline_jit
-def _cond(x: Any, *, p: Any) -> Any:
+def _cond(x: ArrayLike, *, p: Array) -> Array:
     (x,) = inexact("cond", x)
     aval = aval_of(x)
     if p in (None, 2, -2):
@@ -275,7 +276,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
 
 
 @inline_jit
-def _rank_of_vector(x: Any, *, axes: _Axes, dtype: Any) -> Any:
+def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
     nonzero = ne(x, scalar_of(0, aval_of(x).dtype))
     return converted(reduce_or(nonzero, axes), dtype)
 
@@ -292,7 +293,9 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
 
 
 @inline_jit(static=("hermitian",), public=True)
-def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
+) -> Array:
     """Return the ranks of matrices: the numbers of singular values above a bound.
 
     Args:

@@ -227,7 +227,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 @inline_jit
-def _matrix_power(a: Any, *, n: int) -> Any:
+def _matrix_power(a: ArrayLike, *, n: int) -> Any:
     if n < 0:
         a, n = inv(a), -n
     aval = aval_of(a)
@@ -294,11 +294,11 @@ def _best_order(sizes: Sequence[int]) -> list[list[int]]:
 
 
 @inline_jit
-def _multi_dot(*arrays: Any, splits: tuple[tuple[int, ...], ...], precision: Any) -> Any:
+def _multi_dot(*arrays: ArrayLike, splits: tuple[tuple[int, ...], ...], precision: object) -> Array:
     avals, dtype, weak = common_dtype("multi_dot", arrays)
     operands = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]
 
-    def multiplied(start: int, stop: int) -> Any:
+    def multiplied(start: int, stop: int) -> Array:
         if start == stop:
             return operands[start]
         middle = splits[start][stop]
@@ -322,7 +322,7 @@ def _check_chain(avals: Sequence[ShapedArray]) -> None:
         )
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array:
     """Return the product of several matrices, in the order that takes the fewest multiplications.
 
     Args:

@@ -14,6 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
@@ -38,10 +39,10 @@ def solved_by(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: Array
     """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""
     factors = stop_gradient(factors)
 
-    def forwards(_: Any, right: ArrayLike) -> Array:
+    def forwards(_: object, right: ArrayLike) -> Array:
         return lu_solve(factors, permutation, right)
 
-    def backwards(_: Any, right: ArrayLike) -> Array:
+    def backwards(_: object, right: ArrayLike) -> Array:
         # The transposed system is the conjugate of the adjoint one.
         return conj_if_complex(lu_solve(factors, permutation, conj_if_complex(right), adjoint=True))
 
@@ -60,7 +61,7 @@ def _spread_batch(x: Array, batch: tuple[int, ...]) -> Array:
 
 
 @inline_jit
-def _solve(a: Any, b: Any) -> Any:
+def _solve(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = inexact("solve", a, b)
     left, right = aval_of(a), aval_of(b)
     if right.ndim == 1:
@@ -109,7 +110,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @inline_jit
-def _inv(a: Any) -> Any:
+def _inv(a: ArrayLike) -> Array:
     (a,) = inexact("inv", a)
     aval = aval_of(a)
     return solved(a, identity(aval.dtype, aval.shape))
@@ -144,7 +145,7 @@ def inv(a: ArrayLike) -> Array:
 # Least squares
 
 
-def _reciprocals(values: Any, kept: Array) -> Array:
+def _reciprocals(values: Array, kept: Array) -> Array:
     one = full_like(values, 1)
     return select(kept, lax.div(one, select(kept, values, one)), full_like(values, 0))
 
@@ -180,7 +181,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
 
 
 @inline_jit
-def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, Any]:
+def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any, Any, Any, Any]:
     a, b = inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
     solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
@@ -188,7 +189,9 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, dtype: Any) -> tuple[Any, Any, Any, An
     return squeeze(solution, (1,)) if vector else solution, residuals, converted(rank, dtype), values
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Any, Any, Any, Any]:
     """Compute the `x` that makes the length of ``b - a x`` smallest.
 
     Args:
@@ -227,7 +230,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
     return solution, residuals, rank, values
 
 
-def _pinv_value(a: Array, rtol: Any, hermitian: bool) -> Array:
+def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
     aval = aval_of(a)
     *batch, rows, columns = aval.shape
     if not rows or not columns:
@@ -250,7 +253,7 @@ def _pinv_general(a: Array, rtol: Array | None) -> Array:
 
 
 @custom_jvp
-def _pinv_hermitian(a: Array, rtol: Any) -> Array:
+def _pinv_hermitian(a: Array, rtol: object) -> Array:
     return _pinv_value(a, rtol, True)
 
 
@@ -283,7 +286,9 @@ def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
 
 
 @inline_jit(static=("hermitian",), public=True)
-def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
+) -> Array:
     """Return the Moore-Penrose inverses of matrices.
 
     Args:
@@ -353,7 +358,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshape(inv(reshape(a, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
 
 
-def _axes_at_end(a: Any, axes: Sequence[Any], rank: int) -> Any:
+def _axes_at_end(a: ArrayLike, axes: Sequence[Any], rank: int) -> Array:
     last = [canonical_axis("tensorsolve", i, rank) for i in axes]
     return transpose(a, [i for i in range(rank) if i not in last] + last)
 
