@@ -389,7 +389,7 @@ def _raise_ranks(function: str, arys: tuple[Any, ...], raise_shape: Callable[[Sh
 
 
 @inline_jit(public=True)
-def atleast_1d(*arys: ArrayLike) -> Array:
+def atleast_1d(*arys: ArrayLike) -> Any:
     """Return arrays with at least one axis, scalars as vectors.
 
     Args:
@@ -409,7 +409,7 @@ def atleast_1d(*arys: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def atleast_2d(*arys: ArrayLike) -> Array:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Return arrays with at least two axes, vectors as rows.
 
     Args:
@@ -429,7 +429,7 @@ def atleast_2d(*arys: ArrayLike) -> Array:
 
 
 @inline_jit(public=True)
-def atleast_3d(*arys: ArrayLike) -> Array:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Return arrays with at least three axes, vectors along the second.
 
     Args:

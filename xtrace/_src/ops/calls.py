@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
@@ -46,12 +47,12 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: st
     return emit_call(builder, jaxpr.jaxpr, name, values)
 
 
-def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return jaxpr.effects
 
 
 def bind_jit(
-    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: Any = None, inline: bool = False
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: object = None, inline: bool = False
 ) -> list[Any]:
     """Bind the call of `closed`, whose constants become operands."""
     if closed.consts:
@@ -70,8 +71,8 @@ def _jvp(
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
-    inline: bool = False, **_: Any,
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
+    inline: bool = False, **_: object,
 ) -> tuple[list[Any], list[Any]]:
     parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
     results = bind_jit(parts.known, primals, name, compiler_options, inline)
@@ -85,7 +86,7 @@ def _linearize(
 
 
 def _partial_evaluate(
-    unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any = None, **_: Any
+    unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object = None, **_: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     works, pending = analyze_unknowns(jaxpr, unknown)
     if not works and all(pending):
@@ -103,7 +104,7 @@ def _partial_evaluate(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Any, name: str, jaxpr: ClosedJaxpr, compiler_options: Any, **_: Any
+    cotangents: Sequence[Any], *operands: Array, name: str, jaxpr: ClosedJaxpr, compiler_options: object, **_: object
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])

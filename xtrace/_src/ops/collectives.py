@@ -20,6 +20,7 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
@@ -36,11 +37,12 @@ from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 __all__ = ["axis_index", "axis_index_p", "axis_size", "pmax", "pmean", "pmin", "psum"]
 
 
-def size_of_axis(name: Any) -> int:
+def size_of_axis(name: object) -> int:
     """Return the size of the mapped axis called `name`; NameError if none in scope is called so."""
     environment = axis_environment(current_trace.get())
     for own, size in environment:
@@ -54,7 +56,7 @@ def size_of_axis(name: Any) -> int:
     )
 
 
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: object) -> int:
     """Return the size of a mapped axis.
 
     Args:
@@ -73,12 +75,12 @@ def axis_size(axis_name: Any) -> int:
     return math.prod(size_of_axis(n) for n in axis_names(axis_name))
 
 
-def axis_names(axis_name: Any) -> tuple[Any, ...]:
+def axis_names(axis_name: object) -> tuple[Any, ...]:
     """Return the names of mapped axes as a tuple."""
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
-def index_groups(name: str, groups: Any, axes: Sequence[Any]) -> Any:
+def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
     """Return `axis_index_groups` as a tuple of tuples that holds each index once; ValueError if it does not."""
     if groups is None:
         return None
@@ -102,7 +104,7 @@ def not_mapped(builder: FunctionBuilder, *values: Value, **_: Any) -> Value:
     raise NotImplementedError("a collective reached the compiler: its axis is mapped by no vmap around the program")
 
 
-def map_leaves(function: Callable[[Any], Any], name: str, tree: Any) -> Any:
+def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> Any:
     """Return the tree of ``function(leaf)``; TypeError names the function `name` for a leaf that is no array."""
     for leaf in pytree.tree_leaves(tree):
         operand_aval(name, leaf, "x")
@@ -158,7 +160,7 @@ class AxisReduction(Primitive):
         return x
 
     def _batch(
-        self, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axes: Any,
+        self, mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axes: Sequence[int],
         axis_index_groups: Any,
     ) -> tuple[Any, int | None]:
         (x,), (place,) = operands, places
@@ -188,7 +190,7 @@ def times(x: Array, size: int) -> Array:
     return mul(x, Literal(dtypes.scalar_type_of(aval.dtype)(size), ShapedArray((), aval.dtype, aval.weak_type)))
 
 
-def _psum_transpose(cotangent: Array, operand: Any, *, axes: Any, axis_index_groups: Any) -> list[Any]:
+def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_groups: object) -> list[Any]:
     return [psum.bind_positional((cotangent,), (axes, axis_index_groups))]
 
 
@@ -198,7 +200,7 @@ psum = AxisReduction(
 )
 
 
-def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
+def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> Any:
     """The tangent of the extreme element, or the mean of those of several equal ones."""
     result = primitive.bind_positional(primals, tuple(parameters.values()))
     chosen = converted(eq(primals[0], result), aval_of(result).dtype)
@@ -218,7 +220,7 @@ pmin: AxisReduction = AxisReduction(
 )
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any:
     """Return the mean over a mapped axis.
 
     Args:
@@ -242,7 +244,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     groups = index_groups("pmean", axis_index_groups, axes)
     count = axis_size(axes) if groups is None else len(groups[0])
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> Any:
         return psum(leaf, axes, axis_index_groups=axis_index_groups) / count
 
     return map_leaves(one, "pmean", x)
@@ -250,17 +252,17 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 # Where on the axis
 
-def _axis_index_abstract(*, axis_name: Any) -> ShapedArray:
+def _axis_index_abstract(*, axis_name: object) -> ShapedArray:
     """The index along a mapped axis."""
     size_of_axis(axis_name)
     return ShapedArray((), dtypes.int32)
 
 
-def _axis_index_batch(mapped: MappedAxis, operands: Any, places: Any, *, axis_name: Any) -> tuple[Any, int]:
+def _axis_index_batch(mapped: MappedAxis, operands: Array, places: object, *, axis_name: object) -> tuple[Any, int]:
     return iota(np.int32, mapped.size), 0
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: object) -> Any:
     """Return the index along a mapped axis.
 
     Args:

@@ -21,6 +21,8 @@ from xtrace._src.algebra.vector_space import (
     unbroadcast,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -40,7 +42,7 @@ def _part(name: str) -> Any:
     return emit
 
 
-def _complex_of(part: Any, *_: Any, **parameters: Any) -> Any:
+def _complex_of(part: object, *_: Array, **parameters: object) -> Any:
     return dtypes.complex128 if part in (dtypes.float64, dtypes.complex128) else dtypes.complex64
 
 
@@ -49,14 +51,14 @@ def _complex(builder: FunctionBuilder, x: Value, y: Value) -> Value:
 
 
 @lower_fun
-def _conj(x: Any, *, input_dtype: Any) -> Any:
+def _conj(x: Array, *, input_dtype: object) -> Array:
     is_complex = dtypes.is_complex(aval_of(x).dtype)
     return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
 
 
 # Transposes are those of real linear maps under the pairing Re(cotangent * value).
 
-def _complex_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+def _complex_transpose(cotangent: Array, x: Array, y: Array) -> list[Any]:
     return [
         unbroadcast(real(cotangent), x.aval) if type(x) is UndefinedPrimal else None,
         unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is UndefinedPrimal else None,
@@ -71,7 +73,7 @@ complex: Elementwise = binary(
 
 
 # The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
-def _strong_zero(ct: Any) -> Literal:
+def _strong_zero(ct: object) -> Literal:
     return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
 
 
@@ -88,7 +90,7 @@ imag = unary(
 )
 
 
-def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
+def _conj_transpose(cotangent: Array, x: Array, *, input_dtype: object) -> list[Any]:
     return [conj(cotangent) if dtypes.is_complex(x.aval.dtype) else real(cotangent)]
 
 
@@ -96,7 +98,7 @@ def _conj_transpose(cotangent: Any, x: Any, *, input_dtype: Any) -> list[Any]:
     "conj", _conj, (*PART, COMPLEX), parameters=("input_dtype",), result=_complex_of, jvp=LINEAR,
     transpose=_conj_transpose,
 )
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """Return the complex conjugate of each element.
 
     Args:

@@ -22,7 +22,7 @@ from xtrace._src.transforms.lower import emit_private_function
 __all__ = ["composite", "dce_sink", "dce_sink_p"]
 
 
-def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: Any) -> list[ShapedArray]:
+def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: object) -> list[ShapedArray]:
     """What the decomposition returns."""
     if len(avals) != len(jaxpr.in_avals) or not all(map(same_type, avals, jaxpr.in_avals)):
         raise TypeError(f"composite {name}: the decomposition takes {jaxpr.in_avals}, got {list(avals)}")
@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 
 
 def _composite_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, attributes: Any, jaxpr: ClosedJaxpr,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, attributes: object, jaxpr: ClosedJaxpr,
     name: str, version: int,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
@@ -64,7 +64,7 @@ def _composite_batch(
     ), out_axes
 
 
-def _composite_effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def _composite_effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return jaxpr.effects
 
 
@@ -118,7 +118,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 _KEPT = Effect("DceSink")
 
 
-def _sink_abstract(x: ShapedArray, **_: Any) -> list[ShapedArray]:
+def _sink_abstract(x: ShapedArray, **_: object) -> list[ShapedArray]:
     """Nothing: the operand counts as read."""
     return []
 
@@ -133,13 +133,13 @@ def _sink_emit(builder: FunctionBuilder, x: Value, *, prevent_mlir_dce: bool) ->
     return []
 
 
-def _sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+def _sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[list[Any], list[Any]]:
     dce_sink_p.bind_positional(primals, tuple(parameters.values()))
     return [], []
 
 
 def _sink_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[list[Any], list[Any]]:
     dce_sink_p.bind_positional(operands, tuple(parameters.values()))
     return [], []

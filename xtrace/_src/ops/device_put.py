@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -30,7 +31,7 @@ class CopySemantics(enum.Enum):
         return f"ArrayCopySemantics.{self.name}"
 
 
-def _memory_of(target: Any, aval: ShapedArray) -> MemorySpace:
+def _memory_of(target: object, aval: ShapedArray) -> MemorySpace:
     """Return the memory that a value of type `aval` is in when put on `target`."""
     if isinstance(target, MemorySpace):
         return target
@@ -61,11 +62,11 @@ def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
     )
 
 
-def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: Any) -> list[ConcreteArray]:
+def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: object) -> list[ConcreteArray]:
     return [_evaluate_one(x, target) for x, target in zip(arrays, devices, strict=True)]
 
 
-def _evaluate_one(array: ConcreteArray, target: Any) -> ConcreteArray:
+def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
     space = _memory_of(target, array.aval)
     if isinstance(target, SingleDeviceSharding):
         return put_on(array, target.device, space)
@@ -74,7 +75,7 @@ def _evaluate_one(array: ConcreteArray, target: Any) -> ConcreteArray:
     return array if space is array.aval.memory_space else in_memory(array, space)
 
 
-def _sharding_of(value: Any) -> Any:
+def _sharding_of(value: Array) -> Any:
     """Return where a value is, also one that is differentiated or mapped; None while it is traced."""
     while isinstance(value, (JVPTracer, BatchTracer)):
         value = value.primal if isinstance(value, JVPTracer) else value.value
@@ -92,7 +93,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
     return results, [by_position.get(i) for i in range(len(tangents))]
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, devices: Sequence[Any], srcs: Sequence[Any], **_: Any) -> Any:
+def _transpose(
+    cotangents: Sequence[Any], *operands: Array, devices: Sequence[Any], srcs: Sequence[Any], **_: object
+) -> list[Any]:
     """Return the cotangents, put back where the operands were."""
     given = [i for i, c in enumerate(cotangents) if c is not None]
     if not given:
@@ -103,7 +106,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, devices: Sequence[Any]
     return [results.get(i) for i in range(len(operands))]
 
 
-def _way_back(device: Any, source: Any, aval: ShapedArray) -> Any:
+def _way_back(device: object, source: object, aval: ShapedArray) -> Any:
     """Return where an operand of type `aval` that was put on `device` was: its memory, if that changed."""
     return source if _memory_of(device, aval) is aval.memory_space else aval.memory_space
 

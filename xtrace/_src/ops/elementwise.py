@@ -42,7 +42,9 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt
@@ -51,6 +53,7 @@ from xtrace._src.ops.constants import constant, constant_like, constants_like
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp", "cos",
@@ -95,7 +98,7 @@ is_finite = unary(
 
 
 # d|x| = t sign(x), and of a complex number Re(t conj(x) / |x|); at 0 it is t, of a complex 0 it is 0.
-def _abs_derivative(t: Any, x: Any, r: Any) -> Any:
+def _abs_derivative(t: Array, x: Array, r: Array) -> Array:
     if not dtypes.is_complex(aval_of(x).dtype):
         return select(ge(x, constant_like(x, 0)), t, neg(t))
     modulus = converted(r, aval_of(x).dtype)
@@ -129,7 +132,7 @@ def _round(builder: FunctionBuilder, x: Value, *, rounding_method: RoundingMetho
 
 
 @elementwise("round", _round, (FLOAT,), parameters=("rounding_method",), derivatives=0)
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Round each element to the nearest integer.
 
     Args:
@@ -161,7 +164,7 @@ nextafter = binary(
 # Exponentials, logarithms, powers and roots
 
 @lower_fun
-def _exp2(x: Any, *, accuracy: Any) -> Any:
+def _exp2(x: ArrayLike, *, accuracy: Any) -> Array:
     return exp(x * math.log(2), accuracy=accuracy)
 
 
@@ -214,7 +217,7 @@ rsqrt = unary(
 )
 
 
-def _cbrt_derivative(t: Any, x: Any, r: Any, **_: Any) -> Any:
+def _cbrt_derivative(t: Array, x: Array, r: Array, **_: object) -> Array:
     return mul(t, mul(constant_like(r, 1 / 3), integer_pow(r, -2)))
 
 
@@ -253,7 +256,7 @@ def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
     return builder.elementwise("divide", builder.broadcast_operand(one, aval.shape), product)
 
 
-def _integer_pow_result(dtype: Any, *, y: int) -> Any:
+def _integer_pow_result(dtype: DType, *, y: int) -> Any:
     if y < 0 and dtypes.is_integer(dtype):
         raise TypeError(
             f"Integers cannot be raised to negative powers, got integer_pow({dtype.name}, {y}). "
@@ -262,7 +265,7 @@ def _integer_pow_result(dtype: Any, *, y: int) -> Any:
     return dtype
 
 
-def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
+def _integer_pow_derivative(t: Array, x: Array, r: Array, *, y: int) -> Array:
     if y == 0:
         return zeros(aval_of(x))
     if y == 1:
@@ -274,7 +277,7 @@ def _integer_pow_derivative(t: Any, x: Any, r: Any, *, y: int) -> Any:
     "integer_pow", _integer_pow, NUMBER, result=_integer_pow_result, parameters=("y",),
     derivatives=_integer_pow_derivative,
 )
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Return `x` to a power that is known while tracing, by repeated multiplication.
 
     Args:
@@ -294,7 +297,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return integer_pow.bind_positional((x,), (to_integer("integer_pow", "y", y),))
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """Return 1 / x.
 
     Args:
@@ -329,7 +332,7 @@ def _pow_result(x: Any, y: Any) -> Any:
 
 # The derivative y x**(y - 1) is 0 for the integer exponent 0, also where x**-1 is infinite. As in JAX it is strongly
 # typed, unless that by y is added to it.
-def _pow_by_base(t: Any, x: Any, y: Any, r: Any) -> Any:
+def _pow_by_base(t: Array, x: Array, y: Array, r: Array) -> Array:
     x = converted(x, aval_of(x).dtype)
     if dtypes.is_inexact(aval_of(y).dtype):
         return mul(t, mul(y, pow(x, sub(y, constants_like(y, 1)))))
@@ -342,7 +345,7 @@ def _pow_by_base(t: Any, x: Any, y: Any, r: Any) -> Any:
 
 
 # The derivative r log x is 0 for x = 0, where r is 0.
-def _pow_by_exponent(t: Any, x: Any, y: Any, r: Any) -> Any:
+def _pow_by_exponent(t: Array, x: Array, y: Array, r: Array) -> Array:
     base = select(eq(x, constant_like(x, 0)), constants_like(x, 1), x)
     return mul(t, mul(log(base), r))
 
@@ -356,7 +359,7 @@ pow = binary(
 
 # Trigonometric and hyperbolic functions
 
-def _parts_of_sine(x: Any) -> tuple[Any, ...]:
+def _parts_of_sine(x: Array) -> tuple[Any, ...]:
     """Return a, sin a, cos a, sinh b and cosh b of x = a + ib; exp(b) - 1 keeps sinh exact near zero."""
     a, b = real(x), imag(x)
     up, down = expm1(b), expm1(-b)
@@ -365,14 +368,14 @@ def _parts_of_sine(x: Any) -> tuple[Any, ...]:
 
 # sin(a + ib) = sin a cosh b + i cos a sinh b; on the imaginary axis 0 * inf must not make the real part NaN.
 @lower_fun
-def _complex_sine(x: Any, *, accuracy: Any) -> Any:
+def _complex_sine(x: Array, *, accuracy: object) -> Array:
     a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
     return complex(select(a == 0, constants_like(a, 0), sin_a * cosh_b), cos_a * sinh_b)
 
 
 # cos(a + ib) = cos a cosh b - i sin a sinh b
 @lower_fun
-def _complex_cosine(x: Any, *, accuracy: Any) -> Any:
+def _complex_cosine(x: Array, *, accuracy: object) -> Array:
     a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
     return complex(cos_a * cosh_b, select(a == 0, constants_like(a, 0), -sin_a * sinh_b))
 
@@ -509,7 +512,7 @@ def _all_ones(builder: FunctionBuilder, x: Value) -> Value:
 _zero_element = re.compile(r"[<\[ ]0[>\],]|0x")
 
 
-def _div_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+def _div_transpose(cotangent: Array, x: Array, y: Array) -> list[Any]:
     return [unbroadcast(div(cotangent, y), x.aval), None]
 
 
@@ -523,7 +526,7 @@ div: Elementwise = binary(
 
 
 # x - y trunc(x / y)
-def _rem_by_divisor(t: Any, x: Any, y: Any, r: Any) -> Any:
+def _rem_by_divisor(t: Array, x: Array, y: Array, r: Array) -> Array:
     quotient = div(x, y)
     return mul(neg(t), mul(sign(quotient), floor(abs(quotient))))
 
@@ -537,7 +540,7 @@ rem = binary(
 
 
 @elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return the upper half of the bits of the product of two integers.
 
     Args:
@@ -558,7 +561,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
 
 # Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
 def _chosen_by_order(greater: bool) -> Any:
-    def formula(x: Any, y: Any) -> Any:
+    def formula(x: Array, y: Array) -> Array:
         before = gt if greater else lt
         parts = before(real(x), real(y)), before(imag(x), imag(y))
         return select(select(real(x) == real(y), parts[1], parts[0]), x, y)
@@ -568,7 +571,7 @@ def _chosen_by_order(greater: bool) -> Any:
 
 # The tangent is that of the operand that was chosen, of equal ones their mean.
 def _chosen_derivatives() -> Any:
-    def share(t: Any, own: Any, other: Any, r: Any) -> Any:
+    def share(t: Array, own: object, other: Array, r: Array) -> Array:
         chosen = select(eq(own, r), constants_like(r, 1), constants_like(r, 0))
         return mul(t, div(chosen, select(eq(other, r), constants_like(r, 2), constants_like(r, 1))))
 
@@ -623,7 +626,7 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
     return result, total
 
 
-def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
+def _clamp_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
     low, x, high = operands
     bounds = []
     x, rank = with_axis(x, axes[1], mapped.size), aval_of(x).ndim - (axes[1] is not None)
@@ -637,7 +640,7 @@ def _clamp_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None
 
 
 @primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
-def clamp(min: Any, x: ArrayLike, max: Any) -> Any:
+def clamp(min: object, x: ArrayLike, max: object) -> Array:
     """Clip each element to an interval.
 
     Args:

@@ -17,6 +17,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows, integer_tuple
@@ -56,13 +57,13 @@ class _Moved(Primitive):
             effects=effects_of("axis_name"), memoised=False, **rules,
         )
 
-    def apply_checked(self, x: Any, parameters: tuple[Any, ...]) -> Any:
+    def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
         """Bind; wrong sizes are found here, since a batch rule would not look at them."""
         self.abstract_eval((operand_aval(self.name, x, "x"),), parameters)
         return self.bind_positional((x,), parameters)
 
 
-def _elsewhere(mapped: MappedAxis, axis_name: Any, name: str) -> bool:
+def _elsewhere(mapped: MappedAxis, axis_name: object, name: str) -> bool:
     """Whether the operation is along another axis than the one that is batched."""
     names = axis_names(axis_name)
     if mapped.name in names and len(names) > 1:
@@ -77,7 +78,7 @@ def _gathered_shape(x: ShapedArray, dimension: int, size: int, tiled: bool) -> t
 
 
 def _all_gather_abstract(
-    x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
+    x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: object
 ) -> ShapedArray:
     """The operands of all indices, one after the other."""
     return x.update(shape=_gathered_shape(x, all_gather_dimension, axis_size, tiled))
@@ -85,7 +86,7 @@ def _all_gather_abstract(
 
 def _all_gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
-    axis_index_groups: Any, axis_name: Any, axis_size: int, tiled: bool,
+    axis_index_groups: Any, axis_name: object, axis_size: int, tiled: bool,
 ) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "all_gather"):
@@ -111,15 +112,16 @@ def _joined(x: Array, dimension: int, tiled: bool) -> Array:
 
 
 def _all_gather_transpose(
-    cotangent: Array, x: Any, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: Any, axis_size: int,
-    tiled: bool,
+    cotangent: Array, x: Array, *, all_gather_dimension: int, axis_index_groups: object, axis_name: object,
+    axis_size: int, tiled: bool,
 ) -> list[Any]:
     parameters = (axis_index_groups, axis_name, axis_size, all_gather_dimension, tiled)
     return [reduce_scatter_p.bind_positional((cotangent,), parameters)]
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+    x: Any, axis_name: object, *, axis_index_groups: object = None, axis: int = 0, tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """Gather the values of all indices of a mapped axis.
 
@@ -148,7 +150,7 @@ def all_gather(
     groups = index_groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> Any:
         ndim = operand_aval("all_gather", leaf, "x").ndim
         dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
         return all_gather_p.bind_positional((leaf,), (dimension, groups, names, size, bool(tiled)))
@@ -163,7 +165,7 @@ all_gather_p = _Moved(
 
 
 def _reduce_scatter_abstract(
-    x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: Any
+    x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: object
 ) -> ShapedArray:
     """The sum over all indices, of which each keeps one part."""
     shape, length = list(x.shape), x.shape[scatter_dimension]
@@ -182,8 +184,8 @@ def _reduce_scatter_abstract(
 
 
 def _reduce_scatter_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: Any,
-    axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool,
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: object,
+    axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "psum_scatter"):
@@ -202,7 +204,7 @@ def _reduce_scatter_batch(
 
 
 def _reduce_scatter_transpose(
-    cotangent: Array, x: Any, *, axis_index_groups: Any, axis_name: Any, axis_size: int, scatter_dimension: int,
+    cotangent: Array, x: Array, *, axis_index_groups: object, axis_name: object, axis_size: int, scatter_dimension: int,
     tiled: bool,
 ) -> list[Any]:
     return [
@@ -211,7 +213,7 @@ def _reduce_scatter_transpose(
 
 
 def psum_scatter(
-    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+    x: Any, axis_name: object, *, scatter_dimension: int = 0, axis_index_groups: object = None, tiled: bool = False
 ) -> Any:
     """Sum over a mapped axis, and scatter the sum: each index keeps its part.
 
@@ -238,7 +240,7 @@ def psum_scatter(
     groups = index_groups("psum_scatter", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> Any:
         dimension = canonical_axis("psum_scatter", scatter_dimension, operand_aval("psum_scatter", leaf, "x").ndim)
         return reduce_scatter_p.apply_checked(leaf, (groups, names, size, dimension, bool(tiled)))
 
@@ -273,8 +275,8 @@ def _all_to_all_abstract(
 
 
 def _all_to_all_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: Any,
-    axis_name: Any, concat_axis: int, split_axis: int, tiled: bool,
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_index_groups: object,
+    axis_name: object, concat_axis: int, split_axis: int, tiled: bool,
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     names = axis_names(axis_name)
@@ -315,13 +317,15 @@ def _exchanged(mapped: MappedAxis, x: Array, names: tuple[Any, ...]) -> Array:
 
 
 def _all_to_all_transpose(
-    cotangent: Any, x: Any, *, axis_index_groups: Any, axis_name: Any, concat_axis: int, split_axis: int, tiled: bool
+    cotangent: Array, x: Array, *, axis_index_groups: object, axis_name: object, concat_axis: int, split_axis: int,
+    tiled: bool,
 ) -> list[Any]:
     return [all_to_all_p.bind_positional((cotangent,), (axis_index_groups, axis_name, split_axis, concat_axis, tiled))]
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+    x: Any, axis_name: object, split_axis: int, concat_axis: int, *, axis_index_groups: object = None,
+    tiled: bool = False,
 ) -> Any:
     """Exchange parts: index i of the mapped axis gets part i of each value.
 
@@ -348,7 +352,7 @@ def all_to_all(
     groups = index_groups("all_to_all", axis_index_groups, axis_names(axis_name))
     axis_size(axis_name)
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> Any:
         ndim = operand_aval("all_to_all", leaf, "x").ndim
         split, joined = (canonical_axis("all_to_all", a, ndim) for a in (split_axis, concat_axis))
         return all_to_all_p.apply_checked(leaf, (groups, axis_name, joined, split, bool(tiled)))
@@ -362,7 +366,7 @@ all_to_all_p = _Moved(
 )
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: ArrayLike, axis_name: object, axis: int, *, axis_index_groups: object = None) -> Any:
     """Swap a mapped axis with an axis of the value.
 
     Args:
@@ -386,13 +390,13 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def _ppermute_abstract(x: ShapedArray, **_: Any) -> ShapedArray:
+def _ppermute_abstract(x: ShapedArray, **_: object) -> ShapedArray:
     """The operand of another index."""
     return x
 
 
 def _ppermute_batch(
-    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: Any, perm: Any
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: object, perm: Any
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
     if _elsewhere(mapped, axis_name, "ppermute"):
@@ -404,11 +408,11 @@ def _ppermute_batch(
     return concatenate(parts, 0), 0
 
 
-def _ppermute_transpose(cotangent: Array, x: Any, *, axis_name: Any, perm: Any) -> list[Any]:
+def _ppermute_transpose(cotangent: Array, x: Array, *, axis_name: Any, perm: Any) -> list[Any]:
     return [ppermute_p.bind_positional((cotangent,), (axis_name, tuple([(there, here) for here, there in perm])))]
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
     """Move values from index to index of a mapped axis.
 
     Args:
@@ -443,7 +447,7 @@ ppermute_p = _Moved(
 )
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: ArrayLike, axis_name: object, perm: Sequence[int]) -> Any:
     """Exchange the values along a mapped axis: index i gets that of index ``perm[i]``.
 
     Args:
@@ -470,7 +474,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(order, range(size), strict=True)))
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: object, source: int) -> Any:
     """Copy the value of one index of a mapped axis to all.
 
     Args:
@@ -493,7 +497,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     if not 0 <= source < size:
         raise ValueError(f"pbroadcast: source must be an index from 0 to {size - 1}, got {source}")
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: object) -> Any:
         here = eq(axis_index(axis_name), Literal(source, ShapedArray((), dtypes.int32)))
         return psum(select(here, leaf, zeros(operand_aval("pbroadcast", leaf, "x"))), axis_name)
 

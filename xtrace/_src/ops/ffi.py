@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
@@ -32,7 +33,7 @@ class CallAttribute:
 
     __slots__ = ("value", "text")
 
-    def __init__(self, function: str, name: str, value: Any) -> None:
+    def __init__(self, function: str, name: str, value: ArrayLike) -> None:
         self.value, self.text = value, _text(function, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -45,7 +46,7 @@ class CallAttribute:
         return repr(self.value)
 
 
-def _text(function: str, name: str, value: Any) -> str:
+def _text(function: str, name: str, value: ArrayLike) -> str:
     """Return an attribute of a call as MLIR text; TypeError for values that XLA cannot hand over."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -127,7 +128,7 @@ def _symbol(name: str) -> str:
     return name if plain and name else mlir.string(name)
 
 
-def _effects(*, has_side_effect: bool, **_: Any) -> Effects:
+def _effects(*, has_side_effect: bool, **_: object) -> Effects:
     return frozenset((_CALLED,)) if has_side_effect else NO_EFFECTS
 
 
@@ -305,7 +306,7 @@ def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) ->
     return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
 
 
-def _result_aval(position: int, described: Any) -> ShapedArray:
+def _result_aval(position: int, described: object) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise ValueError(
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "

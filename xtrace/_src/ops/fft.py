@@ -111,7 +111,7 @@ def _multiplicity(length: int, like: Array) -> Array:
     return broadcast_in_dim(terms, aval.shape, (aval.ndim - 1,))
 
 
-def _fft_transpose(cotangent: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+def _fft_transpose(cotangent: Array, x: Array, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     if fft_type in (FftType.FFT, FftType.IFFT):
         # The matrix of the transform is symmetric.
         return fft.bind_positional((cotangent,), (fft_type, fft_lengths))
@@ -132,7 +132,9 @@ def _fft_transpose(cotangent: Array, x: Any, *, fft_type: FftType, fft_lengths: 
     return conj(mul(mul(scale, _multiplicity(fft_lengths[-1], transformed)), transformed))
 
 
-def _fft_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **parameters: Any) -> tuple[Any, int]:
+def _fft_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], **parameters: object
+) -> tuple[Any, int]:
     return fft.bind_positional((move_axis(operands[0], axes[0], 0),), tuple(parameters.values())), 0
 
 
@@ -140,7 +142,7 @@ def _fft_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int],
     "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit, transpose=_fft_transpose,
     batch=_fft_batch, moves_elements=False,
 )
-def fft(x: ArrayLike, fft_type: Any, fft_lengths: ShapeLike) -> Any:
+def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
     """Transform the last axes of an array, at most three, by a discrete Fourier transform.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -49,7 +50,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
 
 @memoize_by_owner(limit=1024)  # type: ignore[untyped-decorator]
 def _stage(
-    function: Callable[..., Any], _settings: Any, avals: Sequence[ShapedArray], parameters: Sequence[tuple[str, Any]]
+    function: Callable[..., Any], _settings: object, avals: Sequence[ShapedArray], parameters: Sequence[tuple[str, Any]]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:
     """Return the jaxpr of a function, its constants, and whether it returns several results."""
     several = False
@@ -67,7 +68,7 @@ def _stage(
     return jaxpr, constants, several
 
 
-def _loop_abstract(*state: ShapedArray, condition: Any, step: Any) -> list[ShapedArray]:
+def _loop_abstract(*state: ShapedArray, condition: Array, step: Array) -> list[ShapedArray]:
     """A loop inside a function that is lowered in the place of an operation."""
     return list(state)
 

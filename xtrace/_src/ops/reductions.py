@@ -69,6 +69,7 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 __all__ = [
     "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce", "reduce_and",
@@ -79,12 +80,12 @@ __all__ = [
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
-def _scalar_like(x: Array, value: Any) -> Literal:
+def _scalar_like(x: Array, value: ArrayLike) -> Literal:
     dtype = aval_of(x).dtype
     return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
 
 
-def _padded(x: Array, value: Any, axis: int, configuration: tuple[int, int, int]) -> Array:
+def _padded(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
     """Return `x` with a scalar added along one axis."""
     return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
 
@@ -328,7 +329,7 @@ class Cumulative(Primitive):
         combine, axis = self.combine, vector_space.canonical_axis(self.name, axis, aval_of(primals[0]).ndim)
         assert combine is not None
 
-        def scan(x: Any) -> list[Any]:
+        def scan(x: Array) -> list[Any]:
             scanned = _scanned(combine, rev(x, (axis,)) if reverse else x, axis)
             return [rev(scanned, (axis,)) if reverse else scanned]
 
@@ -384,7 +385,7 @@ def _finite_or_zero(x: Array) -> Array:
 def _share(operand: int) -> Callable[..., Any]:
     """The derivative of log(exp(x) + exp(y)): the operand's share in the sum of exponentials."""
 
-    def derivative(tangent: ArrayLike, x: Any, y: Any, result: Any) -> Array:
+    def derivative(tangent: ArrayLike, x: Array, y: Array, result: Array) -> Array:
         difference = elementwise.sub(_finite_or_zero((x, y)[operand]), _finite_or_zero(result))
         return mul(tangent, elementwise.exp(difference))
 
@@ -398,7 +399,7 @@ logaddexp = binary(
 )
 
 
-def _cumsum_transpose(cotangent: Array, operand: Any, *, axis: int, reverse: bool) -> list[Any]:
+def _cumsum_transpose(cotangent: Array, operand: Array, *, axis: int, reverse: bool) -> list[Any]:
     return [cumsum.bind_positional((cotangent,), (axis, not reverse))]
 
 
@@ -425,7 +426,7 @@ cumlogsumexp = Cumulative(
 )
 
 
-def add_elements(x: Any, axes: Sequence[int]) -> Array:
+def add_elements(x: ArrayLike, axes: Sequence[int]) -> Array:
     """Return the sum of `x` over `axes`. Floats of 16 bits are added up as float32, as in every sum of numpy."""
     aval = aval_of(x)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
@@ -434,7 +435,7 @@ def add_elements(x: Any, axes: Sequence[int]) -> Array:
     return converted(total, aval.dtype, aval.weak_type)
 
 
-def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any) -> list[ShapedArray]:
+def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: object) -> list[ShapedArray]:
     count = len(avals) // 2
     operands, initial = avals[:count], avals[count:]
     if any(x.shape != operands[0].shape for x in operands):
@@ -452,7 +453,7 @@ def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Ja
 
 
 def _reduce_emit(
-    builder: FunctionBuilder, *values: Value, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any
+    builder: FunctionBuilder, *values: Value, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: object
 ) -> list[Value]:
     inner = builder.region(jaxpr.in_avals)
     returned = emit_computation(inner, jaxpr, "reduce")
@@ -468,7 +469,7 @@ def _over_arrays(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
         return evaluate(jaxpr, (), scalars)
 
     def over_axis(inner: Callable[..., Sequence[Any]], size: int) -> Callable[..., Sequence[Any]]:
-        def outer(*values: Any) -> Sequence[Any]:
+        def outer(*values: Array) -> Sequence[Any]:
             results, axes = batch(inner, MappedAxis(size), values, [0] * len(values))
             return [with_axis(x, i, size) for x, i in zip(results, axes, strict=True)]
 
@@ -480,7 +481,7 @@ def _over_arrays(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
 
 
 def _reduce_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: Any
+    primals: Sequence[Any], tangents: Sequence[Any], *, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: object
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     count = len(primals) // 2
     initial = primals[count:]
@@ -497,7 +498,7 @@ def _reduce_jvp(
 
 
 def _reduce_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, computation: Any,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, computation: object,
     dimensions: tuple[int, ...], jaxpr: Jaxpr,
 ) -> tuple[list[Any], list[int]]:
     count = len(operands) // 2
@@ -524,8 +525,8 @@ _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
     batch=_reduce_batch, multiple_results=True,
 )
 def reduce(
-    operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
-    out_sharding: Any = None,
+    operands: ArrayLike, init_values: object, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
+    out_sharding: object = None,
 ) -> Any:
     """Reduce axes by an associative function of two scalars, which may be applied in any order.
 
@@ -565,7 +566,7 @@ def reduce(
     return pytree.tree_unflatten(tree, reduce.bind_positional([*arrays, *initial], (computation, axes, jaxpr)))
 
 
-def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[ShapedArray]) -> Jaxpr:
+def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequence[ShapedArray]) -> Jaxpr:
     """Return the jaxpr of a function of two trees of `scalars` that returns one, remembered with the function.
 
     The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
@@ -577,7 +578,7 @@ def reducer_jaxpr(name: str, computation: Any, tree: Any, scalars: Sequence[Shap
 
 
 @memoize_by_owner
-def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[ShapedArray, ...], _x64: bool) -> Jaxpr:
+def _stage_reducer(computation: Any, name: str, tree: PyTreeDef, scalars: tuple[ShapedArray, ...], _x64: bool) -> Jaxpr:
     out_tree, count = None, len(scalars)
 
     def flat(*leaves: ArrayLike) -> list[Any]:
@@ -600,7 +601,7 @@ def _stage_reducer(computation: Any, name: str, tree: Any, scalars: tuple[Shaped
     return jaxpr
 
 
-def is_value(given: ArrayLike, expected: Any, dtype: DTypeLike) -> bool:
+def is_value(given: ArrayLike, expected: object, dtype: DTypeLike) -> bool:
     """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
     if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
         return False

@@ -20,11 +20,13 @@ from xtrace._src.algebra.vector_space import (
 )
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = ["bitcast_convert_type", "optimization_barrier", "reduce_precision"]
 
@@ -37,7 +39,7 @@ def _reduce_precision(builder: FunctionBuilder, x: Value, *, exponent_bits: int,
     )
 
 
-def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> list[Any]:
+def _reduce_precision_transpose(cotangent: Array, x: Array, **parameters: object) -> list[Any]:
     return [reduce_precision.bind_positional((cotangent,), tuple(parameters.values()))]
 
 
@@ -45,7 +47,7 @@ def _reduce_precision_transpose(cotangent: Any, x: Any, **parameters: Any) -> li
     "reduce_precision", _reduce_precision, (FLOAT,), parameters=("exponent_bits", "mantissa_bits"), jvp=LINEAR,
     transpose=_reduce_precision_transpose,
 )
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round to a floating format with the given numbers of bits, and convert back.
 
     Args:
@@ -95,11 +97,13 @@ def _bitcast_abstract(operand: ShapedArray, *, new_dtype: Any) -> ShapedArray:
     return ShapedArray(operand.shape[:-1], new)
 
 
-def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return builder.cast("bitcast_convert", x, builder.results[0])
 
 
-def _bitcast_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: Any) -> tuple[Any, int]:
+def _bitcast_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: object
+) -> tuple[Any, int]:
     # The last axis may be added or consumed, so the mapped one is not it.
     return bitcast_convert_type.bind_positional((move_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
 
@@ -149,11 +153,11 @@ def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[
     return optimization_barrier.bind_positional(primals), _barrier_of_some(tangents)
 
 
-def _barrier_transpose(cotangents: Sequence[Any], *operands: Any) -> list[Any]:
+def _barrier_transpose(cotangents: Sequence[Any], *operands: Array) -> list[Any]:
     return _barrier_of_some(cotangents)
 
 
-def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:
+def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:
     return optimization_barrier.bind_positional(operands), axes
 
 
@@ -161,7 +165,7 @@ def _barrier_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int | No
     "optimization_barrier", abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
     jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: ArrayLike, /) -> Any:
     """Return a tree of arrays unchanged, as a barrier that the compiler moves no operation across.
 
     Args:

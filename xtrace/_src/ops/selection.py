@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import mul as mul
@@ -16,6 +17,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -67,7 +69,7 @@ def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, 
     )
 
 
-def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
+def _select_transpose(cotangent: Array, which: object, *cases: Array) -> list[Any]:
     zero = zeros(aval_of(cotangent))
     return [
         None,
@@ -80,7 +82,7 @@ def _select_transpose(cotangent: Any, which: Any, *cases: Any) -> list[Any]:
     ]
 
 
-def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
+def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[Any, int]:
     which, *cases = operands
     if axes[0] is None and not aval_of(which).shape:
         place = next(i for i in axes if i is not None)
@@ -97,7 +99,7 @@ def _select_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
     "select_n", abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: Any, *cases: object) -> Any:
     """Select each element from the case that an index names.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.families import add_any, neg
 from xtrace._src.algebra.vector_space import converted, with_axis, zeros
 from xtrace._src.core import pytree
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
@@ -24,6 +25,7 @@ from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_equations
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
@@ -77,7 +79,7 @@ def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, 
     return emitted
 
 
-def _effects(*, jaxprs: LinearSolve, **_: Any) -> Effects:
+def _effects(*, jaxprs: LinearSolve, **_: object) -> Effects:
     return jaxprs.solve.effects
 
 
@@ -116,7 +118,9 @@ def _difference(x: Array | None, y: Array | None) -> Any:
     return neg(y) if x is None else add_any(x, neg(y))
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Any]:
+def _transpose(
+    cotangents: Sequence[Any], *operands: Array, const_lengths: LinearSolve, jaxprs: LinearSolve
+) -> list[Any]:
     consts, right = const_lengths.split(operands)
     if jaxprs.transpose_solve is None:
         raise TypeError(
@@ -160,7 +164,9 @@ linear_solve = Primitive(
 )
 
 
-def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence[ShapedArray], has_aux: bool) -> Any:
+def _check_like(
+    function: str, what: str, body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
+) -> Any:
     """Return the tree of what else the function returns, None for nothing; the rest must be like `avals`."""
     out_tree, aux = body.out_tree, None
     if has_aux:
@@ -179,13 +185,15 @@ def _check_like(function: str, what: str, body: Body, tree: Any, avals: Sequence
     return aux
 
 
-def _as_staged(function: Callable[..., Any], body: Body, tree: Any, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
+def _as_staged(
+    function: Callable[..., Any], body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray]
+) -> Callable[..., Any]:
     """Return `function` that is not traced again for an argument of the types for which it was staged as `body`.
 
     A function around others of the kind would be traced as often as solvers call it, to the power of the levels.
     """
 
-    def call(x: Any) -> Any:
+    def call(x: ArrayLike) -> Any:
         leaves, own_tree = pytree.tree_flatten(x)
         if own_tree != tree or [aval_of(leaf) if is_array_like(leaf) else None for leaf in leaves] != list(avals):
             return function(x)
@@ -230,7 +238,7 @@ def custom_linear_solve(
 
     staged = _as_staged(matvec, product, tree, avals)
 
-    def solution(x: Any) -> Any:
+    def solution(x: Array) -> Any:
         return solve(staged, x)
 
     solver = stage_body(name, solution, in_tree, avals)
@@ -248,12 +256,12 @@ def custom_linear_solve(
         vecmat, vecmat_consts = move_constants_to_inputs(transposed), [*transposed.consts, *product.consts]
         closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
 
-        def times_transposed(x: Any) -> Any:
+        def times_transposed(x: Array) -> Any:
             values = [converted(to_user_operand(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
             with scope(*scopes):
                 return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
 
-        def transposed_solution(x: Any) -> Any:
+        def transposed_solution(x: Array) -> Any:
             return transpose_solve(times_transposed, x)
 
         body = stage_body(name, transposed_solution, in_tree, avals)
@@ -302,17 +310,17 @@ def custom_root(
 
     staged = _as_staged(f, residual, tree, avals)
 
-    def root(x: Any) -> Any:
+    def root(x: Array) -> Any:
         return solve(staged, x)
 
     solver = stage_body(name, root, in_tree, avals)
     aux = _check_like(name, "solve", solver, tree, avals, has_aux)
     split = len(residual.consts)
 
-    def linear_solution(at: Any, y: Any) -> Any:
+    def linear_solution(at: object, y: Array) -> Any:
         point = [*residual.consts, *pytree.tree_leaves(at)]
 
-        def linear(direction: Any) -> Any:
+        def linear(direction: object) -> Any:
             moved = [
                 converted(to_user_operand(t), a.dtype)
                 for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)

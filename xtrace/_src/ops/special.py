@@ -31,7 +31,7 @@ __all__ = [
 def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula` computed in float32 for dtypes of fewer bits."""
 
-    def widened(*operands: Any) -> Array:
+    def widened(*operands: Array) -> Array:
         dtype = operands[0].dtype
         if dtypes.bit_width(dtype) < 32:
             operands = tuple([convert_element_type(x, dtypes.float32) for x in operands])
@@ -103,7 +103,7 @@ def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 @lower_fun
 @_in_float32
-def _bessel_i0e(x: Any) -> Any:
+def _bessel_i0e(x: Array) -> Array:
     x = abs(x)
     near = chebyshev(0.5 * x - 2, _I0E_NEAR)
     far = chebyshev(32 / x - 2, _I0E_FAR) / sqrt(x)
@@ -121,7 +121,7 @@ bessel_i0e: Unary = unary(
 
 
 # I1'(x) = I0(x) - I1(x) / x, which is 1/2 at 0; the factor exp(-|x|) adds -sign(x).
-def _bessel_i1e_derivative(t: Any, x: Any, r: Any) -> Any:
+def _bessel_i1e_derivative(t: Array, x: Array, r: Array) -> Array:
     smallest = constant_like(x, dtypes.finfo(aval_of(x).dtype).eps)
     is_far = gt(abs(x), smallest)
     divisor = select(is_far, x, broadcast_like(smallest, x))
@@ -151,7 +151,7 @@ digamma: Unary = unary(
 )
 
 
-def _polygamma_by_order(*_: Any) -> Any:
+def _polygamma_by_order(*_: Array) -> Array:
     raise ValueError("polygamma gradient with respect to m is not supported; only that with respect to x is known")
 
 
@@ -192,10 +192,10 @@ def _until_small(
     """
     count, axes = len(values), tuple(range(active.ndim))
 
-    def going(n: Any, active: Any, *_: Any) -> Any:
+    def going(n: Any, active: Any, *_: Array) -> Array:
         return reduce_or(active, axes) & (n < most)
 
-    def advance(n: ArrayLike, active: Any, *rest: Any) -> list[Any]:
+    def advance(n: ArrayLike, active: object, *rest: Array) -> list[Any]:
         more, advanced = step(n + 1, *rest)
         kept = [select(active, new, old) for new, old in zip(advanced, rest[:count], strict=True)]
         return [n + 1, active & more, *kept, *rest[count:]]
@@ -204,14 +204,14 @@ def _until_small(
     return repeat_while(going, advance, [first, active, *values, *given])[2 : 2 + count]
 
 
-def _gamma_series(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[Any, Any]:
+def _gamma_series(a: Array, x: Array, active: object, differentiated: bool) -> tuple[Any, Any]:
     """Return the sum of x**n / ((a + 1) … (a + n)) over n = 0, 1, …, and its derivative by a.
 
     The sum ends when what is asked for, the derivative if `differentiated`, does not change any more.
     """
     smallest = float(dtypes.finfo(x.dtype).eps)
 
-    def step(n: Any, divisor: Any, term: Any, total: Any, term_slope: Any, slope: Any, x: Any) -> Any:
+    def step(n: ArrayLike, divisor: Any, term: Any, total: ArrayLike, term_slope: Any, slope: Any, x: ArrayLike) -> Any:
         divisor = divisor + 1
         ratio = x / divisor
         term_slope = term_slope * ratio - term * x / (divisor * divisor)
@@ -225,13 +225,13 @@ def _gamma_series(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[An
     return total, slope
 
 
-def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[Any, Any]:
+def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) -> tuple[Any, Any]:
     """Return the continued fraction 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - …)) of Q, and its derivative by a."""
     smallest = float(dtypes.finfo(x.dtype).eps)
 
     def step(
-        n: Any, fraction: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any, dq1: Any,
-        a: Any, x: Any,
+        n: ArrayLike, fraction: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any,
+        dq1: Any, a: ArrayLike, x: ArrayLike,
     ) -> Any:
         # The numerators and denominators of three successive convergents, and their derivatives.
         y = n + 1 - a
@@ -262,12 +262,12 @@ def _gamma_fraction(a: Any, x: Any, active: Any, differentiated: bool) -> tuple[
     return fraction, slope
 
 
-def _is_far(x: Any) -> Any:
+def _is_far(x: Array) -> Array:
     """Return where `x` is so large that P(a, x) is 0 for a > x and 1 for a < x, and that its square may overflow."""
     return x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
 
 
-def _inner(a: Any, x: Any) -> tuple[Any, Any, Any]:
+def _inner(a: Array, x: Array) -> tuple[Any, Any, Any]:
     """Return where P(a, x) needs to be computed, and `a` and `x` with 1 elsewhere."""
     regular = (a > 0) & (x > 0) & ~_is_far(x)
     one = constants_like(x, 1)
@@ -309,7 +309,7 @@ def _log1p_rest(u: Any) -> Any:
     return 2 * square * r * total - u * r
 
 
-def _log_density(a: Any, x: Any) -> Any:
+def _log_density(a: Array, x: Array) -> Array:
     """Return log(x**a exp(-x) / Γ(a))."""
     u = (x - a) / a
     near = (a > _LARGE) & (abs(u) < 0.5)
@@ -327,7 +327,7 @@ _UNIFORM_TERMS = (
 )
 
 
-def _uniform(a: Any, x: Any, upper: bool) -> Any:
+def _uniform(a: Array, x: Array, upper: bool) -> Array:
     """Return Q(a, x) if `upper`, P(a, x) otherwise, for large `a`."""
     # Beyond these bounds both are 0 or 1.
     u = clamp(constants_like(x, -0.5), (x - a) / a, constants_like(x, 0.5))
@@ -348,7 +348,7 @@ def _uniform(a: Any, x: Any, upper: bool) -> Any:
 def _incomplete_gamma(upper: bool) -> Any:
     """Return the formula of Q if `upper`, of P otherwise."""
 
-    def formula(a: Any, x: Any) -> Any:
+    def formula(a: Array, x: Array) -> Array:
         regular, inner_a, inner_x = _inner(a, x)
         # On the border P is computed by its series and Q by its fraction.
         if upper:
@@ -377,7 +377,7 @@ def _incomplete_gamma(upper: bool) -> Any:
     return lower_fun(_in_float32(formula))
 
 
-def _slope_over_density(a: Any, x: Any) -> Any:
+def _slope_over_density(a: Array, x: Array) -> Any:
     """Return where dP(a, x)/da is computed, it divided by x**a exp(-x) / Γ(a), and `a` and `x` there."""
     regular, inner_a, inner_x = _inner(a, x)
     by_fraction = (inner_x > 1) & (inner_x > inner_a)
@@ -389,7 +389,7 @@ def _slope_over_density(a: Any, x: Any) -> Any:
     return regular, select(by_fraction, -above, below), inner_a, inner_x
 
 
-def _with_edges(a: Any, x: Any, regular: Any, inside: Any) -> Any:
+def _with_edges(a: Array, x: Array, regular: object, inside: object) -> Array:
     """Return `inside` where it was computed, 0 for x = 0 and for large finite `x`, and NaN elsewhere."""
     zero = constants_like(x, 0)
     flat = (a > 0) & ((x == 0) | (_is_far(x) & (x < math.inf)))
@@ -398,12 +398,12 @@ def _with_edges(a: Any, x: Any, regular: Any, inside: Any) -> Any:
 
 @lower_fun
 @_in_float32
-def _igamma_grad_a(a: Any, x: Any) -> Any:
+def _igamma_grad_a(a: Array, x: Array) -> Array:
     regular, ratio, inner_a, inner_x = _slope_over_density(a, x)
     return _with_edges(a, x, regular, ratio * exp(_log_density(inner_a, inner_x)))
 
 
-def _sample_slope(a: Any, x: Any) -> Any:
+def _sample_slope(a: Array, x: Array) -> Array:
     # By the implicit function theorem -(dP/da) / (dP/dx), and dP/dx is the density over x.
     regular, ratio, _, inner_x = _slope_over_density(a, x)
     return _with_edges(a, x, regular, -ratio * inner_x)
@@ -411,12 +411,12 @@ def _sample_slope(a: Any, x: Any) -> Any:
 
 @lower_fun
 @_in_float32
-def _sample_slope_by_a(a: Any, x: Any) -> Any:
+def _sample_slope_by_a(a: Array, x: Array) -> Array:
     return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
 
 
 # The density x**(a - 1) exp(-x) / Γ(a).
-def _igamma_by_x(t: Any, a: Any, x: Any) -> Any:
+def _igamma_by_x(t: Array, a: Array, x: Array) -> Array:
     exponent = sub(add(neg(x), mul(sub(a, constants_like(a, 1)), log(x))), lgamma(a))
     return mul(t, exp(exponent))
 
@@ -454,7 +454,7 @@ _random_gamma_grad_by_a = binary(
 
 
 # The derivative of -(dP/da) / p by x, with the density p: dp/da = p (log x - ψ(a)) and dp/dx = p ((a - 1) / x - 1).
-def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
+def _random_gamma_grad_by_sample(t: Array, a: Array, x: Array, r: Array) -> Array:
     one = constants_like(a, 1)
     by_a = sub(log(x), digamma(a))
     by_x = sub(div(sub(a, one), x), one)
@@ -465,7 +465,7 @@ def _random_gamma_grad_by_sample(t: Any, a: Any, x: Any, r: Any) -> Any:
     "random_gamma_grad", lower_fun(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
     derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
 )
-def random_gamma_grad(*args: Any) -> Any:
+def random_gamma_grad(*args: ArrayLike) -> Array:
     """Return the derivative of a sample from the gamma distribution with respect to its shape, at a fixed percentile.
 
     Args:
@@ -493,13 +493,13 @@ def random_gamma_grad(*args: Any) -> Any:
 # Lentz method (Thompson and Barnett, 1986). It converges fast for x < (a + 1) / (a + b + 2); elsewhere
 # I_x(a, b) = 1 - I_1-x(b, a). In terms of a y - b x, y = 1 - x, nothing cancels where a or b is large (Didonato and
 # Morris, 1992).
-def _beta_fraction(a: Any, b: Any, x: Any, y: Any, active: Any) -> Any:
+def _beta_fraction(a: Array, b: Array, x: Array, y: Array, active: object) -> Any:
     tiny, smallest = float(dtypes.finfo(x.dtype).tiny), float(dtypes.finfo(x.dtype).eps)
 
-    def nonzero(y: Any) -> Any:
+    def nonzero(y: ArrayLike) -> Any:
         return select(abs(y) < tiny, constants_like(y, tiny), y)
 
-    def step(n: Any, fraction: Any, c: Any, d: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    def step(n: Array, fraction: Any, c: ArrayLike, d: ArrayLike, a: Array, b: Array, x: Array, y: Array) -> Any:
         below, above = a + n + n - 1, a + n + n + 1
         # a is taken out of the first numerator, which it may be too small for.
         first = select(n < 1.5, 1 / below, (a + n - 1) / below)
@@ -527,7 +527,7 @@ def _log_gamma_ratio(p: Any, q: Any) -> Any:
     return select(large, ratio_of_large, lgamma(p + q) - lgamma(q))
 
 
-def _log_beta_density(p: Any, q: Any, y: Any, z: Any, log_y: Any, log_z: Any) -> Any:
+def _log_beta_density(p: Any, q: Any, y: ArrayLike, z: ArrayLike, log_y: Any, log_z: Any) -> Any:
     """Return log(y**p z**q / (p B(p, q))), where y + z = 1."""
     distance = y * q - p * z
     u, v = distance / p, -distance / q
@@ -542,7 +542,7 @@ def _log_beta_density(p: Any, q: Any, y: Any, z: Any, log_y: Any, log_z: Any) ->
 
 @lower_fun
 @_in_float32
-def _betainc(a: Any, b: Any, x: Any) -> Any:
+def _betainc(a: Array, b: Array, x: Array) -> Array:
     regular = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
     one, half, zero, nan = [constants_like(x, v) for v in (1, 0.5, 0, math.nan)]
     inner_a, inner_b, inner_x = select(regular, a, one), select(regular, b, one), select(regular, x, half)
@@ -561,12 +561,12 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     return select(regular, inside, select(valid, edge, nan))
 
 
-def _betainc_by_parameter(*_: Any) -> Any:
+def _betainc_by_parameter(*_: Array) -> Array:
     raise ValueError("betainc gradient with respect to a and b is not supported; only that with respect to x is known")
 
 
 # The density x**(a - 1) (1 - x)**(b - 1) / B(a, b).
-def _betainc_by_x(t: Any, a: Any, b: Any, x: Any, r: Any) -> Any:
+def _betainc_by_x(t: Array, a: Array, b: Array, x: Array, r: Array) -> Array:
     log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
     one_a, one_b = constant_like(a, 1), constant_like(b, 1)
     logarithm = sub(add(mul(sub(b, one_b), log1p(neg(x))), mul(sub(a, one_a), log(x))), log_beta)
@@ -577,7 +577,7 @@ def _betainc_by_x(t: Any, a: Any, b: Any, x: Any, r: Any) -> Any:
     "regularized_incomplete_beta", _betainc, (FLOAT,), operands=3,
     derivatives=(_betainc_by_parameter, _betainc_by_parameter, _betainc_by_x),
 )
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Return the regularized incomplete beta function, the integral of t**(a - 1) (1 - t)**(b - 1) / B(a, b) up to `x`.
 
     Args:

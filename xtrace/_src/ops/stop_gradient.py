@@ -33,7 +33,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
     return stop_gradient_of_one.bind_positional(operands), axes[0]
 
 
-def _transpose(cotangent: Any, operand: Any) -> list[Any]:
+def _transpose(cotangent: Array, operand: Array) -> list[Any]:
     # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
     return [None]
 

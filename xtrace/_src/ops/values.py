@@ -8,6 +8,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import linear
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array, short_repr
 from xtrace._src.core.trace import Tracer, current_trace
@@ -42,7 +43,7 @@ def dtype(x: Any) -> Any:
 
 
 @linear("stage", emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
-def stage(x: Any, /) -> Array:
+def stage(x: ArrayLike, /) -> Array:
     """Record a value in the program that is being traced, so that operations on it are recorded as well.
 
     Args:

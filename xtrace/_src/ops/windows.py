@@ -84,8 +84,8 @@ def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
 
 
 def _canonical_window(
-    name: str, shape: Sequence[int], window_dimensions: Any, window_strides: Any, padding: Any,
-    base_dilation: Any = None, window_dilation: Any = None,
+    name: str, shape: Sequence[int], window_dimensions: object, window_strides: object, padding: Any,
+    base_dilation: object = None, window_dilation: object = None,
 ) -> Window:
     """Return the checked window on an operand of that shape; TypeError or ValueError say which argument is wrong."""
     rank = len(shape)
@@ -434,7 +434,7 @@ def _gather_emit(
     return _write_windows(builder, [operand, tangents], start, region, Window(**window), [result, result])[1]
 
 
-def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
     result = select_and_gather_add.bind_positional(primals, values)
     # The place of the extreme is constant almost everywhere.
@@ -522,14 +522,14 @@ def _write_scatter(
     return builder.op_with_regions("stablehlo.select_and_scatter", operands, regions, [operand.aval], **texts)[0]
 
 
-def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
     result = select_and_scatter_add.bind_positional(primals, values)
     return result, None if moved is None else select_and_scatter_add.bind_positional((moved, primals[1]), values)
 
 
 def _scatter_transpose(
-    cotangent: Any, source: Any, operand: Any, *, select_prim: Primitive, **window: Any
+    cotangent: ArrayLike, source: object, operand: ArrayLike, *, select_prim: Primitive, **window: Any
 ) -> list[Any]:
     return [select_and_gather_add.bind_positional((cotangent, operand), (select_prim, *_undilated(**window))), None]
 
@@ -561,8 +561,8 @@ def _select_and_scatter_abstract(
 
 
 def _select_and_scatter_emit(
-    builder: FunctionBuilder, operand: Value, source: Value, start: Value, *, select_jaxpr: Jaxpr, select_consts: Any,
-    scatter_jaxpr: Jaxpr, scatter_consts: Any, **window: Any,
+    builder: FunctionBuilder, operand: Value, source: Value, start: Value, *, select_jaxpr: Jaxpr,
+    select_consts: object, scatter_jaxpr: Jaxpr, scatter_consts: object, **window: Any
 ) -> Value:
     if not operand.aval.shape:  # XLA aborts on scalars; the only window has the only element
         return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
@@ -594,7 +594,7 @@ def _select_and_scatter_batch(
 )
 def select_and_scatter(
     operand: ArrayLike, select: Callable[[Any, Any], Any], window_dimensions: Sequence[int],
-    window_strides: Sequence[int], padding: Sequence[tuple[int, int]], source: ArrayLike, init_value: Any,
+    window_strides: Sequence[int], padding: Sequence[tuple[int, int]], source: ArrayLike, init_value: ArrayLike,
     scatter: Callable[[Any, Any], Any],
 ) -> Array:
     """Combine `source`, one element for each window, into the place in its window that ``select(x, y)`` prefers.

@@ -103,7 +103,7 @@ def _qr(a: ArrayLike, *, mode: str) -> Any:
 
 
 @inline_jit(static=("mode",), public=True)
-def qr(a: ArrayLike, mode: str = "reduced") -> Array:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factor matrices into Q R, with orthonormal columns of Q and upper triangular R.
 
     Args:
@@ -169,7 +169,7 @@ def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tu
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
-) -> Array:
+) -> Any:
     """Factor matrices into U diag(S) Vᴴ, by singular values.
 
     Args:

@@ -63,7 +63,7 @@ def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) 
     return write_concatenate(builder, values, dimension, builder.results[0])
 
 
-def _concatenate_transpose(cotangent: Array, *operands: Any, dimension: int) -> list[Any]:
+def _concatenate_transpose(cotangent: Array, *operands: Array, dimension: int) -> list[Any]:
     sizes = tuple([aval_of(x).shape[dimension] for x in operands])
     pieces = split.bind_positional((cotangent,), (sizes, dimension))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
@@ -137,7 +137,7 @@ def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
     return write_concatenate(builder, spread, axis, builder.results[0])
 
 
-def _stack_transpose(cotangent: Array, *operands: Any, axis: int) -> list[Any]:
+def _stack_transpose(cotangent: Array, *operands: Array, axis: int) -> list[Any]:
     pieces = unstack.bind_positional((cotangent,), (axis,))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
@@ -189,7 +189,7 @@ def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Valu
     return [builder.cast("reshape", p, a) for p, a in zip(pieces, builder.results, strict=True)]
 
 
-def _unstack_transpose(cotangents: Sequence[Any], x: Any, *, axis: int) -> list[Any]:
+def _unstack_transpose(cotangents: Sequence[Any], x: Array, *, axis: int) -> list[Any]:
     return [stack.bind_positional(_instantiated(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
 
 
@@ -254,7 +254,7 @@ def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], a
     return write_pieces(builder, x, axis, sizes)
 
 
-def _split_transpose(cotangents: Sequence[Any], operand: Any, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
+def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
     avals = _split_abstract(operand.aval, sizes=sizes, axis=axis)
     return [concatenate.bind_positional(_instantiated(cotangents, avals), (axis,))]
 
@@ -309,7 +309,7 @@ def _tile_emit(builder: FunctionBuilder, x: Value, *, reps: tuple[int, ...]) -> 
     return builder.cast("reshape", builder.broadcast(apart, repeated, range(2 * len(shape))), builder.results[0])
 
 
-def _tile_transpose(cotangent: Array, operand: Any, *, reps: tuple[int, ...]) -> Array:
+def _tile_transpose(cotangent: Array, operand: Array, *, reps: tuple[int, ...]) -> Array:
     own = operand.aval.shape
     apart = tuple([n for pair in zip(reps, own, strict=True) for n in pair])
     return reduce_sum(reshape.bind_positional((cotangent,), (apart, None, None)), range(0, 2 * len(own), 2))

@@ -30,7 +30,7 @@ from xtrace._src.xla.buffers import SingleDeviceSharding
 __all__ = ["broadcasted_iota", "empty", "full", "full_like", "iota", "shape_as_value"]
 
 
-def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: Any) -> ShapedArray:
+def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: object) -> ShapedArray:
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota: dimension {dimension} must be an axis of shape {shape}, 0 to {len(shape) - 1}")
     aval = ShapedArray(shape, dtype)
@@ -38,7 +38,7 @@ def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: i
     return aval
 
 
-def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
+def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: object) -> Value:
     return builder.iota(builder.results[0], dimension)
 
 
@@ -46,7 +46,7 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: Any) -> Value:
     "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
-def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: object = None) -> Array:
     """Return an array whose elements are their indices along one axis.
 
     Args:
@@ -75,7 +75,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
     return broadcasted_iota.bind_positional((), (dtype, shape, dimension, None))
 
 
-def iota(dtype: Any, size: int) -> Array:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """Return the integers 0, 1, …, size - 1.
 
     Args:
@@ -95,7 +95,7 @@ def iota(dtype: Any, size: int) -> Array:
     return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *, sharding: object = None) -> Array:
     """Return an array filled with a scalar.
 
     Args:
@@ -138,7 +138,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def _placed(function: str, array: Array, sharding: Any) -> Array:
+def _placed(function: str, array: Array, sharding: object) -> Array:
     """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
     if isinstance(sharding, SingleDeviceSharding):
         return _put(array, sharding.device)
@@ -146,7 +146,7 @@ def _placed(function: str, array: Array, sharding: Any) -> Array:
     return array
 
 
-def _put(array: Array, device: Any) -> Array:
+def _put(array: Array, device: object) -> Array:
     # Under a trace everything is where the compiled program will run.
     return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
 
@@ -162,7 +162,8 @@ def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def full_like(
-    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: ShapeLike | None = None, sharding: Any = None
+    x: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: ShapeLike | None = None,
+    sharding: object = None,
 ) -> Array:
     """Return an array like another one, filled with a scalar.
 
@@ -196,16 +197,16 @@ def zeros_like(x: ArrayLike) -> Array:
     return full_like(x, False if dtypes.is_boolean(operand_aval("zeros_like", x, "x").dtype) else 0)
 
 
-def ones_like(x: Any) -> Any:
+def ones_like(x: ArrayLike) -> Array:
     """Return ones of the shape, dtype and weak type of `x`."""
     return full_like(x, True if dtypes.is_boolean(operand_aval("ones_like", x, "x").dtype) else 1)
 
 
-def _empty_abstract(*, shape: tuple[int, ...], dtype: np.dtype[Any], **_: Any) -> ShapedArray:
+def _empty_abstract(*, shape: tuple[int, ...], dtype: np.dtype[Any], **_: object) -> ShapedArray:
     return ShapedArray(shape, dtype)
 
 
-def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
+def _empty_emit(builder: FunctionBuilder, **_: object) -> Value:
     aval = builder.results[0]
     return builder.broadcast(builder.literal(0, aval.update(shape=())), aval.shape)
 
@@ -214,7 +215,7 @@ def _empty_emit(builder: FunctionBuilder, **_: Any) -> Value:
     "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
     jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
-def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) -> Array:
     """Return an array whose elements are unspecified.
 
     Args:

@@ -75,7 +75,7 @@ def _dynamic_slice_emit(builder: FunctionBuilder, x: Value, *indices: Value, sli
     return builder.dynamic_slice(x, indices, slice_sizes) if indices else x
 
 
-def _dynamic_slice_transpose(cotangent: Array, operand: Any, *indices: Any, **_: Any) -> list[Any]:
+def _dynamic_slice_transpose(cotangent: Array, operand: Array, *indices: Array, **_: object) -> list[Any]:
     empty = zeros(operand.aval.update(weak_type=False))
     return [dynamic_update_slice.bind_positional([empty, cotangent, *indices]), *[None] * len(indices)]
 
@@ -113,7 +113,7 @@ def _dynamic_slice_batch(
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
 def dynamic_slice(
-    operand: ArrayLike, start_indices: Any, slice_sizes: Sequence[int], *,
+    operand: ArrayLike, start_indices: object, slice_sizes: Sequence[int], *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Extract a part of fixed size at a position that may be traced.
@@ -171,7 +171,7 @@ def _indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: 
     return [_from_the_front(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
 
 
-def _from_the_front(name: str, index: Any, size: int, allow_negative: bool) -> Any:
+def _from_the_front(name: str, index: Array, size: int, allow_negative: bool) -> Array:
     """Return the index with a negative one counted from the end, in place for numbers and on the device otherwise."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index
@@ -280,7 +280,7 @@ def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value
     return builder.dynamic_update_slice(x, update, indices) if indices else update
 
 
-def _dynamic_update_slice_transpose(cotangent: Array, operand: Any, update: Any, *indices: Any) -> list[Any]:
+def _dynamic_update_slice_transpose(cotangent: Array, operand: Array, update: object, *indices: Array) -> list[Any]:
     own = part = None
     sizes = aval_of(update).shape
     if type(operand) is UndefinedPrimal:
@@ -313,7 +313,8 @@ def _dynamic_update_slice_batch(
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )
 def dynamic_update_slice(
-    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+    operand: ArrayLike, update: ArrayLike, start_indices: object, *,
+    allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
     """Replace a part of an array at a position that may be traced.
 

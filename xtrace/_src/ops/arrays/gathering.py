@@ -75,7 +75,7 @@ __all__ = [
 
 def _gather_abstract(
     operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...], **_: Any,
+    slice_sizes: tuple[int, ...], **_: object,
 ) -> ShapedArray:
     numbers = dimension_numbers
     collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
@@ -111,7 +111,7 @@ def _gather_abstract(
 
 def _gather_emit(
     builder: FunctionBuilder, operand: Value, indices: Value, *, dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...], indices_are_sorted: bool, mode: GatherScatterMode, fill_value: Any, **_: Any,
+    slice_sizes: tuple[int, ...], indices_are_sorted: bool, mode: GatherScatterMode, fill_value: Array, **_: object,
 ) -> Value:
     result, numbers = builder.results[0], dimension_numbers
     if result.size == 0:
@@ -146,7 +146,7 @@ def _gather_emit(
 
 
 def _gather_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, mode: GatherScatterMode, fill_value: Any, **others: Any
+    primals: Sequence[Any], tangents: Sequence[Any], *, mode: GatherScatterMode, fill_value: Array, **others: object
 ) -> tuple[Any, Any]:
     # What is read outside does not depend on the operand.
     outside = 0 if mode is GatherScatterMode.FILL_OR_DROP else None
@@ -155,8 +155,8 @@ def _gather_jvp(
 
 
 def _gather_transpose(
-    cotangent: Array, operand: Any, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
-    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, **_: Any,
+    cotangent: Array, operand: Array, indices: Array, *, dimension_numbers: GatherDimensionNumbers,
+    indices_are_sorted: bool, unique_indices: bool, mode: GatherScatterMode, **_: object,
 ) -> list[Any]:
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     parameters = (numbers, indices_are_sorted, unique_indices, mode, None, ())
@@ -167,7 +167,7 @@ def _gather_transpose(
 def _gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
     dimension_numbers: GatherDimensionNumbers, slice_sizes: tuple[int, ...], indices_are_sorted: bool,
-    unique_indices: bool, mode: GatherScatterMode, fill_value: Any,
+    unique_indices: bool, mode: GatherScatterMode, fill_value: Array,
 ) -> tuple[Any, int]:
     (operand, indices), (own, where) = operands, axes
     offset, collapsed, positioned, batch, indices_batch = dimension_numbers
@@ -209,7 +209,7 @@ def _with_batching(
 )
 def gather(
     operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int],
-    *, unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None,
+    *, unique_indices: bool = False, indices_are_sorted: bool = False, mode: object = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Gather windows of an array at positions that may be traced.
@@ -473,7 +473,9 @@ def _read(
     return gather.bind_positional((x, indices), (numbers, window, *flags, mode, dropped))
 
 
-def _sum_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any, **parameters: Any) -> list[Any]:
+def _sum_transpose(
+    cotangent: Array, operand: object, indices: Array, updates: Array, **parameters: object
+) -> list[Any]:
     own = cotangent if type(operand) is UndefinedPrimal else None
     return [
         own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is UndefinedPrimal else None
@@ -529,7 +531,7 @@ def _numbered(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
-def _set_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any, **parameters: Any) -> list[Any]:
+def _set_transpose(cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
         own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
@@ -540,7 +542,7 @@ def _set_transpose(cotangent: Array, operand: Any, indices: Array, updates: Any,
     return [own, None, of_updates]
 
 
-def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
     parameters["unique_indices"] = _are_unique(indices, parameters)
     result, terms = scatter_mul.bind(*primals, **parameters), []
@@ -557,7 +559,9 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
     return result, terms[0] if len(terms) == 1 else add_any.bind_positional(terms)
 
 
-def _product_transpose(cotangent: Array, operand: Any, indices: Array, updates: Array, **parameters: Any) -> list[Any]:
+def _product_transpose(
+    cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object
+) -> list[Any]:
     if type(operand) is UndefinedPrimal:
         return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]
     if not parameters["unique_indices"]:
@@ -566,7 +570,7 @@ def _product_transpose(cotangent: Array, operand: Any, indices: Array, updates: 
 
 
 def _extremal_jvp(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[Any, Any]:
     # The tangent of an element is the mean of those of all that are equal to the result, itself and updates.
     (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
@@ -575,7 +579,7 @@ def _extremal_jvp(
     one = Literal(dtypes.scalar_type_of(aval.dtype)(1), ShapedArray((), aval.dtype, True))
     ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
-    def read(x: Any) -> Array:
+    def read(x: Array) -> Array:
         # What is found for updates that are dropped goes into terms that are dropped with them.
         return _read(x, indices, aval, parameters, dropped=None)
 
@@ -635,7 +639,7 @@ scatter_max = Scatter(
 def scatter_apply(
     operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers, *, update_shape: tuple[int, ...] = (), indices_are_sorted: bool = False,
-    unique_indices: bool = False, mode: Any = None,
+    unique_indices: bool = False, mode: object = None,
 ) -> Array:
     """Replace the elements of windows of an array by a function of them.
 

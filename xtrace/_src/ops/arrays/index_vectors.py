@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.stablehlo import attributes
@@ -36,7 +37,7 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = 4
 
     @staticmethod
-    def from_any(value: Any) -> GatherScatterMode:
+    def from_any(value: object) -> GatherScatterMode:
         """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
         if isinstance(value, GatherScatterMode):
             return value
@@ -99,7 +100,7 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: tuple[int, ...] = ()
 
 
-def canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherScatterMode:
+def canonical_mode(name: str, mode: object, default: GatherScatterMode) -> GatherScatterMode:
     """Return the mode that a user gave, `default` for None; ValueError for one_hot."""
     canonical = default if mode is None else GatherScatterMode.from_any(mode)
     if canonical is GatherScatterMode.ONE_HOT:
@@ -107,7 +108,7 @@ def canonical_mode(name: str, mode: Any, default: GatherScatterMode) -> GatherSc
     return canonical
 
 
-def canonical_numbers(name: str, kind: type[Any], numbers: Any) -> Any:
+def canonical_numbers(name: str, kind: type[Any], numbers: object) -> Array:
     """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
     if not isinstance(numbers, kind):
         raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")

@@ -37,7 +37,7 @@ def shift_over(axis: int, entries: Sequence[Any], entry: Any) -> tuple[Any, ...]
 
 
 def _pieces_jvp(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[list[Any], list[Any]]:
     values = tuple(parameters.values())
     return primitive.bind_positional(primals, values), primitive.bind_positional(tangents, values)
@@ -47,7 +47,7 @@ def _pieces_jvp(
 PIECES = Derived(_pieces_jvp)
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object = None) -> Array:
     """Return an array repeated along new leading axes.
 
     Args:
@@ -75,7 +75,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     )
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Any:
     """Return an array with as many leading axes of size 1 as give it a rank.
 
     Args:
@@ -96,7 +96,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return x if missing <= 0 else expand_dims(x, range(missing))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: Any) -> Array:
     """Return an array spread over the shape of another one, with last axes aligned as in NumPy.
 
     Args:
@@ -117,7 +117,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_in_dim(arr, like.shape, range(like.ndim - aval.ndim, like.ndim))
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: ArrayLike) -> tuple[int, ...]:
     """Return the shape that shapes broadcast to by NumPy's rule.
 
     Args:
@@ -189,7 +189,7 @@ def _squeeze_abstract(array: ShapedArray, *, dimensions: tuple[int, ...]) -> Sha
     return ShapedArray(shape, array.dtype, array.weak_type)
 
 
-def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+def _reshape_to_result(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return builder.cast("reshape", x, builder.results[0])
 
 
@@ -204,7 +204,7 @@ def _squeeze_batch(
     "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result, batch=_squeeze_batch,
     transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
-def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of size 1.
 
     Args:
@@ -274,7 +274,7 @@ def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]
     return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
 
 
-def _rev_transpose(cotangent: Array, operand: Any, **dimensions: Any) -> Array:
+def _rev_transpose(cotangent: Array, operand: Array, **dimensions: object) -> Array:
     return rev.bind(cotangent, **dimensions)
 
 
@@ -301,11 +301,11 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
 
 
-def _copy_transpose(cotangent: Any, operand: Any) -> Any:
+def _copy_transpose(cotangent: Array, operand: Array) -> Array:
     return copy.bind(cotangent)
 
 
 @linear("copy", emit=lambda builder, x: x, transpose=_copy_transpose)
-def copy(x: Any) -> Any:
+def copy(x: ArrayLike) -> Array:
     """Return a copy, in memory of its own."""
     return copy.bind(x)

@@ -70,7 +70,7 @@ def _slice_emit(
 
 
 def _slice_transpose(
-    cotangent: Array, operand: Any, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
+    cotangent: Array, operand: Array, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
     strides: tuple[int, ...] | None,
 ) -> Array:
     configuration = []
@@ -202,14 +202,14 @@ def write_without_cropped(
     return builder.slice(x, kept), left
 
 
-def zero_like(x: Any) -> Literal:
+def zero_like(x: ArrayLike) -> Literal:
     """Return the scalar zero in the dtype of `x`, strongly typed."""
     dtype = aval_of(x).dtype
     return Literal(dtypes.scalar_type_of(dtype)(0), ShapedArray((), dtype))
 
 
 def _pad_transpose(
-    cotangent: Array, operand: Any, padding_value: Any, *, padding_config: tuple[tuple[int, int, int], ...]
+    cotangent: Array, operand: Array, padding_value: Array, *, padding_config: tuple[tuple[int, int, int], ...]
 ) -> list[Any]:
     # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
@@ -244,7 +244,7 @@ def _pad_batch(
     "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
-def pad(operand: ArrayLike, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Array:
+def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """Pad an array with a scalar around and between its elements.
 
     Args:

@@ -25,7 +25,7 @@ from xtrace._src.transforms.batch import MappedAxis
 __all__ = ["sort", "sort_key_val", "top_k"]
 
 
-def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: Any) -> list[ShapedArray]:
+def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: object) -> list[ShapedArray]:
     if any(x.shape != operands[0].shape for x in operands):
         raise TypeError(f"sort: arguments must have equal shapes, got {', '.join(str(x.shape) for x in operands)}")
     if not 1 <= num_keys <= len(operands):
@@ -134,7 +134,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return tuple(results) if several else results[0]
 
 
-def sort_key_val(keys: ArrayLike, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(keys: ArrayLike, values: object, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
     """Return keys sorted along an axis, and values in the same order.
 
     Args:

@@ -181,7 +181,7 @@ PrecisionLike = Union[  # noqa: UP007
 ]
 
 
-def canonical_precision(name: str, precision: Any) -> Any:
+def canonical_precision(name: str, precision: object) -> Any:
     """Return None, a pair of Precision, a DotAlgorithm or a preset; ValueError says what is accepted.
 
     `precision` may also be one Precision or string for both operands. None is the setting default_matmul_precision.
@@ -206,7 +206,7 @@ def canonical_precision(name: str, precision: Any) -> Any:
     return precisions
 
 
-def _one_precision(precision: Any) -> Precision | None:
+def _one_precision(precision: object) -> Precision | None:
     if isinstance(precision, Precision):
         return precision
     return _precision_names.get(precision) if isinstance(precision, str) else None
@@ -287,7 +287,7 @@ def _precision_rank(dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 def _dot_abstract(
     lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DotDimensionNumbers,
-    preferred_element_type: np.dtype[Any] | None, **_: Any
+    preferred_element_type: np.dtype[Any] | None, **_: object
 ) -> ShapedArray:
     for side, aval in (("lhs", lhs), ("rhs", rhs)):
         if isinstance(aval.dtype, dtypes.ExtendedDType):
@@ -315,8 +315,8 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def _dot_emit(
-    builder: FunctionBuilder, lhs: Value, rhs: Value, *, dimension_numbers: DotDimensionNumbers, precision: Any,
-    preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
+    builder: FunctionBuilder, lhs: Value, rhs: Value, *, dimension_numbers: DotDimensionNumbers, precision: object,
+    preferred_element_type: np.dtype[Any] | None, out_sharding: object,
 ) -> Value:
     result = builder.results[0]
     algorithm = _algorithm(builder.platform, precision, lhs.aval.dtype, rhs.aval.dtype, result.dtype)
@@ -345,7 +345,7 @@ def _dot_emit(
 
 
 def _algorithm(
-    platform: str, precision: Any, lhs: np.dtype[Any], rhs: np.dtype[Any], result: np.dtype[Any]
+    platform: str, precision: object, lhs: np.dtype[Any], rhs: np.dtype[Any], result: np.dtype[Any]
 ) -> DotAlgorithm | None:
     """Return the algorithm that a precision means for these dtypes; ValueError where there is none."""
     if precision is DotAlgorithmPreset.DEFAULT or not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
@@ -372,8 +372,8 @@ def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
 
 
 def _dot_transpose(
-    cotangent: Array, lhs: Any, rhs: Any, *, dimension_numbers: DotDimensionNumbers, precision: Any,
-    preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
+    cotangent: Array, lhs: Array, rhs: Array, *, dimension_numbers: DotDimensionNumbers, precision: object,
+    preferred_element_type: np.dtype[Any] | None, out_sharding: object,
 ) -> list[Any]:
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     left = type(lhs) is UndefinedPrimal
@@ -400,7 +400,7 @@ def _dot_transpose(
 
 def _dot_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
-    precision: Any, preferred_element_type: np.dtype[Any] | None, out_sharding: Any,
+    precision: object, preferred_element_type: np.dtype[Any] | None, out_sharding: object,
 ) -> tuple[Any, int]:
     contracting, batch = dimension_numbers
     shifted = [
@@ -428,8 +428,8 @@ def _dot_batch(
     emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch,
 )
 def dot_general(
-    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: Any, precision: Any = None, preferred_element_type: Any = None,
-    *, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: object, precision: object = None,
+    preferred_element_type: object = None, *, out_sharding: object = None,
 ) -> Array:
     """Multiply two arrays and sum over pairs of axes, for each index of pairs of batch axes.
 
@@ -463,8 +463,8 @@ def dot_general(
 
 
 def dot(
-    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: Any = None, precision: Any = None,
-    preferred_element_type: Any = None, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, dimension_numbers: object = None, precision: object = None,
+    preferred_element_type: object = None, out_sharding: object = None,
 ) -> Array:
     """Return the product of vectors and matrices, or of arrays whose axes `dimension_numbers` pairs.
 
@@ -499,7 +499,7 @@ def dot(
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
 
 
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
     """Return the products of the matrices in the last two axes, for each index of the others.
 
     Args:

@@ -122,7 +122,7 @@ def _check_preferred(dtype: np.dtype[Any], preferred: np.dtype[Any]) -> None:
 def _conv_abstract(
     lhs: ShapedArray, rhs: ShapedArray, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
     rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
-    preferred_element_type: np.dtype[Any] | None, **_: Any,
+    preferred_element_type: np.dtype[Any] | None, **_: object,
 ) -> ShapedArray:
     name = "conv_general_dilated"
     check_same_dtype(name, (lhs, rhs))
@@ -169,7 +169,7 @@ def _layout(spec: Ints, letters: str) -> str:
 def _conv_emit(
     builder: FunctionBuilder, lhs: Value, rhs: Value, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
     rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
-    precision: Any, **_: Any,
+    precision: object, **_: object,
 ) -> Value:
     result = builder.results[0]
     if not result.size:
@@ -242,9 +242,9 @@ def _swapped(spec: Ints) -> Ints:
 
 
 def _conv_transpose(
-    cotangent: Array, lhs: Any, rhs: Any, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
+    cotangent: Array, lhs: Array, rhs: Array, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
     rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
-    precision: Any, preferred_element_type: Any, out_sharding: Any,
+    precision: object, preferred_element_type: object, out_sharding: object,
 ) -> list[Any]:
     left = type(lhs) is UndefinedPrimal
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)
@@ -291,7 +291,7 @@ def _conv_transpose(
 
 def _conv_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: ConvDimensionNumbers,
-    feature_group_count: int, batch_group_count: int, **others: Any,
+    feature_group_count: int, batch_group_count: int, **others: object,
 ) -> tuple[Any, int]:
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     (lhs, rhs), (left, right), size = operands, axes, mapped.size
@@ -349,10 +349,10 @@ def _conv_batch(
     abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose, batch=_conv_batch,
 )
 def conv_general_dilated(
-    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, lhs_dilation: ShapeLike | None = None,
-    rhs_dilation: ShapeLike | None = None, dimension_numbers: Any = None, feature_group_count: int = 1,
-    batch_group_count: int = 1, precision: Any = None, preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: object, lhs_dilation: ShapeLike | None = None,
+    rhs_dilation: ShapeLike | None = None, dimension_numbers: object = None, feature_group_count: int = 1,
+    batch_group_count: int = 1, precision: object = None, preferred_element_type: DTypeLike | None = None,
+    out_sharding: object = None,
 ) -> Array:
     """Sum products of a kernel and windows of an array, over the spatial axes and the features.
 
@@ -489,8 +489,8 @@ _TRANSPOSED_NUMBERS = {
 
 
 def conv_transpose(
-    lhs: ArrayLike, rhs: ArrayLike, strides: ShapeLike, padding: Any, rhs_dilation: Any = None,
-    dimension_numbers: Any = None, transpose_kernel: bool = False, precision: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, strides: ShapeLike, padding: object, rhs_dilation: object = None,
+    dimension_numbers: object = None, transpose_kernel: bool = False, precision: object = None,
     preferred_element_type: Any = None, use_consistent_padding: bool = False,
 ) -> Array:
     """Compute the convolution of `lhs` after spreading it by the strides, as the gradient of a convolution does.
@@ -555,7 +555,7 @@ def conv_transpose(
     )
 
 
-def _lhs_precision(name: str, precision: Any) -> Any:
+def _lhs_precision(name: str, precision: object) -> Any:
     """Return the precision of a product with ones and zeros: that of the lhs, which is what counts."""
     canonical = canonical_precision(name, precision)
     return (canonical[0], Precision.DEFAULT) if isinstance(canonical, tuple) else canonical
@@ -608,8 +608,9 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: Any, filter_shape: ShapeLike,
-    lhs_dilation: Any = None, rhs_dilation: Any = None, dimension_numbers: Any = None, precision: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: object, filter_shape: ShapeLike,
+    lhs_dilation: object = None, rhs_dilation: object = None, dimension_numbers: object = None,
+    precision: object = None,
 ) -> Array:
     """Compute a convolution with another kernel at each position of the window.
 

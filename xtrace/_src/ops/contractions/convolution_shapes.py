@@ -217,7 +217,7 @@ def conv_shape_tuple(
 
 
 def conv_general_shape_tuple(
-    lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
+    lhs_shape: Any, rhs_shape: Any, window_strides: object, padding: object, dimension_numbers: Any
 ) -> tuple[int, ...]:
     """Return the shape of a convolution with any order of axes.
 

@@ -26,6 +26,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -117,7 +118,7 @@ def _span(start: int, count: int) -> _Axes:
 
 def _ragged_abstract(
     lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, preferred_element_type: Any, **_: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, preferred_element_type: object, **_: object,
 ) -> ShapedArray:
     name, numbers = "ragged_dot_general", ragged_dot_dimension_numbers
     pairs, ragged, group = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
@@ -192,8 +193,8 @@ def _in_groups(x: Array, sizes: Array, place: int) -> Array:
 
 
 def _ragged_formula(
-    lhs: Array, rhs: Array, sizes: Array, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any,
-    preferred_element_type: Any, **_: Any,
+    lhs: Array, rhs: Array, sizes: Array, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object,
+    preferred_element_type: object, **_: object,
 ) -> Array:
     numbers = ragged_dot_dimension_numbers
     if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
@@ -214,7 +215,7 @@ def _ragged_formula(
 
 def _ragged_emit(
     builder: FunctionBuilder, lhs: Value, rhs: Value, sizes: Value, *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: Any, **others: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object, **others: object,
 ) -> Value:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
     if builder.platform == "cpu":
@@ -239,8 +240,9 @@ def _ragged_emit(
 
 
 def _ragged_transpose(
-    cotangent: Array, lhs: Any, rhs: Any, sizes: ArrayLike, *, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any, preferred_element_type: Any, **_: Any,
+    cotangent: Array, lhs: Array, rhs: Array, sizes: ArrayLike, *,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object, preferred_element_type: object,
+    **_: object
 ) -> list[Any]:
     numbers, left = ragged_dot_dimension_numbers, type(lhs) is UndefinedPrimal
     a = _Arrangement(aval_of(lhs).ndim, aval_of(rhs).ndim, numbers)
@@ -306,7 +308,7 @@ def _up(axes: _Axes) -> _Axes:
 
 def _ragged_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, **others: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, **others: object,
 ) -> tuple[Any, int]:
     numbers, (lhs, rhs, sizes), (left, right, sized) = ragged_dot_dimension_numbers, operands, axes
     shape = list(aval_of(lhs).shape)
@@ -344,7 +346,8 @@ def _ragged_batch(
 )
 def ragged_dot_general(
     lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None, preferred_element_type: Any = None, group_offset: Any = None, out_sharding: Any = None,
+    precision: object = None, preferred_element_type: object = None, group_offset: object = None,
+    out_sharding: object = None,
 ) -> Array:
     """Multiply two arrays as `dot_general` does, with an axis of `lhs` split into consecutive groups.
 
@@ -394,8 +397,8 @@ _MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
 def ragged_dot(
-    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: Any = None, preferred_element_type: Any = None,
-    group_offset: Any = None, out_sharding: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: object = None,
+    preferred_element_type: object = None, group_offset: object = None, out_sharding: object = None,
 ) -> Array:
     """Multiply consecutive groups of rows by a matrix each.
 
@@ -455,7 +458,7 @@ def _scaled_abstract(
     return ShapedArray(product.shape, product.dtype)
 
 
-def _scaled(x: Any, scale: Any, dtype: Any) -> Any:
+def _scaled(x: Array, scale: Array, dtype: DType) -> Array:
     """Return `x` in `dtype`, times its scales, each repeated over a part of an axis."""
     own, shape = aval_of(scale).shape, aval_of(x).shape
     apart = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
@@ -511,8 +514,8 @@ def _scaled_batch(
     batch=_scaled_batch,
 )
 def scaled_dot(
-    lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: Any = None, rhs_scale: Any = None, dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
+    lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: object = None, rhs_scale: object = None,
+    dimension_numbers: object = None, preferred_element_type: object = None,
 ) -> Array:
     """Multiply operands of few bits, each times its scales; a scale is for a part of a contracted axis.
 
@@ -551,7 +554,7 @@ def scaled_dot(
     return scaled_dot.bind_positional((lhs, rhs, *scales), (pairs, dtype))
 
 
-def _ones(aval: ShapedArray, summed: _Axes) -> Any:
+def _ones(aval: ShapedArray, summed: _Axes) -> Array:
     shape = tuple([1 if i in summed else n for i, n in enumerate(aval.shape)])
     one = convert_element_type(1.0, dtypes.bfloat16)
     return convert_element_type(broadcast_in_dim(one, shape, ()), "float8_e8m0fnu")

@@ -20,6 +20,7 @@ from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class Body(NamedTuple):
@@ -39,7 +40,7 @@ _interned = Table()
 
 
 def stage_body(
-    transformation: str, function: Callable[..., Any], in_tree: Any, in_avals: Sequence[ShapedArray]
+    transformation: str, function: Callable[..., Any], in_tree: PyTreeDef, in_avals: Sequence[ShapedArray]
 ) -> Body:
     """Return ``function(*args)`` staged on leaves of the types `in_avals`; `in_tree` is the tree of the tuple `args`.
 
@@ -58,7 +59,8 @@ def _closes_over_no_tracer(body: Body) -> bool:
 
 @memoize_by_owner(limit=256, when=_closes_over_no_tracer)  # type: ignore[untyped-decorator]
 def _stage(
-    function: Callable[..., Any], transformation: str, in_tree: Any, in_avals: tuple[ShapedArray, ...], _settings: Any
+    function: Callable[..., Any], transformation: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
+    _settings: object,
 ) -> Body:
     info = body_debug_info(transformation, function, in_tree)
     out_tree = None
@@ -124,14 +126,14 @@ def _key(jaxpr: Jaxpr) -> Any:
     return key
 
 
-def _key_of_parameter(value: Any) -> Any:
+def _key_of_parameter(value: object) -> Any:
     # Functions inside are made anew with the one around them.
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
 
 
-def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: Any) -> DebugInfo:
+def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: PyTreeDef) -> DebugInfo:
     """Return whose jaxpr is being made, for messages; `in_tree` is the tree of the function's arguments."""
     inner: Any = function
     while isinstance(inner, functools.partial) or hasattr(inner, "__wrapped__"):
@@ -151,7 +153,7 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     return names + [f"args[{i - len(names)}]" for i in range(len(names), count)]
 
 
-def argument_leaf_paths(names: Sequence[str], in_tree: Any) -> list[str]:
+def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
     """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
     paths = []
     for name, tree in zip(names, in_tree.children(), strict=True):
@@ -183,7 +185,7 @@ def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]
     return [words for words, field in named if getattr(one, field) != getattr(other, field)]
 
 
-def check_function(function: str, argument: str, value: Any) -> None:
+def check_function(function: str, argument: str, value: object) -> None:
     """Raise TypeError if the argument of `function` cannot be called."""
     if not callable(value):
         raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviated(value)}")
@@ -212,7 +214,8 @@ def promote_carry(
 
 
 def check_carry(
-    function: str, name: str, tree: Any, avals: Sequence[ShapedArray], out_tree: Any, out_avals: Sequence[ShapedArray]
+    function: str, name: str, tree: PyTreeDef, avals: Sequence[ShapedArray], out_tree: PyTreeDef,
+    out_avals: Sequence[ShapedArray],
 ) -> None:
     """Raise TypeError, naming the leaf, if the carry that a body returns is not of the type of the one it takes.
 

@@ -88,11 +88,13 @@ def _emit(
     return with_tokens(builder, effects, builder.op_with_regions("stablehlo.case", [index], regions, types))
 
 
-def _effects(*, branches: _Branches, **_: Any) -> Effects:
+def _effects(*, branches: _Branches, **_: object) -> Effects:
     return NO_EFFECTS.union(*[b.effects for b in branches])
 
 
-def bind_cond(branches: Sequence[ClosedJaxpr], index: Any, operands: Sequence[Any], platforms: Any) -> list[Any]:
+def bind_cond(
+    branches: Sequence[ClosedJaxpr], index: ArrayLike, operands: Sequence[Any], platforms: object
+) -> list[Any]:
     """Bind the choice among `branches`, whose constants become operands."""
     if any(b.consts for b in branches):
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
@@ -195,11 +197,11 @@ class _Split:
         for part, names_of_part in zip(parts, numbered, strict=True):
             sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
 
-            def known(*values: Any, part: PartitionedJaxpr = part, sources: Any = sources) -> list[Any]:
+            def known(*values: ArrayLike, part: PartitionedJaxpr = part, sources: Any = sources) -> list[Any]:
                 outputs = evaluate(part.known.jaxpr, part.known.consts, values)
                 return [*outputs[:count], *[outputs[sources[n]] if n in sources else zeros(n[1]) for n in new]]
 
-            def linear(*values: Any, part: PartitionedJaxpr = part, names: Any = names_of_part) -> list[Any]:
+            def linear(*values: Array, part: PartitionedJaxpr = part, names: Any = names_of_part) -> list[Any]:
                 by_slot = dict(zip(slots, values, strict=False))
                 given_residuals = [by_slot[n] for n in names]
                 return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
@@ -207,7 +209,7 @@ class _Split:
             self.known.append(stage_to_jaxpr(known, in_avals, part.known.jaxpr.debug_info))
             self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.linear.jaxpr.debug_info))
 
-    def apply(self, index: Any, operands: Sequence[Any], moved: Sequence[Any], platforms: Any) -> tuple[Any, Any]:
+    def apply(self, index: Array, operands: Sequence[Any], moved: Sequence[Any], platforms: object) -> tuple[Any, Any]:
         """Bind both choices; return the results of the known one, and those of the linear one."""
         results = bind_cond(self.known, index, operands, platforms)
         if not any(self.nonzero):
@@ -223,7 +225,7 @@ def _linearized(branches: _Branches, given: tuple[bool, ...]) -> _Split:
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: object
 ) -> tuple[list[Any], list[Any]]:
     index, *operands = primals
     given = tuple([t is not None for t in tangents[1:]])
@@ -243,7 +245,7 @@ def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Spl
 
 
 def _partial_evaluate(
-    unknown: tuple[bool, ...], *, branches: _Branches, branches_platforms: Any
+    unknown: tuple[bool, ...], *, branches: _Branches, branches_platforms: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     parts = None if unknown[0] else _partially_evaluated(branches, unknown[1:])
     if parts is None:
@@ -280,7 +282,7 @@ def _transposed(
 
 
 def _transpose(
-    cotangents: Sequence[Any], index: Any, *operands: Any, branches: _Branches, branches_platforms: Any
+    cotangents: Sequence[Any], index: Array, *operands: Array, branches: _Branches, branches_platforms: object
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
@@ -364,7 +366,8 @@ _MISSING = object()
 
 
 def cond(
-    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _MISSING
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: object,
+    operand: object = _MISSING,
 ) -> Any:
     """Return ``true_fun(*operands)`` if a condition holds, else ``false_fun(*operands)``; only one is computed.
 
@@ -407,7 +410,7 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
 
 
-def _operands(function: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+def _operands(function: str, operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
     if operand is _MISSING:
         return operands
     if operands:
@@ -433,7 +436,7 @@ def _check_predicate(pred: ArrayLike | None) -> None:
         raise TypeError(f"cond: Pred type must be either boolean or number, got {aval.dtype.name}")
 
 
-def _is_known(value: Any) -> bool:
+def _is_known(value: object) -> bool:
     """Whether Python may look at a scalar: what the device computes outside of jit is not waited for."""
     if isinstance(value, Tracer):
         return False
@@ -527,7 +530,7 @@ def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr
     return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
 
 
-def _of_weak_type(value: Any, weak: bool) -> Any:
+def _of_weak_type(value: Array, weak: bool) -> Any:
     aval = aval_of(value).update(weak_type=weak)
     return Literal(value.val, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
 
@@ -595,7 +598,7 @@ def _emit_platform_index(builder: FunctionBuilder, *, platforms: Sequence[Any]) 
     return builder.constant(_platform_number(builder.platform, platforms), builder.results[0])
 
 
-def _platform_index_abstract(**_: Any) -> ShapedArray:
+def _platform_index_abstract(**_: object) -> ShapedArray:
     """The number of the entry of `platforms` that is for the platform the program is compiled for."""
     return ShapedArray((), np.dtype(np.int32))
 

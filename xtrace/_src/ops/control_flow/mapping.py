@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
 from xtrace._src.core import config, dtypes, pytree, pytree_differences
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
@@ -23,6 +24,7 @@ from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.scopes import VMAP, scope
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 __all__ = ["associative_scan", "map"]
 
@@ -76,7 +78,7 @@ def _rows(x: Array, start: int, stop: int) -> Array:
     return slice(x, (start, *(0,) * len(shape[1:])), (stop, *shape[1:]))
 
 
-def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: Any, length: int) -> Any:
+def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTreeDef, length: int) -> Any:
     """Return the stacked results of `f`, one call after the other."""
     if config.disable_jit.value:
         return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
@@ -86,7 +88,7 @@ def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: Any, length
     return pytree.tree_unflatten(body.out_tree, results)
 
 
-def _mapped(f: Callable[[Any], Any], xs: Any) -> Any:
+def _mapped(f: Callable[[Any], Any], xs: object) -> Any:
     """Return the results of `f` for each index of the leading axis, all at once."""
     elements, tree = pytree.tree_flatten(xs)
     out_tree: Any = None
@@ -148,7 +150,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
             )
         return result
 
-    def whole(*values: Any) -> list[Any]:
+    def whole(*values: Array) -> list[Any]:
         ordered = [rev(x, (i,)) for x, i in zip(values, axes, strict=True)] if reverse else list(values)
         scanned = _prefixes(combine, ordered, axes)
         return [rev(x, (i,)) for x, i in zip(scanned, axes, strict=True)] if reverse else scanned
@@ -188,7 +190,7 @@ def _interleaved(even: Array, odd: Array, axis: int) -> Array:
     unequal = first.shape[axis] > second.shape[axis]
     zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))
 
-    def spaced(x: Any, low: int, high: int) -> Any:
+    def spaced(x: ArrayLike, low: int, high: int) -> Any:
         return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])
 
     combined = bitwise_or if dtypes.is_boolean(first.dtype) else add

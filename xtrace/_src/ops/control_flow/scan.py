@@ -12,6 +12,7 @@ from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -103,7 +104,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
     return [*out[: loop.num_carry], *[a.update(shape=(length, *a.shape)) for a in out[loop.num_carry :]]]
 
 
-def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return jaxpr.effects
 
 
@@ -465,7 +466,7 @@ def _transposed_body(
     )
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: ArrayLike, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
     loop = Loop(**details)
     operands_linear = tuple([type(x) is UndefinedPrimal for x in operands])
     parts = _transposed_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)

@@ -202,7 +202,7 @@ def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split
 
 
 def in_python(
-    f: Callable[[Any, Any], Any], carry: Any, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
+    f: Callable[[Any, Any], Any], carry: object, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
 ) -> tuple[Any, Any]:
     """Run the steps one by one."""
     if not size:

@@ -176,7 +176,7 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     return done[len(before) :]
 
 
-def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return cond_jaxpr.effects | body_jaxpr.effects
 
 
@@ -291,7 +291,7 @@ def _partial_evaluate(unknown: tuple[bool, ...], **parameters: Any) -> KnownResu
     return KnownResults(compute, part.unknown)
 
 
-def _transpose(_: Any, *__: Any, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: Any) -> Any:
+def _transpose(_: object, *__: Array, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **___: object) -> Any:
     infos = [closed.jaxpr.debug_info for closed in (cond_jaxpr, body_jaxpr)]
     which = "fori_loop" if infos[0] is not None and infos[0].transformation == "fori_loop" else "while_loop"
     place = f" at {infos[1].file}:{infos[1].line}" if infos[1] is not None and infos[1].file is not None else ""
@@ -413,7 +413,7 @@ def _check_predicate(cond: Body) -> None:
         )
 
 
-def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any) -> Array:
+def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Array) -> Array:
     while cond_fun(value):
         value = body_fun(value)
     return value
@@ -501,7 +501,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 
 
-def _as_bound(value: Any, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
+def _as_bound(value: object, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
     if aval.dtype == dtype:
         return value
     return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
@@ -41,12 +42,12 @@ def explicit(name: str, values: Sequence[Any], tangents: Sequence[Any], count: i
     return list(values[count:]), list(tangents[count:])
 
 
-def abstract_call(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+def abstract_call(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: object) -> list[ShapedArray]:
     """The results of a function that has rules of its own."""
     return infer_result_types(call_jaxpr, avals)
 
 
-def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
+def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxpr, **_: object) -> list[Value]:
     """Write the equations of the jaxpr in place of the call."""
     jaxpr, results = call_jaxpr.jaxpr, builder.results
     operands: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
@@ -55,12 +56,12 @@ def emit_inline(builder: FunctionBuilder, *values: Value, call_jaxpr: ClosedJaxp
     return emitted
 
 
-def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
     """Return the effects of the function, none where it is one of Python."""
     return call_jaxpr.effects if isinstance(call_jaxpr, ClosedJaxpr) else NO_EFFECTS
 
 
-def evaluate_call(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[Any]:
+def evaluate_call(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:
     """Call the function: Python's, or that of a jaxpr as a program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
         return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))
@@ -71,7 +72,7 @@ def evaluate_call(*operands: Any, call_jaxpr: Any, name: str, **_: Any) -> list[
 
 
 def transpose_inline(
-    cotangents: Sequence[Any], *operands: Any, call_jaxpr: ClosedJaxpr, name: str, **_: Any
+    cotangents: Sequence[Any], *operands: ArrayLike, call_jaxpr: ClosedJaxpr, name: str, **_: object
 ) -> list[Any]:
     """Transpose the jaxpr of a call on a tape."""
     # A linear function of tangents is transposed as any other: its rules are about its derivative.
@@ -81,7 +82,7 @@ def transpose_inline(
 
 
 def partial_evaluate_inline(
-    unknown: tuple[bool, ...], *, name: str, call_jaxpr: ClosedJaxpr, **_: Any
+    unknown: tuple[bool, ...], *, name: str, call_jaxpr: ClosedJaxpr, **_: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     """Split the jaxpr of a call by the operands that are unknown."""
     # What is on a tape is transposed, and needs rules no more.
@@ -128,7 +129,7 @@ def batch_call(
         where[:] = [None if i is None else 0 for i in places]
         return [x if i is None else with_axis(x, i, size) for x, i in zip(results, places, strict=True)]
 
-    def call(*values: Any) -> list[Any]:
+    def call(*values: ArrayLike) -> list[Any]:
         return in_order(*mapping(call_jaxpr.function, values, axes))
 
     return call_jaxpr.batched(call), list(operands), in_order, lambda: where

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
 from xtrace._src.core.primitive import Primitive
@@ -59,8 +60,8 @@ def _custom_jvp_linearize(
 
 
 def _custom_jvp_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, jvp: Rule,
-    num_consts: int, symbolic_zeros: bool,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: object,
+    jvp: Rule, num_consts: int, symbolic_zeros: bool,
 ) -> tuple[list[Any], list[int | None]]:
     mapping, explicit = jvp.mapping(mapped), list(axes[num_consts:])
 
@@ -71,7 +72,7 @@ def _custom_jvp_batch(
         nonzero = [t is not None for t in tangents]
         out_nonzero: list[bool] = []
 
-        def both(*inner: Any) -> list[Any]:
+        def both(*inner: Array) -> list[Any]:
             results, moved = jvp.function(inner[: len(primals)], scatter_by_mask(inner[len(primals) :], nonzero))
             out_nonzero[:] = [t is not None for t in moved]
             return [*results, *filter_by_mask(moved, out_nonzero)]
@@ -121,7 +122,7 @@ def _with_mapped_tangents(
         return [True] * len(call_jaxpr.out_avals)
     is_mapped: list[bool] = []
 
-    def both(*values: Any) -> list[Any]:
+    def both(*values: Array) -> list[Any]:
         *_, moved_where = mapped_rule(values, [v if is_differentiable(aval_of(v)) else None for v in values])
         is_mapped[:] = [i is not None for i in moved_where]
         return []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import NEVER_PRINTED
@@ -39,7 +40,7 @@ def _no_forward_mode(name: str) -> TypeError:
     )
 
 
-def _custom_vjp_jvp(*_: Any, name: str, **__: Any) -> Any:
+def _custom_vjp_jvp(*_: Array, name: str, **__: object) -> Any:
     raise _no_forward_mode(name)
 
 
@@ -58,8 +59,8 @@ def _custom_vjp_linearize(
 
 
 def _custom_vjp_batch(
-    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: Any, fwd: Rule,
-    bwd: str, num_consts: int, symbolic_zeros: bool,
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, call_jaxpr: object,
+    fwd: Rule, bwd: str, num_consts: int, symbolic_zeros: bool,
 ) -> tuple[list[Any], list[int | None]]:
     call, values, in_order, places = batch_call(mapped, call_jaxpr, operands, axes)
     mapping, explicit = fwd.mapping(mapped), list(axes[num_consts:])
@@ -67,7 +68,7 @@ def _custom_vjp_batch(
     def forward(primals: Sequence[Any], nonzero: Sequence[bool]) -> tuple[list[Any], list[Any], Rule]:
         rules: list[Any] = []
 
-        def both(*inner: Any) -> list[Any]:
+        def both(*inner: Array) -> list[Any]:
             results, residuals, backward = fwd.function(inner, nonzero)
             rules[:] = [len(results), backward]
             return [*results, *residuals]
@@ -95,7 +96,7 @@ def _batched_backward(
         split = len(residuals)
         found_nonzero: list[bool] = []
 
-        def each(*inner: Any) -> list[Any]:
+        def each(*inner: ArrayLike) -> list[Any]:
             in_cotangents = backward.function(inner[:split], scatter_by_mask(inner[split:], nonzero))
             found_nonzero[:] = [c is not None for c in in_cotangents]
             return filter_by_mask(in_cotangents, found_nonzero)
@@ -124,17 +125,17 @@ custom_vjp_call = Primitive(
 )
 
 
-def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: Any) -> list[ShapedArray]:
+def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: object) -> list[ShapedArray]:
     """The tangents of a custom_vjp function's results: a map that only its transpose, the user's rule, is known of."""
     return [a for a in out_avals if is_differentiable(a)]
 
 
-def _lin_refused(*_: Any, name: str, **__: Any) -> Any:
+def _lin_refused(*_: Array, name: str, **__: object) -> Any:
     raise _no_forward_mode(name)
 
 
 def _lin_transpose(
-    cotangents: Sequence[Any], *operands: Any, bwd: Rule, in_nonzero: Sequence[bool], num_res: int,
+    cotangents: Sequence[Any], *operands: object, bwd: Rule, in_nonzero: Sequence[bool], num_res: int,
     out_avals: Sequence[ShapedArray], **_: Any,
 ) -> list[Any]:
     residuals = operands[:num_res]

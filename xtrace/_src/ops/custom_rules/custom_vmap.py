@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr
@@ -27,16 +29,16 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.jvp import jvp
 
 
-def _custom_vmap_results(*avals: ShapedArray, call: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+def _custom_vmap_results(*avals: ShapedArray, call: ClosedJaxpr, **_: object) -> list[ShapedArray]:
     """The results of a function that has a batching rule of its own."""
     return abstract_call(*avals, call_jaxpr=call)
 
 
-def _custom_vmap_emit(builder: FunctionBuilder, *values: Value, call: ClosedJaxpr, **_: Any) -> list[Value]:
+def _custom_vmap_emit(builder: FunctionBuilder, *values: Value, call: ClosedJaxpr, **_: object) -> list[Value]:
     return emit_inline(builder, *values, call_jaxpr=call)
 
 
-def _custom_vmap_effects(*, call: ClosedJaxpr, **_: Any) -> Effects:
+def _custom_vmap_effects(*, call: ClosedJaxpr, **_: object) -> Effects:
     return call.effects
 
 
@@ -55,7 +57,7 @@ def _custom_vmap_jvp(
         # Nothing is batched together with its tangent: the rule is told so, and is itself mapped.
         mapped = MappedAxis(size)
 
-        def each(*inner: Any) -> list[Any]:
+        def each(*inner: ArrayLike) -> list[Any]:
             results, where = of_batched(size, [False] * split, [False] * len(values), inner)
             return [index_in_dim(x, 0, 0, False) if b else x for x, b in zip(results, where, strict=True)]
 
@@ -127,7 +129,7 @@ def _custom_vmap_batch(
 
 
 def _custom_vmap_transpose(
-    cotangents: Sequence[Any], *operands: Any, call: ClosedJaxpr, name: str, **_: Any
+    cotangents: Sequence[Any], *operands: Array, call: ClosedJaxpr, name: str, **_: object
 ) -> list[Any]:
     return transpose_inline(cotangents, *operands, call_jaxpr=call, name=name)
 

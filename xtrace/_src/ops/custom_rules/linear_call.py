@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import with_axis, zeros
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
@@ -21,16 +22,16 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 
 
-def _linear_results(*avals: ShapedArray, callee: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+def _linear_results(*avals: ShapedArray, callee: ClosedJaxpr, **_: object) -> list[ShapedArray]:
     """The results of a linear function whose transpose is given."""
     return abstract_call(*avals, call_jaxpr=callee)
 
 
-def _linear_emit(builder: FunctionBuilder, *values: Value, callee: ClosedJaxpr, **_: Any) -> list[Value]:
+def _linear_emit(builder: FunctionBuilder, *values: Value, callee: ClosedJaxpr, **_: object) -> list[Value]:
     return emit_inline(builder, *values, call_jaxpr=callee)
 
 
-def _linear_effects(*, callee: ClosedJaxpr, **_: Any) -> Effects:
+def _linear_effects(*, callee: ClosedJaxpr, **_: object) -> Effects:
     return callee.effects
 
 
@@ -52,7 +53,7 @@ def _linear_jvp(
 
 
 def _linear_transpose(
-    cotangents: Sequence[Any], *operands: Any, callee: ClosedJaxpr, transpose: Rule, num_res: int
+    cotangents: Sequence[Any], *operands: Array, callee: ClosedJaxpr, transpose: Rule, num_res: int
 ) -> list[Any]:
     given_cotangents = [zeros(a) if c is None else c for c, a in zip(cotangents, callee.out_avals, strict=True)]
     transposed, consts = transpose.function()

@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import Literal
@@ -34,7 +35,9 @@ class Rule:
 
     __slots__ = ("function", "name", "key", "_origin")
 
-    def __init__(self, function: Callable[..., Any], name: str, key: Any = None, origin: Trace | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, key: object = None, origin: Trace | None = None
+    ) -> None:
         self.function, self.name, self.key = function, name, key
         self._origin = weakref.ref(origin or current_trace.get())
 
@@ -111,7 +114,7 @@ def _reaches_tape(value: Any) -> bool:
     return _reaches_tape(value.value) if kind is BatchTracer else kind is StagedTracer
 
 
-def to_user_operand(value: Any) -> Any:
+def to_user_operand(value: ArrayLike) -> Any:
     """Return an operand as users' functions take it: Python scalars and literals as arrays."""
     return to_constant(value) if isinstance(value, _SCALARS) else value
 

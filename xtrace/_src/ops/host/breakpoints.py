@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
 from xtrace._src.core.source import is_internal
 from xtrace._src.core.trace import Trace, Tracer, current_trace
@@ -197,7 +198,7 @@ class _Debugger(cmd.Cmd):
 
 def breakpoint(
     *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False,
-    token: Any = None, **kwargs: Any,
+    token: object = None, **kwargs: object,
 ) -> Any:
     """Stop the program each time it runs to this point, and read commands; ``help`` lists them.
 
@@ -233,7 +234,7 @@ def breakpoint(
         )
     frames, values = _emptied(_frames(filter_frames, num_frames))
 
-    def stop(*arrays: Any) -> None:
+    def stop(*arrays: Array) -> None:
         debugger = _Debugger(_filled(frames, arrays), **kwargs)
         debugger.cmdloop("Entering xdb; help lists the commands:")
 
@@ -241,7 +242,7 @@ def breakpoint(
         debug_callback(stop, *values, ordered=ordered)
         return None
 
-    def pass_on(token: Any, *arrays: Any) -> Any:
+    def pass_on(token: object, *arrays: Array) -> Any:
         stop(*arrays)
         return token
 

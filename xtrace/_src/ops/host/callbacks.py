@@ -15,6 +15,7 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
@@ -32,6 +33,7 @@ from xtrace._src.runtime.transfer import committed_device, to_concrete
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import CALLING_PYTHON
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 # No parameter has this value, so those with this default are printed also where they are None.
 ALWAYS_PRINTED = object()
@@ -47,7 +49,8 @@ class Function:
     __slots__ = ("callback_func", "in_tree", "static", "out_tree", "x64")
 
     def __init__(
-        self, callback_func: Callable[..., Any], in_tree: Any, static: tuple[tuple[int, Any], ...], out_tree: Any = None
+        self, callback_func: Callable[..., Any], in_tree: PyTreeDef, static: tuple[tuple[int, Any], ...],
+        out_tree: Any = None
     ) -> None:
         self.callback_func, self.in_tree, self.static, self.out_tree = callback_func, in_tree, static, out_tree
         self.x64 = config.enable_x64.value
@@ -70,7 +73,7 @@ class Function:
         paths = [key_paths.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
         return [self._leaf(path, a, x) for path, a, x in zip(paths, avals, leaves, strict=True)]
 
-    def _leaf(self, path: str, aval: ShapedArray, value: Any) -> np.ndarray[Any, Any]:
+    def _leaf(self, path: str, aval: ShapedArray, value: Array) -> np.ndarray[Any, Any]:
         where = f"result{path} of {self.name}"
         try:
             data = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
@@ -112,7 +115,7 @@ class Function:
         return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
 
 
-def with_static(tree: Any, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
+def with_static(tree: PyTreeDef, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
     """Return the tree of `leaves` and, at their places, the `static` ones."""
     merged = list(leaves)
     for place, value in static:
@@ -120,7 +123,7 @@ def with_static(tree: Any, static: Sequence[tuple[int, Any]], leaves: Sequence[A
     return pytree.tree_unflatten(tree, merged)
 
 
-def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+def split_static(arguments: object) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
     """Return the leaves of `arguments` that are arrays, the tree, and the other leaves with their places."""
     leaves, tree = pytree.tree_flatten(arguments)
     static = tuple([(i, x) for i, x in enumerate(leaves) if not is_array_like(x)])
@@ -132,25 +135,25 @@ def split_static(arguments: Any) -> tuple[list[Any], Any, tuple[tuple[int, Any],
 _DEBUG, _IO = (debug_effect, ordered_debug_effect), (io_effect, ordered_io_effect)
 
 
-def _abstract_nothing(*avals: ShapedArray, **_: Any) -> list[ShapedArray]:
+def _abstract_nothing(*avals: ShapedArray, **_: object) -> list[ShapedArray]:
     """Nothing."""
     return []
 
 
 def _jvp_of_nothing(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[list[Any], list[Any]]:
     """What is shown is the value; nothing comes out."""
     primitive.bind(*primals, **parameters)
     return [], []
 
 
-def _transpose_of_nothing(cotangents: Sequence[Any], *operands: Any, **parameters: Any) -> list[Any]:
+def _transpose_of_nothing(cotangents: Sequence[Any], *operands: Array, **parameters: object) -> list[Any]:
     return [None] * len(operands)
 
 
 def _batch_of_nothing(
-    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[list[Any], list[int | None]]:
     """One call for each index, in their order."""
     for i in range(mapped.size):
@@ -175,14 +178,14 @@ def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primi
 def _debug_callback_emit(
     builder: FunctionBuilder, *values: Value, callback: Function, effect: Effect, partitioned: bool
 ) -> list[Value]:
-    def call(*arrays: Any) -> list[Any]:
+    def call(*arrays: ArrayLike) -> list[Any]:
         callback(*arrays)
         return []
 
     return emit_host_call(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
 
 
-def _debug_callback_now(*arrays: Array, callback: Function, effect: Effect, **_: Any) -> list[Any]:
+def _debug_callback_now(*arrays: Array, callback: Function, effect: Effect, **_: object) -> list[Any]:
     if effect.ordered:
         wait_for_ordered()
     with inside_callback():
@@ -197,8 +200,8 @@ debug_callback_p = debug_primitive(
 
 
 def debug_callback(
-    callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-    **kwargs: Any,
+    callback: Callable[..., None] | None = None, *args: ArrayLike, ordered: bool = False, partitioned: bool = False,
+    **kwargs: object,
 ) -> Any:
     """Call a Python function for its effects each time the program runs.
 
@@ -233,7 +236,7 @@ def debug_callback(
 
 
 def _refuse_jvp(what: str, advice: str) -> Callable[..., Any]:
-    def refuse(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Function, **_: Any) -> Any:
+    def refuse(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Function, **_: object) -> Any:
         raise ValueError(
             f"{what} callbacks do not support JVP: what the derivative of {callback.name} is, cannot be known. {advice}"
         )
@@ -241,11 +244,11 @@ def _refuse_jvp(what: str, advice: str) -> Callable[..., Any]:
     return refuse
 
 
-def _no_transpose(cotangents: Sequence[Any], *operands: Any, callback: Function, **_: Any) -> Any:
+def _no_transpose(cotangents: Sequence[Any], *operands: Array, callback: Function, **_: object) -> Any:
     raise ValueError(f"callbacks cannot be transposed: {callback.name} is not known to be linear; use custom_vjp")
 
 
-def _abstract_results(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
+def _abstract_results(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: object) -> list[ShapedArray]:
     """What the caller says that the function returns."""
     return list(result_avals)
 
@@ -267,12 +270,12 @@ def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Se
     return [to_concrete(x, device) for x in results]
 
 
-def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: Any) -> Any:
+def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: object) -> Any:
     name = f"the callback {callback.name} of pure_callback"
     return emit_host_call(builder, values, callback, name, _called(callback, result_avals), None)
 
 
-def _pure_now(*arrays: Any, callback: Function, result_avals: Any, **_: Any) -> list[Any]:
+def _pure_now(*arrays: Any, callback: Function, result_avals: Any, **_: object) -> list[Any]:
     return _now("pure_callback", callback, result_avals, arrays)
 
 
@@ -304,13 +307,13 @@ pure_callback_p = Primitive(
 
 
 def _io_emit(
-    builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: Any
+    builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: object
 ) -> Any:
     name = f"the callback {callback.name} of io_callback"
     return emit_host_call(builder, values, callback, name, _called(callback, result_avals), _IO[ordered])
 
 
-def _io_now(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: Any) -> list[Any]:
+def _io_now(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: object) -> list[Any]:
     if ordered:
         wait_for_ordered()
     return _now("io_callback", callback, result_avals, arrays)
@@ -341,7 +344,7 @@ CALLING_PYTHON.update((pure_callback_p, io_callback_p))
 
 
 def _described(
-    function: str, callback: Any, result_shape_dtypes: Any, args: Any, kwargs: Any
+    function: str, callback: object, result_shape_dtypes: object, args: object, kwargs: object
 ) -> tuple[list[Any], Function, tuple[ShapedArray, ...]]:
     """Return the operands, the function, and the types of its results' leaves; errors name what is wrong."""
     if not callable(callback):
@@ -364,7 +367,7 @@ def _described(
     return leaves, Function(callback, tree, (), out_tree), avals
 
 
-def _result_aval(function: str, whole: Any, position: int, described: Any) -> ShapedArray:
+def _result_aval(function: str, whole: object, position: int, described: object) -> ShapedArray:
     def where() -> str:
         path, _ = pytree.tree_flatten_with_path(whole)[0][position]
         return f"{function}: result_shape_dtypes{key_paths.keystr(path)}"

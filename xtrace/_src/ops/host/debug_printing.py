@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.dtypes import ExtendedDType
@@ -21,6 +22,7 @@ from xtrace._src.ops.host.callbacks import ALWAYS_PRINTED, debug_primitive, spli
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _logger = logging.getLogger("xtrace.debug")
 
@@ -28,7 +30,7 @@ _logger = logging.getLogger("xtrace.debug")
 class _Checking(string.Formatter):
     """Finds what a format string refers to, and whether each value takes its format, without the values."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: Array, format_spec: str) -> str:
         if not format_spec:
             return ""
         if not is_array_like(value):
@@ -42,7 +44,7 @@ class _Checking(string.Formatter):
         # Whether the format is one for the dtype does not depend on the number.
         return format(np.ones((), aval.dtype)[()], format_spec)
 
-    def convert_field(self, value: Any, conversion: str | None) -> Any:
+    def convert_field(self, value: Array, conversion: str | None) -> Any:
         if conversion is None:
             return value
         if conversion not in "rsa":
@@ -83,7 +85,7 @@ def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 
 
 def _show(
-    *leaves: Array, fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
+    *leaves: Array, fmt: str, in_tree: PyTreeDef, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
 ) -> list[Any]:
     args, kwargs = with_static(in_tree, static_args, leaves)
     with np.printoptions(**dict(np_printoptions)):
@@ -123,8 +125,8 @@ debug_print_p = debug_primitive(
 
 
 def debug_print(
-    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-    skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any,
+    fmt: str | None = None, *args: ArrayLike, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, _use_logging: bool = False, **kwargs: object,
 ) -> Any:
     """Print a text each time the program runs.
 
@@ -186,8 +188,8 @@ def debug_print(
 
 
 def debug_log(
-    fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-    skip_format_check: bool = False, _use_logging: bool = True, **kwargs: Any,
+    fmt: str | None = None, *args: ArrayLike, ordered: bool = False, partitioned: bool = False,
+    skip_format_check: bool = False, _use_logging: bool = True, **kwargs: object,
 ) -> Any:
     """Write a text to the logger ``xtrace.debug`` at level INFO each time the program runs.
 

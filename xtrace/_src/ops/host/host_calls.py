@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effect
 from xtrace._src.runtime.callbacks import HostCallback
@@ -23,7 +24,8 @@ _NUMBER = ShapedArray((), np.dtype(np.float32))
 
 
 def emit_host_call(
-    builder: FunctionBuilder, values: Sequence[Value], key: Any, name: str, function: _Function, effect: Effect | None
+    builder: FunctionBuilder, values: Sequence[Value], key: object, name: str, function: _Function,
+    effect: Effect | None,
 ) -> list[Value]:
     """Write the call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
 
@@ -96,7 +98,7 @@ def _by_transfers(
         token = builder.create_token(TOKEN)
     sends, receives = [module.channel() for _ in operands], [module.channel() for _ in received]
 
-    def call(*arrays: Any) -> Sequence[np.ndarray[Any, Any]]:
+    def call(*arrays: ArrayLike) -> Sequence[np.ndarray[Any, Any]]:
         results = function(*arrays[: len(values)])
         return results if avals else [np.zeros((), np.float32)]
 

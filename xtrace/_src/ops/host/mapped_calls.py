@@ -14,7 +14,7 @@ from xtrace._src.ops.control_flow.scan import scan
 METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
-def check_method(function: str, method: Any) -> None:
+def check_method(function: str, method: object) -> None:
     """Raise ValueError unless `method` is one of those that `function` takes, or None."""
     if method is not None and method not in METHODS:
         raise ValueError(
@@ -28,7 +28,7 @@ def call_in_turn(
     """Return the stacked results of ``call(*operands)``, one call for each index of the mapped axis."""
     moved = [x if i is None else move_axis(x, i, 0) for x, i in zip(operands, axes, strict=True)]
 
-    def step(carry: Any, elements: list[Array]) -> tuple[Any, list[Any]]:
+    def step(carry: Array, elements: list[Array]) -> tuple[Any, list[Any]]:
         given = iter(elements)
         return carry, list(call(*[x if i is None else next(given) for x, i in zip(moved, axes, strict=True)]))
 

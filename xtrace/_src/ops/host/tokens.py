@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -28,7 +29,7 @@ create_token_p = Primitive(
 )
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: object = None) -> Any:
     """Create a token.
 
     Args:
@@ -66,7 +67,7 @@ def _after_emit(builder: FunctionBuilder, *tokens: Value) -> Value:
     "after_all", abstract=_after_abstract, emit=_after_emit, jvp=_CONSTANT,
     batch=no_rule("after_all of tokens that are mapped: a token has no axis"),
 )
-def after_all(*operands: Any) -> Any:
+def after_all(*operands: ArrayLike) -> Any:
     """Return a token that comes after all given tokens.
 
     Args:

@@ -169,7 +169,7 @@ def permute_rows(x: Any, permutation: Any) -> Any:
     return gather(x, as_column(permutation), numbers, sizes, mode="promise_in_bounds")
 
 
-def unpermute_rows(x: Any, permutation: Any) -> Any:
+def unpermute_rows(x: object, permutation: Any) -> Array:
     """Return matrices with row ``permutation[..., i]`` being row i of `x`."""
     shape = aval_of(permutation).shape
     positions = broadcasted_iota(np.int32, shape, len(shape) - 1)
@@ -188,7 +188,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> A
     return triangular_solve(factors, x, left_side=True)
 
 
-def _squared(x: Any, size: int) -> Any:
+def _squared(x: Array, size: int) -> Array:
     """Return matrices with one short side continued to `size` by the identity: zeros, ones on the main diagonal."""
     aval = aval_of(x)
     *batch, rows, columns = aval.shape

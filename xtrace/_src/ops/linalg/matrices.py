@@ -19,7 +19,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
@@ -52,7 +52,7 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
     """Return `abstract` with results that are weakly typed where all operands are."""
 
     @functools.wraps(abstract)
-    def with_weak_results(*avals: ShapedArray, **parameters: Any) -> Any:
+    def with_weak_results(*avals: ShapedArray, **parameters: object) -> list[Any]:
         avals_out = abstract(*avals, **parameters)
         if not all(a.weak_type for a in avals):
             return avals_out
@@ -145,13 +145,13 @@ def _on_diagonal(rows: int, columns: int) -> Array:
     return eq(broadcasted_iota(np.int32, (rows, columns), 0), broadcasted_iota(np.int32, (rows, columns), 1))
 
 
-def identity(dtype: Any, shape: tuple[int, ...]) -> Array:
+def identity(dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
     """Return matrices with ones on the main diagonal and zeros elsewhere."""
     one = converted(_on_diagonal(*shape[-2:]), dtype)
     return broadcast_in_dim(one, shape, (len(shape) - 2, len(shape) - 1))
 
 
-def diagonal(x: Any) -> Any:
+def diagonal(x: Any) -> Array:
     """Return the main diagonal of each square matrix."""
     aval = aval_of(x)
     return reduce_sum(_masked(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
@@ -170,7 +170,7 @@ def as_column(x: ArrayLike) -> Array:
 
 
 def _batch_in_front(
-    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
+    primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[Any, Any]:
     moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
     results = primitive.bind_positional(moved, tuple(parameters.values()))

@@ -10,6 +10,7 @@ from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.integers import to_integer
@@ -97,7 +98,7 @@ def _changed(x: Array, y: Array, tolerance: float) -> Array:
     return gt(norm, constant_like(norm, tolerance))
 
 
-def _inside(x: Any, shape: Any) -> Any:
+def _inside(x: Any, shape: Shape) -> Array:
     """Return `x` with zeros outside its first `shape` rows and columns."""
     aval = aval_of(x)
     rows, columns = [
@@ -158,7 +159,7 @@ def qdwh(
         previous, u = u, _step(u, *weights)
     moving = _changed(u, previous, tolerance ** (1 / 3))
 
-    def goes_on(state: tuple[Any, Any, Any]) -> Any:
+    def goes_on(state: tuple[Any, Any, Any]) -> Array:
         count, _, moving = state
         return bitwise_and(moving, lt(count, constant_like(count, limit)))
 

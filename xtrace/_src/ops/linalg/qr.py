@@ -96,7 +96,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
     "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, multiple_results=True,
     jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
 )
-def geqp3(x: ArrayLike, pivots: Any, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
+def geqp3(x: ArrayLike, pivots: object, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
     """`geqrf` of the columns in an order that makes the diagonal of R fall, and that order.
 
     `pivots` are zeros, or positions from 1 on where columns are to stay in front.
@@ -201,7 +201,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
     "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
-def ormqr(a: ArrayLike, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: object, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """Multiply a matrix by the product Q of Householder reflections.
 
     Args:
@@ -239,7 +239,7 @@ def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_mag
 
 
 @lower_fun
-def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[Any]:
+def _qr_emit(x: ArrayLike, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list[Any]:
     aval = aval_of(x)
     *batch, rows, columns = aval.shape
     inner = rows if full_matrices else min(rows, columns)
@@ -264,7 +264,7 @@ def _qr_emit(x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | N
     return [*factors, order] if pivoting else factors
 
 
-def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
+def _thin_jvp(q: Array, r: ArrayLike, dx: Any) -> tuple[Any, Any]:
     """Return the tangents of Q and R, for R square."""
     # Qᴴ dA R⁻¹ = Qᴴ dQ + dR R⁻¹: anti-Hermitian plus upper triangular with a real diagonal (Walter and Lehmann 2012,
     # Algorithmic differentiation of linear algebra functions with application in optimum experimental design).
@@ -280,7 +280,7 @@ def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
     return add(product(q, sub(turning, within), None), moved), product(sub(within, turning), r, None)
 
 
-def _completed_jvp(q: Any, columns: int, dq: Any) -> Any:
+def _completed_jvp(q: ArrayLike, columns: int, dq: Any) -> Any:
     """Return the tangent of a square Q whose first columns have the tangent `dq`."""
     # Q = 1 - V T Vᴴ, a product of reflections, so that its further columns follow from the first ones: with Q₁ = [E F]
     # by rows and S = F (E - 1)⁻¹, dQ₂ = dQ₁ Sᴴ - (Q₁ + Q₂ S) (dF - S dE)ᴴ.

@@ -124,7 +124,7 @@ def _product_abstract(a_matrix: ShapedArray, c_matrix: ShapedArray, *, alpha: fl
 
 
 @lower_fun
-def _product_emit(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def _product_emit(a: Array, c: Array, *, alpha: float, beta: float) -> Array:
     squared = product(a, transpose_matrices(a))
     return add(mul(constant_like(squared, alpha), squared), mul(constant_like(c, beta), c))
 
@@ -146,8 +146,8 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
     batch=LEADING,
 )
 def symmetric_product(
-    a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
-) -> Any:
+    a_matrix: object, c_matrix: object, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
     """Compute ``alpha A Aᵀ + beta C`` for real matrices and symmetric C.
 
     Args:

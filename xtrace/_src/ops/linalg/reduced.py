@@ -10,6 +10,7 @@ from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -37,14 +38,14 @@ __all__ = ["hessenberg", "schur", "tridiagonal", "tridiagonal_solve"]
 
 @weak_as_operands
 def _schur_abstract(
-    x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+    x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[ShapedArray]:
     check_matrices("schur", (x,), square=True)
     return [ShapedArray(x.shape, x.dtype)] * (2 if compute_schur_vectors else 1)
 
 
 def _schur_emit(
-    builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: Any
+    builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[Value]:
     if builder.platform != "cpu":
         raise no_platform(builder, "schur")
@@ -302,7 +303,9 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     return solution, tridiagonal_solve.bind_positional((*diagonals, right), (perturb_singular,))
 
 
-def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
+def _solve_transpose(
+    cotangent: Array, dl: object, d: Array, du: object, b: Array, *, perturb_singular: bool
+) -> list[Any]:
     if any(type(x) is UndefinedPrimal for x in (dl, d, du)):
         raise NotImplementedError("tridiagonal_solve is linear in b only, not in the matrix")
     last = aval_of(d).ndim - 1
@@ -314,7 +317,7 @@ def _solve_transpose(cotangent: Any, dl: Any, d: Any, du: Any, b: Any, *, pertur
     "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
     jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
 )
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: object, d: ArrayLike, du: object, b: ArrayLike, *, perturb_singular: bool = False) -> Array:
     """Solve systems A x = b with tridiagonal matrices A.
 
     Args:

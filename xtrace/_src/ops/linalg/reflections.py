@@ -102,7 +102,7 @@ def _replaced(x: Array, column: Array, step: Array) -> Array:
     return dynamic_update_slice_in_dim(x, as_column(column), step, aval_of(x).ndim - 1, allow_negative_indices=False)
 
 
-def _packed(old: Any, v: Any, beta: Any, position: Any) -> Any:
+def _packed(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
     """Return a column as factorisations store it: what was there, then beta at `position`, then the vector."""
     aval = aval_of(old)
     positions = _positions(aval, aval.ndim - 1)
@@ -110,7 +110,7 @@ def _packed(old: Any, v: Any, beta: Any, position: Any) -> Any:
     return select_n(gt(positions, position), select_n(eq(positions, position), old, beta), v)
 
 
-def apply_reflections(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+def apply_reflections(a: Any, taus: Any, c: ArrayLike, *, left: bool, transpose: bool) -> Any:
     """Q c if `left`, else c Q, with Qᴴ for Q if `transpose`: one reflection of `ormqr` after the other."""
     steps = aval_of(taus).shape[-1]
     if not steps or 0 in aval_of(c).shape:

@@ -9,8 +9,10 @@ from typing import Any
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.annotations import ArrayLike, DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -114,14 +116,14 @@ class SvdAlgorithm(enum.Enum):
     DEFAULT = "default"
 
 
-def _choice(name: str, argument: str, kind: type[enum.Enum], value: Any) -> Any:
+def _choice(name: str, argument: str, kind: type[enum.Enum], value: object) -> Any:
     if value is not None and not isinstance(value, kind):
         members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
         raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviated(value)}")
     return value
 
 
-def index_range(name: str, subset: Any, size: int) -> tuple[int, int] | None:
+def index_range(name: str, subset: object, size: int) -> tuple[int, int] | None:
     """Return `subset_by_index` as two ints, None where it is the whole range."""
     if subset is None:
         return None
@@ -149,7 +151,7 @@ def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int]
     return builder.slice(x, [subset if i == axis else (0, n) for i, n in enumerate(shape)])
 
 
-def _gaps(values: Any, dtype: Any) -> Any:
+def _gaps(values: Array, dtype: DType) -> Array:
     """Return 1 / (values[j] - values[i]) at row i and column j, 0 on the diagonal."""
     values = converted(values, dtype)
     ndim = aval_of(values).ndim
@@ -162,7 +164,7 @@ def _gaps(values: Any, dtype: Any) -> Any:
 
 @weak_as_operands
 def _eigh_abstract(
-    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
+    x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subset_by_index: tuple[int, int] | None, algorithm: object
 ) -> list[ShapedArray]:
     batch = check_matrices("eigh", (x,), square=True)
     count = _count(subset_by_index, x.shape[-1])
@@ -268,7 +270,7 @@ def eigh(
 
 @weak_as_operands
 def _svd_abstract(
-    x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: tuple[int, int] | None, algorithm: Any
+    x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subset_by_index: tuple[int, int] | None, algorithm: object
 ) -> list[ShapedArray]:
     batch = check_matrices("svd", (x,))
     rows, columns = x.shape[-2:]
@@ -281,7 +283,7 @@ def _svd_abstract(
 
 
 @lower_fun
-def _svd_of_nothing(x: Any, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
+def _svd_of_nothing(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
     """The factors of matrices without elements: identities where they are square."""
     aval = aval_of(x)
     *batch, rows, columns = aval.shape
@@ -296,7 +298,7 @@ def _svd_of_nothing(x: Any, *, compute_uv: bool, full_matrices: bool) -> list[An
 _JACOBI_SIZE, _JACOBI_BATCH_SIZE = 1024, 32
 
 
-def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
+def _svd_by_polar(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
     """Singular values by the polar decomposition x = P H: those of H, whose eigenvectors are the right vectors V.
 
     A QR factorisation of x V, whose columns are orthogonal already, gives U, and vectors for singular values of zero
@@ -326,7 +328,7 @@ def _svd_by_polar(x: Any, *, full_matrices: bool, compute_uv: bool) -> list[Any]
     return [values, u, adjoint(v)]
 
 
-def _phase(x: Any) -> Any:
+def _phase(x: Array) -> Array:
     """Return x / |x|, 1 for zero."""
     return select_n(eq(x, fill_like(x, 0)), sign(x), fill_like(x, 1))
 
@@ -528,7 +530,7 @@ def svd(
 @weak_as_operands
 def _eig_abstract(
     x: ShapedArray, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool,
-    enable_eigvec_derivs: bool, implementation: Any,
+    enable_eigvec_derivs: bool, implementation: object,
 ) -> list[ShapedArray]:
     batch = check_matrices("eig", (x,), square=True)
     dtype = _complex_dtype(x.dtype)
@@ -537,7 +539,7 @@ def _eig_abstract(
     return [ShapedArray((*batch, x.shape[-1]), dtype), *[vectors] * count]
 
 
-def _complex_dtype(dtype: Any) -> Any:
+def _complex_dtype(dtype: DTypeLike) -> Any:
     if dtypes.is_complex(dtype):
         return dtype
     return dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64
@@ -578,12 +580,12 @@ def _eig_emit(
     return [nan_unless(builder, good, v) for v in kept]
 
 
-def _solved(matrix: Any, right: Any) -> Any:
+def _solved(matrix: Array, right: object) -> Array:
     factors, _, permutation = lu(matrix)
     return lu_solve(factors, permutation, right)
 
 
-def _turned(values: Any, vectors: Any, dx: Any) -> Any:
+def _turned(values: Array, vectors: Array, dx: object) -> Array:
     """Return the tangent of eigenvectors of length 1 whose largest component is real, as LAPACK gives them."""
     gaps = _gaps(values, aval_of(vectors).dtype)
     moved = product(vectors, mul(gaps, product(_solved(vectors, dx), vectors)))

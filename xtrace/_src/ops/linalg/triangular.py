@@ -32,6 +32,7 @@ from xtrace._src.ops.linalg.matrices import (
     weak_as_operands,
 )
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla import lapack
 
 __all__ = ["cholesky", "triangular_solve"]
@@ -103,7 +104,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
 
 
 @weak_as_operands
-def _solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> ShapedArray:
+def _solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: object) -> ShapedArray:
     check_matrices("triangular_solve", (a, b))
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}.")
@@ -148,7 +149,7 @@ def _solve_jvp(
     da, db = tangents
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
 
-    def solve(x: Any) -> Any:
+    def solve(x: Array) -> Array:
         return triangular_solve.bind_positional((a, x), parameters)
 
     result = solve(b)
@@ -172,7 +173,7 @@ def _solve_jvp(
 
 
 def _solve_transpose(
-    cotangent: Any, a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
+    cotangent: Array, a: Array, b: Array, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
     unit_diagonal: bool,
 ) -> list[Any]:
     # Linear in b only. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹; conjugation stays.
@@ -181,7 +182,7 @@ def _solve_transpose(
 
 
 def _solve_batch(
-    mapped: Any, operands: Sequence[Any], axes: Sequence[int | None], *, left_side: bool, **parameters: Any
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, left_side: bool, **parameters: object
 ) -> tuple[Any, int]:
     a, b = operands
     values = (left_side, *parameters.values())
@@ -205,7 +206,7 @@ def _solve_batch(
 def triangular_solve(
     a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
     conjugate_a: bool = False, unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve systems with triangular matrices: ``op(a) x = b``, or ``x op(a) = b``.
 
     Args:

@@ -49,7 +49,7 @@ def _away_from_zero(pivot: Array, smallest: Array) -> Array:
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
 
 
-def _eliminated(threshold: Array | None, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
+def _eliminated(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> list[Any]:
     """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are used and forgotten.
 
     At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv). threshold:
@@ -58,8 +58,8 @@ def _eliminated(threshold: Array | None, dl: Any, d: Any, du: Any, b: Any) -> li
     size = aval_of(d).shape[0]
 
     def step(
-        count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Any, second: Any, right: Any,
-        p: ArrayLike, q: ArrayLike, r: ArrayLike,
+        count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: ArrayLike, second: ArrayLike,
+        right: ArrayLike, p: ArrayLike, q: ArrayLike, r: ArrayLike,
     ) -> list[Any]:
         # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))
@@ -95,7 +95,7 @@ def _eliminated(threshold: Array | None, dl: Any, d: Any, du: Any, b: Any) -> li
     return [_with_row(pivots, p, last), upper, second, _with_row(right, r, last)]
 
 
-def _substituted(pivots: Any, upper: Any, second: Any, right: Any) -> Array:
+def _substituted(pivots: Any, upper: ArrayLike, second: ArrayLike, right: Any) -> Array:
     """Return the solution of an upper triangular system with three diagonals, from the last row on."""
     size = aval_of(pivots).shape[0]
 

@@ -16,6 +16,7 @@ from xtrace._src.algebra.vector_space import (
     with_axis,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
@@ -132,7 +133,9 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     return keys
 
 
-def _seed_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator) -> tuple[Any, int]:
+def _seed_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
+) -> tuple[Any, int]:
     return random_seed.bind_positional(operands, (impl,)), axes[0]
 
 
@@ -145,7 +148,7 @@ random_seed = Primitive(
 # Words as keys and keys as words: the same physical type
 
 
-def _as_result(builder: FunctionBuilder, x: Value, **_: Any) -> Value:
+def _as_result(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return x.bitcast(builder.results[0])
 
 
@@ -208,7 +211,7 @@ random_unwrap = Primitive(
 def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return the emission of ``formula(generator, words of the keys, ...)``, whose result is that of the equation."""
 
-    def words(*arrays: Any, impl: Generator, **parameters: Any) -> Any:
+    def words(*arrays: ArrayLike, impl: Generator, **parameters: Any) -> Any:
         return formula(impl, *arrays, **parameters)
 
     emit_words = lower_fun(words)
@@ -303,7 +306,7 @@ def _clone_abstract(keys: ShapedArray) -> ShapedArray:
     return keys
 
 
-def _clone_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
+def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]) -> tuple[Any, int]:
     return random_clone.bind_positional(operands), axes[0]
 
 

@@ -42,7 +42,7 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: np.dtype[Any], **_: Any) -> list[ShapedArray]:
+def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: np.dtype[Any], **_: object) -> list[ShapedArray]:
     if dtype not in (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64):
         raise TypeError(
             f"rng_bit_generator: unsupported dtype {dtype.name}; it is one of uint8, uint16, uint32 and uint64"
@@ -55,7 +55,7 @@ def _bits_abstract(key: ShapedArray, *, shape: tuple[int, ...], dtype: np.dtype[
     return [ShapedArray(key.shape, key.dtype), ShapedArray(shape, dtype)]
 
 
-def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorithm, **_: Any) -> list[Value]:
+def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorithm, **_: object) -> list[Value]:
     state, bits = builder.results
     pairs, wide = ShapedArray((2, 2), dtypes.uint32), ShapedArray((2,), dtypes.uint64)
 
@@ -76,7 +76,7 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
 
 def _bits_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...], dtype: np.dtype[Any],
-    **others: Any
+    **others: object
 ) -> tuple[list[Any], tuple[int, int]]:
     keys = move_axis(operands[0], axes[0], 0)
     if not mapped.size:
@@ -94,7 +94,7 @@ def _bits_batch(
 )
 def rng_bit_generator(
     key: ArrayLike, shape: ShapeLike, dtype: DTypeLike = dtypes.uint32, algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Any:
     """Return the next key and an array of random bits.
 

@@ -33,7 +33,7 @@ def _word(number: int) -> Literal:
     return Literal(number, _WORD)
 
 
-def _add(x: Array, y: Any) -> Array:
+def _add(x: Array, y: object) -> Array:
     return elementwise.add.bind_positional((x, y))
 
 
@@ -136,7 +136,7 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     return reshape(words, (*leading, *shape))
 
 
-def _pieces(words: Any, bit_width: int) -> Any:
+def _pieces(words: object, bit_width: int) -> Array:
     """Return the words of the last axis cut into numbers of `bit_width` bits, the lowest first."""
     shape, count = aval_of(words).shape, 32 // bit_width
     cut = (*shape, count)

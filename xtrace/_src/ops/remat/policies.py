@@ -153,7 +153,7 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
 _Twice = tuple[JaxprEqn, JaxprEqn | None, list[Var]]
 
 
-def _with_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Var], **changes: Any) -> JaxprEqn:
+def _with_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Var], **changes: object) -> JaxprEqn:
     parameters = equation.params | changes
     return equation.replace(invars=invars, outvars=outvars, parameters=tuple(parameters.values()))
 
@@ -291,7 +291,7 @@ def _giving(
     whole = branch.replace(eqns=parts.first, outvars=[*branch.outvars, *[own[s] for s in slots if s in own]])
     count = len(branch.outvars)
 
-    def giving(*values: Any) -> list[Any]:
+    def giving(*values: Array) -> list[Any]:
         results = evaluate(whole, [], values)
         saved = iter(results[count:])
         return [*results[:count], *[next(saved) if s in own else _zeros(s[0]) for s in slots]]

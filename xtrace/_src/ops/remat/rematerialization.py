@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -67,7 +69,7 @@ def _emit(
     return outputs
 
 
-def _effects(*, jaxpr: ClosedJaxpr, **_: Any) -> Effects:
+def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
     return jaxpr.effects
 
 
@@ -83,7 +85,7 @@ def _moved(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -
 
 
 def bind_remat(
-    closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: Any
+    closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: object
 ) -> list[Any]:
     """Bind the function, whose constants become operands."""
     if closed.consts:
@@ -120,7 +122,7 @@ class _Split(NamedTuple):
     results_known: int
 
     def apply(
-        self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: Any
+        self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: object
     ) -> tuple[list[Any], list[Any]]:
         """Return the results that are known, and bind the linear part."""
         results = evaluate_as_program(self.known, operands, "checkpoint")
@@ -134,13 +136,13 @@ class _Split(NamedTuple):
 
 
 @memoize_by_owner
-def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: Any) -> _Split:
+def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
     parts, saves = _recomputing(linearize_jaxpr(closed, given), policy)
     return parts if saves else parts._replace(known=closed)
 
 
 @memoize_by_owner
-def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: Any) -> _Split:
+def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: object) -> _Split:
     return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
 
 
@@ -157,7 +159,7 @@ def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
     recomputed = Jaxpr([v for v, _ in constants], invars, residuals, of_jaxpr.again)
     split = len(recomputed.invars)
 
-    def linear(*values: Any) -> list[Any]:
+    def linear(*values: Array) -> list[Any]:
         residuals_again = evaluate(recomputed, [x for _, x in constants], values[:split])
         return evaluate(parts.linear.jaxpr, parts.linear.consts, [*residuals_again, *values[split:]])
 
@@ -205,7 +207,7 @@ def _log_saved(parts: _Split, level: int) -> None:
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
-    differentiated: bool, policy: Any,
+    differentiated: bool, policy: object,
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     parts = _linearized(jaxpr, given, policy)
@@ -217,7 +219,7 @@ def _linearize(
 
 
 def _partial_evaluate(
-    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, policy: Any
+    unknown: tuple[bool, ...], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool, policy: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     works, pending = analyze_unknowns(jaxpr, unknown)
     if all(pending) and (differentiated or not works):
@@ -237,8 +239,8 @@ def _partial_evaluate(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
-    policy: Any,
+    cotangents: Sequence[Any], *operands: Array, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
+    policy: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
@@ -292,7 +294,7 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 @primitive(
     "name", ("name",), abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=_name_batch
 )
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: ArrayLike, name: str) -> Any:
     """Mark a value with a name for the policies of `checkpoint`.
 
     Args:
