@@ -26,7 +26,7 @@ def _shifts(order: str) -> Array:
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
-def _checked(function: str, a: object, axis: Any, bitorder: Any) -> tuple[Any, int]:
+def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
         raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviated(bitorder)}")
     a = atleast_1d(to_array_operand(function, a))
