@@ -3,6 +3,7 @@
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.scipy.linalg.factorizations import *
 from xtrace.scipy.linalg.matrix_functions import *
+from xtrace.scipy.linalg.solutions import *
 from xtrace.scipy.linalg.special_matrices import *
 from xtrace.scipy.linalg.tridiagonal import *
 
