@@ -24,7 +24,7 @@ class TraceAnnotation(_xla.Annotation):  # type: ignore[misc]
     """A block of code that the timeline shows under a name; it costs next to nothing while no trace runs.
 
     Args:
-        name: the name; keyword arguments are details that the timeline shows.
+        args, kwargs: the name, and by keyword details that the timeline shows.
 
     Raises:
         TypeError: the name is no text.

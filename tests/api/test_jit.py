@@ -761,6 +761,8 @@ def test_jits_nest_as_deep_as_those_of_jax():
             function = package.jit(lambda x, inner=function: inner(x) + 1)
         return function
 
+    # Modules that load late do so here, and not at the depth below.
+    assert xtrace.vmap(xtrace.grad(nested(xtrace, 2)))(np.zeros(2, np.float32)).shape == (2,)
     # jax reaches Python's recursion limit between 120 and 125 of them.
     with xtrace.enable_checks():
         assert nested(xtrace, 105)(0.0) == 105

@@ -326,7 +326,7 @@ import faulthandler, os, signal, threading, time
 import xtrace, xtrace.numpy as jnp
 
 def sorted_often(x):
-    for k in range(60):
+    for k in range(200):
         x = jnp.sort(x) * k
     return x
 
