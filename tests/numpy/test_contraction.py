@@ -167,3 +167,24 @@ def test_a_large_product_runs():
     x = jnp.array(np.random.default_rng(0).normal(size=(500, 500)).astype(np.float32))
     got = np.asarray(jnp.dot(x, x).block_until_ready())
     assert np.allclose(got, np.asarray(x) @ np.asarray(x), atol=500 * 4 * np.finfo(np.float32).eps * 4)
+
+
+@pytest.mark.parametrize("product", ["jnp.dot(a, b)", "jnp.tensordot(a, b, 1)", "jnp.einsum('ij,jk', a, b)", "a @ b"])
+@pytest.mark.parametrize(
+    ("fill", "dtype", "result"),
+    [
+        (300, "int8", "int8"),
+        (7, "uint8", "uint8"),
+        (1 + 2j, "complex64", "complex64"),
+        (0.5j, "float32", "complex64"),
+        (0.5j, "float16", "complex64"),
+    ],
+)
+def test_weakly_typed_factors_wider_than_the_product(product, fill, dtype, result):
+    """jax refuses these ("must not be narrower"); they follow the promotion of every other operation."""
+    with xtrace.enable_x64(True):
+        a, b = jnp.full((2, 3), fill), np.arange(12).reshape(3, 4).astype(dtype)
+        got = xtrace.jit(lambda a, b: eval(product, {"jnp": jnp, "a": a, "b": b}))(a, b)
+        expected = np.full((2, 3), fill) @ b
+    assert (got.dtype, got.weak_type) == (np.dtype(result), False)
+    np.testing.assert_array_equal(got, expected.astype(result))

@@ -25,6 +25,7 @@ from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace.numpy import reductions
+from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis
@@ -71,20 +72,33 @@ class _Plan:
         `squeezed` are the size-1 axes of the operands that are dropped first.
         """
         return _contracted(
-            a, b, dimensions=dimensions, order=order, squeezed=squeezed, precision=self.precision,
-            dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
+            a, b, function=self.function, dimensions=dimensions, order=order, squeezed=squeezed,
+            precision=self.precision, dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
         )
 
 
 @inline_jit
 def _contracted(
-    a: Any, b: Any, *, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType, weak: bool
+    a: Any, b: Any, *, function: str, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType,
+    weak: bool,
 ) -> Array:
-    lhs, rhs = [_without_axes(x, axes) for x, axes in zip((a, b), squeezed, strict=True)]
+    lhs, rhs = [_without_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
     product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
         product = transpose(product, order)
     return converted(product, dtype, weak)
+
+
+def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
+    """Return an operand of a product, a weakly typed one in the product's dtype where that is narrower.
+
+    Floating operands stay: dot_general rounds their sums to a narrower dtype, and refuses to do so for other kinds.
+    """
+    aval = type_of(function, x)
+    narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
+    if aval.weak_type and narrower and (dtypes.is_integer(dtype) or dtypes.is_complex(dtype)):
+        return converted(x, dtype, True)
+    return x if isinstance(x, Array) else to_array_operand(function, x)
 
 
 def _without_axes(x: Array, axes: _Axes) -> Array:

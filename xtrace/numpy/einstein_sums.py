@@ -16,7 +16,6 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -24,7 +23,7 @@ from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import dot_general
 from xtrace._src.ops.reductions import reduce_or
-from xtrace.numpy.conversion import to_array_operand
+from xtrace.numpy.contraction import to_factor
 from xtrace.numpy.operands import refuse, select_or_fill, type_of
 
 _Axes = tuple[int, ...]
@@ -270,7 +269,7 @@ def _inversions(names: str, output: str) -> int:
 
 @inline_jit
 def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
-    values = [_ready(x, type_of("einsum", x), dtype) for x in operands]
+    values = [to_factor("einsum", x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
         taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]
@@ -280,13 +279,6 @@ def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool
             product = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
         values.append(product if order is None else transpose(product, order))
     return converted(values[0], dtype, weak)
-
-
-def _ready(x: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any]) -> Array:
-    """Return an operand; a weakly typed integer becomes one of the type it stands beside, which may be narrower."""
-    if aval.weak_type and dtypes.is_integer(dtype):
-        return converted(x, dtype, True)
-    return x if isinstance(x, Array) else to_array_operand("einsum", x)
 
 
 def _one_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
