@@ -10,6 +10,8 @@ import sys
 os.environ.setdefault("XTRACE_ENABLE_CHECKS", "1")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Meshes need devices. Both libraries read this.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 # A failing test shows all frames.
 os.environ.setdefault("XTRACE_TRACEBACK_FILTERING", "off")
 # Tables of tests compile a function for many types on purpose.

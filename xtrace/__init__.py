@@ -117,11 +117,14 @@ if _typing.TYPE_CHECKING:
         linear_transpose as linear_transpose,
     )
     from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
+    from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
     from xtrace._src.api.scopes import (
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
         named_scope as named_scope,
     )
     from xtrace._src.api.vmap import vmap as vmap
+    from xtrace._src.core.partition_spec import PartitionSpec as P
+    from xtrace._src.core.shardings import NamedSharding as NamedSharding
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
     from xtrace import (
@@ -129,8 +132,8 @@ if _typing.TYPE_CHECKING:
         custom_derivatives as custom_derivatives, debug as debug, dtypes as dtypes, errors as errors,
         experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
         lax as lax, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
-        profiler as profiler, random as random, scipy as scipy, stages as stages, test_util as test_util, tree as tree,
-        tree_util as tree_util, typing as typing,
+        profiler as profiler, random as random, scipy as scipy, sharding as sharding, stages as stages,
+        test_util as test_util, tree as tree, tree_util as tree_util, typing as typing,
     )
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
@@ -145,6 +148,9 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.memory_in_use": ("live_arrays",),
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
+        "xtrace._src.api.meshes": ("make_mesh", "set_mesh"),
+        "xtrace.sharding": ("NamedSharding",),
+        "xtrace._src.core.partition_spec": ("P",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),
         "xtrace._src.runtime.callbacks": ("effects_barrier",),
@@ -152,7 +158,7 @@ _late, __getattr__, __dir__ = _late_names(
     submodules=(
         "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
         "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler",
-        "random", "scipy", "stages", "test_util", "tree", "tree_util", "typing",
+        "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
     ),
 )
 __all__ += _late

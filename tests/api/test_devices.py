@@ -240,17 +240,17 @@ TWO_DEVICES = """
 
     # jit's own device wins.
     double = lambda x: x * 2
-    for g in (
-        jit(double, device=second), jit(double, in_shardings=other.sharding), jit(double, out_shardings=other.sharding)
-    ):
-        for x in (1.0, host, one, other, uncommitted, jnp.ones(3)):
+    placed = jit(double, out_shardings=other.sharding)
+    for g in (jit(double, device=second), jit(double, in_shardings=other.sharding), placed):
+        for x in (1.0, host, other, uncommitted, jnp.ones(3), *[one] * (g is not placed)):
             for _ in range(CALLS):
                 assert g(x).devices() == {second} and g(x).committed
-    both = (one.sharding, {"a": [other.sharding]})
-    raises(lambda: jit(double, in_shardings=both), ValueError, "in_shardings names several devices", "cpu:0", "cpu:1")
-    two = dict(in_shardings=one.sharding, out_shardings=other.sharding)
-    for wrong in (two, dict(in_shardings=one.sharding, device=first)):
-        raises(lambda: jit(double, **wrong), ValueError, "give only one of device, backend, in_shardings")
+    raises(lambda: placed(one), ValueError, "argument x of <lambda>, float32[3] on cpu:0, and out_shardings on cpu:1")
+    both = jit(lambda p, q: p + q["a"][0], in_shardings=(one.sharding, {"a": [other.sharding]}))
+    raises(lambda: both(1.0, {"a": [2.0]}), ValueError, "in_shardings on cpu:0, and in_shardings on cpu:1")
+    two = jit(double, in_shardings=one.sharding, out_shardings=other.sharding)
+    raises(lambda: two(1.0), ValueError, "in_shardings on cpu:0, and out_shardings on cpu:1")
+    raises(lambda: jit(double, in_shardings=one.sharding, device=first), ValueError, "leave out device and backend")
 
     # Moving.
     moved = xtrace.device_put((1.0, {"a": [one, host]}), (first, {"a": second}))

@@ -23,7 +23,8 @@ from xtrace.numpy.updates import IndexedArray
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
     "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar", "numpy.iterable",
-    "print_environment_info", "tree_util.is_tree_node", "core.eval_context", "monitoring.clear_event_listeners",
+    "print_environment_info", "sharding.get_abstract_mesh", "tree_util.is_tree_node", "core.eval_context",
+    "monitoring.clear_event_listeners",
     "monitoring.register_event_duration_secs_listener", "monitoring.register_event_listener",
     "monitoring.register_event_time_span_listener", "monitoring.register_scalar_listener", "extend.core.gensym",
     "extend.core.nonempty_axis_env_DO_NOT_USE", "extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE",

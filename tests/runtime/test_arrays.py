@@ -585,7 +585,7 @@ def test_running_out_of_memory_while_waiting_names_the_array(wait):
     class Failing:
         """A buffer whose computation fails after it has begun, as larger ones do."""
 
-        _sharding = jnp.ones(3).sharding
+        _sharding = jnp.ones(3).buffer._sharding
 
         def is_deleted(self):
             return False

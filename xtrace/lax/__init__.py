@@ -33,6 +33,7 @@ from xtrace._src.ops.device_put import *
 from xtrace._src.ops.contractions.ragged import *
 from xtrace._src.ops.random.random_bits import *
 from xtrace._src.ops.reductions import *
+from xtrace._src.ops.sharding_constraints import *
 from xtrace._src.ops.arrays.shape import *
 from xtrace._src.ops.arrays.creation import *
 from xtrace._src.ops.arrays.concatenation import *

@@ -23,7 +23,7 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
-from xtrace._src.runtime.transfer import committed_device
+from xtrace._src.runtime.transfer import committed_sharding
 from xtrace.numpy.operands import broadcast_operand_to, refuse, to_known_integer, type_of
 
 __all__ = [
@@ -212,7 +212,8 @@ def _like(
     size = model.shape if shape is None else canonical_shape(function, shape)
     fill = type_of(function, value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
-    device = committed_device(a) if device is None else device
+    if device is None and size == model.shape:
+        device = committed_sharding(a)
     return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
 
 

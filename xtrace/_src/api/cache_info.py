@@ -105,4 +105,4 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
 
 def _argument(signature: ShapedArray) -> str:
     kind = describe_type(type_of_signature(signature))
-    return f"{kind} on {signature.device}" if type(signature) is Placement else kind
+    return f"{kind} on {signature.describe_place()}" if type(signature) is Placement else kind

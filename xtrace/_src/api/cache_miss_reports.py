@@ -266,7 +266,7 @@ def type_of_signature(signature: Any) -> ShapedArray:
 def _place(signature: object) -> str:
     if type(signature) is not Placement:
         return "wherever data goes by default"
-    return f"{'put' if signature.committed else 'computed'} on {signature.device}"
+    return f"{'put' if signature.committed else 'computed'} on {signature.describe_place()}"
 
 
 _NUMBERS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}

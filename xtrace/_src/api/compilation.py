@@ -10,18 +10,17 @@ from typing import Any
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import config, monitoring
 from xtrace._src.core.ir import ClosedJaxpr
-from xtrace._src.runtime.execute import Program, compile_program
+from xtrace._src.runtime.execute import Assignment, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
-from xtrace._src.xla.clients import Device
 
 
 def compile_module(
-    module: LoweredModule, text: str, closed: ClosedJaxpr, device: Device,
-    compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None, committed: bool = False,
+    module: LoweredModule, text: str, closed: ClosedJaxpr, assignment: Assignment,
+    compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None,
 ) -> Program:
-    """Compile `module`, whose text is `text`, for `device`; `closed` is the jaxpr that it was lowered from.
+    """Compile `module`, whose text is `text`; `closed` is the jaxpr that it was lowered from, on devices `assignment`.
 
-    `kept` and `committed` are those of `Program`. Errors of the compiler say which equation they are about. Where the
+    `kept` are those of `Program`. Errors of the compiler say which equation they are about. Where the
     setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
     """
     # Neither is needed by most programs.
@@ -33,11 +32,13 @@ def compile_module(
     options = _options_of_settings() | dict(compiler_options or {})
     try:
         program = compile_program(
-            text, device, closed.out_avals, options, hidden=module.hidden, kept=kept, committed=committed,
+            text, assignment.keep(kept), closed.out_avals, options, hidden=module.hidden, kept=kept,
             callbacks=module.callbacks, effects=module.effects,
         )
     except Exception as error:
-        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(error, closed, module, device)
+        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(
+            error, closed, module, assignment.device
+        )
         raise
     monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
     if files is not None:

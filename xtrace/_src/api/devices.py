@@ -13,16 +13,17 @@ import numpy as np
 from xtrace._src.core import dtypes, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, aval_of, memory_space_of_kind
+from xtrace._src.core.avals import MemorySpace, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
+from xtrace._src.ops.sharding_constraints import resolve
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message
-from xtrace._src.runtime.transfer import array_from_host, current_device, put_on, to_concrete
+from xtrace._src.runtime.transfer import array_from_host, current_device, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
-from xtrace._src.xla.buffers import SingleDeviceSharding
-from xtrace._src.xla.clients import Device
 from xtrace._src.xla.versions import JAXLIB_VERSION
 
 
@@ -267,7 +268,7 @@ def _recorded(moves: list[_Move]) -> list[Any]:
 
 def _for_leaves(name: str, value: object, x: object, count: int, expected: str) -> list[Any]:
     """Return an argument's value for each leaf of `x`; it may be a tree prefix of `x`."""
-    if value is None or isinstance(value, (bool, clients.Device, SingleDeviceSharding, MemorySpace, Format)):
+    if value is None or isinstance(value, (bool, clients.Device, Sharding, PartitionSpec, MemorySpace, Format)):
         return [value] * count
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
@@ -276,10 +277,10 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
 
 
 def _checked_target(target: object) -> Any:
-    if isinstance(target, Format):
-        target = target.sharding
-    if target is None or isinstance(target, (clients.Device, SingleDeviceSharding, MemorySpace)):
+    if isinstance(target, (clients.Device, MemorySpace)):
         return target
+    if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
+        return resolve("device_put", "device", target)
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
         f"a sharding or None, got {abbreviated(target)}"
@@ -288,45 +289,28 @@ def _checked_target(target: object) -> Any:
 
 def _put_leaf(move: _Move) -> Array:
     leaf, aliased = move.leaf, move.aliased
-    sharding = move.target if isinstance(move.target, SingleDeviceSharding) else None
-    device = move.target if sharding is None else sharding.device
-    if isinstance(leaf, np.ndarray) and aliased:
+    sharding = move.target if isinstance(move.target, Sharding) else None
+    device = move.target if sharding is None else getattr(sharding, "device", None)
+    if isinstance(leaf, np.ndarray) and aliased and (sharding is None or device is not None):
         return array_from_host(leaf, aval_of(leaf), device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
         # To the same device, that is: an array that moves gets memory of its own anyway.
         leaf = copy.deepcopy(leaf)
-    if device is None:
+    if move.target is None:
         return to_concrete(leaf)
-    moved = put_on(leaf, device, None if sharding is None else memory_space_of_kind(sharding.memory_kind))
+    moved = put_on(leaf, device) if sharding is None else _put_at(leaf, sharding, move.name)
     if move.donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
         leaf.delete()
     return moved
 
 
-def one_device(function: str, argument: str, shardings: object) -> Device | None:
-    """Return the device that a tree of shardings names, None if it names none.
-
-    TypeError for an object that is no sharding of one device, ValueError if there are several, or one is of other
-    memory.
-    """
-    leaves = pytree.tree_leaves(shardings)
-    for sharding in leaves:
-        if not isinstance(sharding, SingleDeviceSharding):
-            raise TypeError(
-                f"{function}: {argument} must be None, a sharding such as x.sharding of an array, or a tree of these; "
-                f"got {abbreviated(sharding)}. Layouts over several devices are not there yet"
-            )
-        if memory_space_of_kind(sharding.memory_kind) is not MemorySpace.Device:
-            raise ValueError(
-                f"{function}: {argument} asks for {sharding.memory_kind} memory; move the array with "
-                "xtrace.device_put, which may be called inside the function, instead"
-            )
-    devices = {sharding.device for sharding in leaves}
-    if len(devices) > 1:
-        raise ValueError(f"{function}: {argument} names several devices, {', '.join(map(str, devices))}; it takes one")
-    return devices.pop() if devices else None
+def _put_at(leaf: Any, sharding: Sharding, name: str) -> Any:
+    try:
+        return put_at(leaf, sharding)
+    except ValueError as error:
+        raise type(error)(f"device_put: {name}: {error}") from None
 
 
 def device_get(x: object) -> Any:

@@ -24,11 +24,10 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.execute import Program
-from xtrace._src.runtime.transfer import scalar_buffers
+from xtrace._src.runtime.transfer import put_at, scalar_buffers
 from xtrace._src.xla import buffers
-from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 # What a specialised call returns when the arguments are not of its signature.
@@ -216,8 +215,11 @@ class _Writer:
     been called. `objects` are constants of the call shape.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, program: Program) -> None:
+        device = program.device
         self.device, self.devices, self.sharding = device, [device], buffers.transfer_sharding(device)
+        # The shardings of the inputs that are left, of a program on a mesh.
+        self.input_shardings = None if program.inputs is None else list(program.inputs)
         self.checks: list[str] = []
         self.keys: list[str] = []
         self.key: list[Any] = []
@@ -301,8 +303,14 @@ class _Writer:
         if type(value) is ConcreteArray:
             variable = self.variable(source) if example.kept else source
             self.distinguish(f"{variable}.signature", value.signature)
-            # One that is elsewhere is moved to the program's device, at every call.
-            self.supported &= value.device is self.device
+            if self.input_shardings is None:
+                # One that is elsewhere is moved to the program's device, at every call.
+                self.supported &= value.device is self.device
+            elif example.kept:
+                own, wanted = mesh_sharding(value), self.input_shardings.pop(0)
+                if own is None or not own.is_equivalent_to(wanted, value.ndim):
+                    self.inputs.append(f"'@put_at'({variable}, {self.in_row('at', wanted)}).buffer")
+                    return
             if example.kept:
                 self.inputs.append(f"{variable}.buffer")
                 if example.donated:
@@ -330,6 +338,8 @@ class _Writer:
     def put(self, variable: str, example: _Leaf) -> str:
         """Return the expression that puts a NumPy value or a Python scalar on the device."""
         value, x64 = example.value, config.enable_x64.value
+        if self.input_shardings is not None:
+            return f"'@put_at'({variable}, {self.in_row('at', self.input_shardings.pop(0))}).buffer"
         dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
         aval = self.in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
         if type(value) in (bool, int, float) and not example.donated:
@@ -375,7 +385,7 @@ def specialise(
     """
     if len(donated) > _MOST_LEAVES:
         return None
-    writer = _Writer(program.device)
+    writer = _Writer(program)
     writer.in_row("forget", forget)
     execute = writer.in_row("execute", program.executable.execute_sharded)
     handlers = writer.in_row("handlers", program.handlers)
@@ -462,5 +472,6 @@ def specialise(
 _COMMON = {
     "current_trace": current_trace.get, "base": base_trace, "cache_key": config.cache_key, "store": config.store(),
     "ndarray": np.ndarray, "Array": ConcreteArray, "put": buffers.put_many, "zero_copy": buffers.ZERO_COPY,
-    "same_static": same_static, "cast": dtypes.cast, "forget": _forget, "collect_garbage": buffers.collect_garbage,
+    "put_at": put_at, "same_static": same_static, "cast": dtypes.cast, "forget": _forget,
+    "collect_garbage": buffers.collect_garbage,
 }

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.api.assignments import assign
 from xtrace._src.api.compilation import check_execution, compile_module
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import ShapedArray
@@ -15,7 +16,7 @@ from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
-from xtrace._src.runtime.transfer import current_device, to_operand
+from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms.lower import lower
 
 _lock = threading.RLock()
@@ -60,31 +61,6 @@ def check_operands(primitive: Primitive, operands: Sequence[Any]) -> None:
     explain.check_operands(primitive.__name__, operands)
 
 
-def device_for(
-    values: Sequence[Any], function: str, names: Callable[[], Sequence[str]] | None = None
-) -> tuple[Any, bool]:
-    """Return the device a computation on `values` runs on, and whether an array among them was committed to it.
-
-    ValueError for arrays committed to different devices; `names` names the values.
-    """
-    chosen: int | None = None
-    for position, value in enumerate(values):
-        if type(value) is not ConcreteArray or not value.committed:
-            continue
-        if chosen is None:
-            chosen = position
-        elif value.device != values[chosen].device:
-            first, second = (
-                f"argument {_name(names, i)} of {function}, {values[i].aval.str_short(False)} on {values[i].device}"
-                for i in (chosen, position)
-            )
-            raise ValueError(
-                f"Received incompatible devices for a computation: {first}, and {second}. Both were put there "
-                "explicitly; move them to one device with xtrace.device_put(x, device)."
-            )
-    return (current_device(), False) if chosen is None else (values[chosen].device, True)
-
-
 def check_live(values: Sequence[Any], function: str, names: Callable[[], Sequence[str]] | None = None) -> None:
     """Raise a RuntimeError that names the deleted array among `values`, if there is one."""
     for position, value in enumerate(values):
@@ -110,17 +86,17 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         check_live(arrays, primitive.__name__)
         check_execution(primitive.__name__)
         avals = tuple(x.aval for x in arrays)
-        device, committed = device_for(arrays, primitive.__name__)
         closed = jaxpr_of_one(primitive, avals, parameters)
-        module = lower(closed, primitive.name, device.platform)
+        assignment = assign(arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals)
+        module = lower(closed, primitive.name, assignment.platform, assignment=assignment)
         text = module.text()
         start = time.perf_counter()
-        program = compile_module(module, text, closed, device, committed=committed)
+        program = compile_module(module, text, closed, assignment)
         if config.log_compiles.value:
             reports = importlib.import_module("xtrace._src.api.cache_miss_reports")
             reports.report_step("compilation", primitive.name, time.perf_counter() - start)
         # The signatures say where the arrays are: from another device they are moved, at every call.
-        run: _Run = program.run if all(x.device is device for x in arrays) else program
+        run: _Run = program.run if program.takes(arrays) else program
         if config.debug_key_reuse.value:
             run = importlib.import_module("xtrace._src.key_reuse.check").check_keys(run, closed)
         if config.checks_numbers():

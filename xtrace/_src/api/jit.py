@@ -14,11 +14,11 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
+from xtrace._src.api.assignments import NO_SHARDINGS, ShardingTree, assign, device_option, sharding_tree
 from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
-from xtrace._src.api.devices import one_device
-from xtrace._src.api.eager import check_live, device_for
+from xtrace._src.api.eager import check_live
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -31,13 +31,14 @@ from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
-from xtrace._src.runtime.execute import Program
+from xtrace._src.runtime.execute import Assignment, Program
+from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
-from xtrace._src.xla import clients
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -56,6 +57,13 @@ class _Options(NamedTuple):
     device: Any
     inline: bool
     compiler_options: tuple[tuple[str, Any], ...]
+    in_shardings: ShardingTree = NO_SHARDINGS
+    out_shardings: ShardingTree = NO_SHARDINGS
+
+    @property
+    def has_shardings(self) -> bool:
+        """Whether shardings of arguments or results are given."""
+        return not (self.in_shardings.is_empty and self.out_shardings.is_empty)
 
 
 class _Compiled:
@@ -165,8 +173,9 @@ def jit(
 
     Args:
         fun: the function to compile. It must not depend on the values of its arrays in Python control flow.
-        in_shardings: where the program runs, as shardings such as ``x.sharding``, or a tree prefix of these.
-        out_shardings: likewise; all arrays of a program are on one device.
+        in_shardings: the shardings of the arguments by position, or a tree prefix of these; a `PartitionSpec` is one on
+            the mesh of `set_mesh`, None leaves the choice to the argument or to XLA.
+        out_shardings: the shardings of the results, likewise.
         static_argnums: positions of parameters that stay Python values; these must be hashable. Names are inferred.
         static_argnames: names of such parameters; positions are inferred.
         donate_argnums: positions of parameters whose memory the program may reuse; they cannot be used afterwards.
@@ -202,8 +211,9 @@ def jit(
     _check_disjoint(fun, static, donated)
     options = _Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
-        _device(device, backend, {"in_shardings": in_shardings, "out_shardings": out_shardings}), bool(inline),
+        device_option(device, backend, in_shardings, out_shardings), bool(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
+        sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
     )
     return _wrap(fun, static, donated, options)
 
@@ -248,27 +258,6 @@ def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     """Return the function that calls `jitted` with arguments it has been called with often, or returns MISS."""
     run: Callable[[tuple[Any, ...], dict[str, Any]], Any] = jitted._xtrace_jitted.cache.call_shapes.run
     return run
-
-
-def _device(device: Device | None, backend: Any, shardings: dict[str, Any]) -> Device | None:
-    """Return the device that `jit` was told to run on, if it was; `shardings` are trees of them, by argument."""
-    placements = [one_device("jit", name, tree) for name, tree in shardings.items()]
-    wanted = [placement for placement in placements if placement is not None]
-    if wanted:
-        if device is not None or backend is not None or any(d is not wanted[0] for d in wanted):
-            raise ValueError(
-                "jit: give only one of device, backend, in_shardings and out_shardings; a program runs on one device"
-            )
-        return wanted[0]
-    if device is not None and backend is not None:
-        raise ValueError(f"jit: device ({device}) and backend ({abbreviated(backend)}) cannot both be given")
-    if device is not None and not isinstance(device, clients.Device):
-        raise TypeError(
-            f"jit: device must be one of xtrace.devices(), got {abbreviated(device)}; backend takes a platform's name"
-        )
-    if backend is not None and not isinstance(backend, str):
-        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviated(backend)}")
-    return clients.local_devices(backend)[0] if backend is not None else device
 
 
 def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selection) -> None:
@@ -370,6 +359,8 @@ class Jitted:
             )
         if self.inlines and not current_trace.get().fusion_level:
             return self.fun(*args, **kwargs)
+        if self.options.has_shardings:
+            leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
@@ -386,6 +377,8 @@ class Jitted:
                 self.options.inline,
             ),
         )
+        if self.options.has_shardings:
+            results = constrain_all(results, self._given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
@@ -437,7 +430,7 @@ class Jitted:
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
             _reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
-        device, committed = self._device_for(leaves, traced)
+        assignment = self._assignment(leaves, traced, static)
         if log:
             count = len(in_tree.children()[0].children()) + len(static.positional)
             named = _reports().static_values(self.fun, static, count)
@@ -445,11 +438,13 @@ class Jitted:
         start = time.perf_counter()
         checks_numbers = config.checks_numbers()
         check_execution(self.name)
-        module, kept = self.lowered_module(traced, static, device.platform, keep=checks_numbers)
+        module, kept = self.lowered_module(
+            traced, static, assignment.platform, keep=checks_numbers, assignment=assignment
+        )
         text = module.text(debug_info=True)
         lowered = time.perf_counter()
         options = dict(self.options.compiler_options)
-        program = compile_module(module, text, traced.closed, device, options, kept=kept, committed=committed)
+        program = compile_module(module, text, traced.closed, assignment, options, kept=kept)
         seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
         if log:
             _reports().report_step("lowering", self.name, seconds[1])
@@ -498,11 +493,12 @@ class Jitted:
         return module.cache_info(self.fun, self.cache)
 
     def lowered_module(
-        self, traced: TracedFunction, static: Static, platform: str, keep: bool = False
+        self, traced: TracedFunction, static: Static, platform: str, keep: bool = False,
+        assignment: Assignment | None = None,
     ) -> tuple[LoweredModule, list[int] | None]:
         """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all.
 
-        keep: donated arguments keep their memory.
+        keep: donated arguments keep their memory. assignment: the devices, with the shardings of all inputs.
         """
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
@@ -520,6 +516,7 @@ class Jitted:
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
             result_names=functools.partial(_paths_of_results, traced.out_tree),
+            assignment=assignment.keep(kept) if assignment is not None else None,
         )
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]
@@ -559,22 +556,44 @@ class Jitted:
                     "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
                 )
 
-    def _abstract_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Static, TracedFunction, Any]:
-        """Return the static arguments, the trace, and the device that an argument is committed to, if one is."""
+    def _abstract_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Static, TracedFunction, Assignment]:
+        """Return the static arguments, the trace, and the devices that the program is for."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
         traced = self.traced(static, in_tree, avals)
-        device, committed = self._device_for(leaves, traced)
-        return static, traced, device if committed else None
+        return static, traced, self._assignment(leaves, traced, static)
 
-    def _device_for(self, leaves: Sequence[Any], traced: TracedFunction) -> tuple[Any, bool]:
+    def _assignment(self, leaves: Sequence[Any], traced: TracedFunction, static: Static) -> Assignment:
+        """Return the devices of the program, and the shardings of its inputs and results if it is one on a mesh."""
         if self.options.device is not None:
-            return self.options.device, True
-        if not self.options.keep_unused and any(type(x) is ConcreteArray and x.committed for x in leaves):
-            # Arrays that the program does not read have no say.
+            return Assignment((self.options.device,), True)
+        unread: frozenset[int] = frozenset()
+        if not self.options.keep_unused and any(committed_sharding(x) is not None for x in leaves):
             read = dce.eliminate_dead_code(traced.jaxpr)[1]
-            leaves = [x if used else None for x, used in zip(leaves, read, strict=True)]
-        return device_for(leaves, self.name, traced.debug_info.argument_paths)
+            unread = frozenset([i for i, used in enumerate(read) if not used])
+        inputs, results = self._given_shardings(traced.in_tree, traced.out_tree)
+        return assign(
+            leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
+            unread, functools.partial(_paths_of_results, traced.out_tree),
+        )
+
+    def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the shardings that `jit` was given, of the leaves of the trees at hand; none if it was not."""
+        inputs: Sequence[Any] = ()
+        if in_tree is not None and not self.options.in_shardings.is_empty:
+            args, kwargs = in_tree.children()
+            if kwargs.num_leaves:
+                raise ValueError(
+                    f"jit: {self.name} has in_shardings, which are for arguments by position; it is called with the "
+                    f"keyword arguments {', '.join(kwargs.node_data()[1])}. Pass these by position"
+                )
+            inputs = self.options.in_shardings.of_leaves("jit", "in_shardings", args)
+        results: Sequence[Any] = ()
+        if out_tree is not None and not self.options.out_shardings.is_empty:
+            results = self.options.out_shardings.of_leaves("jit", "out_shardings", out_tree)
+        return inputs, results
 
     @boundary
     def trace(self, *args: object, **kwargs: object) -> stages.Traced:
@@ -590,7 +609,8 @@ class Jitted:
         """Lower for the last signature called, or the one that annotations and defaults describe."""
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
-            return stages.Traced(self, static, self.traced(static, in_tree, avals), self.options.device).lower()
+            traced = self.traced(static, in_tree, avals)
+            return stages.Traced(self, static, traced, self._assignment(avals, traced, static)).lower()
         positional, named, missing = call_arguments.find_described_arguments(self.fun)
         if missing:
             raise TypeError(

@@ -16,14 +16,13 @@ from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of_value
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.execute import Program
-from xtrace._src.runtime.transfer import current_device
+from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
+from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
-from xtrace._src.xla.clients import Device
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
@@ -169,16 +168,16 @@ class Traced(Stage):
     """A function traced for one signature, made by ``jit(f).trace``.
 
     Args:
-        jitted, static, traced, device: the parts of a trace; users do not call the class.
+        jitted, static, traced, assignment: the parts of a trace; users do not call the class.
 
     Example:
         >>> xtrace.jit(jnp.sin).trace(1.0).jaxpr
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
 
-    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, device: Device | None = None) -> None:
+    def __init__(self, jitted: Jitted, static: Static, traced: TracedFunction, assignment: Assignment) -> None:
         super().__init__(jitted, static, traced)
-        self._device = device
+        self._assignment = assignment
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -190,15 +189,15 @@ class Traced(Stage):
         """Lower to StableHLO, for the default device's platform or the one named."""
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(f"lower: one platform at a time; got {tuple(lowering_platforms)}")
-        platform = lowering_platforms[0] if lowering_platforms else (self._device or current_device()).platform
-        return Lowered(self._jitted, self._static, self._traced, platform, self._device)
+        platform = lowering_platforms[0] if lowering_platforms else self._assignment.platform
+        return Lowered(self._jitted, self._static, self._traced, platform, self._assignment)
 
 
 class Lowered(Stage):
     """A function lowered to StableHLO for one signature and platform, made by ``jit(f).lower``.
 
     Args:
-        jitted, static, traced, platform, device: the parts of a lowering; users do not call the class.
+        jitted, static, traced, platform, assignment: the parts of a lowering; users do not call the class.
 
     Example:
         >>> lowered = xtrace.jit(lambda x: x + 1).lower(jnp.ones(2))
@@ -207,11 +206,11 @@ class Lowered(Stage):
     """
 
     def __init__(
-        self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, device: Device | None = None
+        self, jitted: Jitted, static: Static, traced: TracedFunction, platform: str, assignment: Assignment
     ) -> None:
         super().__init__(jitted, static, traced)
-        self._platform, self._device = platform, device
-        self._module, self._kept = jitted.lowered_module(traced, static, platform)
+        self._platform, self._assignment = platform, assignment
+        self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """Return the module's text: ``dialect`` "stablehlo" (the default) or "hlo"; with user lines if `debug_info`."""
@@ -231,7 +230,7 @@ class Lowered(Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimate of the module's operations and bytes, before it optimises."""
-        return executables.cost_of(self._module.text(), self._device or current_device())
+        return executables.cost_of(self._module.text(), self._assignment.device)
 
     @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
@@ -243,10 +242,9 @@ class Lowered(Stage):
         options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
         if target is not None:
             return self._compile_for(target, options)
-        device = self._device or current_device()
         program = compile_module(
-            self._module, self._module.text(debug_info=True), self._traced.closed, device, options, kept=self._kept,
-            committed=self._device is not None,
+            self._module, self._module.text(debug_info=True), self._traced.closed, self._assignment, options,
+            kept=self._kept,
         )
         return Compiled(self._jitted, self._static, self._traced, program.executable, program)
 
@@ -377,8 +375,9 @@ class Compiled(Stage):
         if self._program is not None:
             layouts = executables.layouts_of(self._executable)[0][len(self._program.hidden) :]
             kept = self._program.kept
-            for i, known in zip(range(len(formats)) if kept is None else kept, self._formats(layouts), strict=True):
-                formats[i] = known
+            known = self._formats(layouts, self._program.inputs)
+            for i, one in zip(range(len(formats)) if kept is None else kept, known, strict=True):
+                formats[i] = one
         return pytree.tree_unflatten(self.in_tree, formats)
 
     @property
@@ -386,10 +385,11 @@ class Compiled(Stage):
         """How each result lies in memory."""
         formats = [Format(None, None)] * self.out_tree.num_leaves
         if self._program is not None:
-            formats = self._formats(executables.layouts_of(self._executable)[1])
+            formats = self._formats(executables.layouts_of(self._executable)[1], self._program.results)
         return pytree.tree_unflatten(self.out_tree, formats)
 
-    def _formats(self, layouts: Sequence[Any]) -> list[Format]:
+    def _formats(self, layouts: Sequence[Any], shardings: Sequence[Sharding] | None) -> list[Format]:
         assert self._program is not None
-        sharding = executables.sharding_for(self._program.device)
-        return [Format(Layout(*layout), sharding) for layout in layouts]
+        if shardings is None:
+            shardings = [single_device_sharding(self._program.device)] * len(layouts)
+        return [Format(Layout(*layout), sharding) for layout, sharding in zip(layouts, shardings, strict=True)]

@@ -99,6 +99,7 @@ _noted: set[str] = set()
 _store = _Store()
 _thread = _ThreadState()
 _options: dict[str, Option] = {}
+_contexts: dict[str, Option] = {}
 # Read once: each look at os.environ encodes the name.
 _environment = dict(os.environ)
 
@@ -115,7 +116,11 @@ def cache_key() -> Key:
 def changed_settings(key: Key) -> dict[str, Any]:
     """Return the settings that differ from their defaults, with their values in `key`."""
     values = zip(_store.keyed, key.values, strict=True)
-    return {name: value for name, value in values if value != _options[name].default}
+    return {name: value for name, value in values if value != _keyed(name).default}
+
+
+def _keyed(name: str) -> Option:
+    return _options[name] if name in _options else _contexts[name]
 
 
 def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
@@ -188,19 +193,27 @@ class Option:
 
     @contextlib.contextmanager
     def _overridden(self, value: object) -> Iterator[None]:
+        outer = self.enter(value)
+        try:
+            yield
+        finally:
+            self.leave(outer)
+
+    def enter(self, value: object) -> Any:
+        """Override the value in this thread, until `leave` is called with the result."""
         outer = _thread.overrides
         values = dict(outer.values) if outer is not None else {}
-        before = values.get(self.name)
         values[self.name] = value
         self._tell(value, False)
         _store.count_overriding(1)
         _thread.overrides = _Overrides(values)
-        try:
-            yield
-        finally:
-            _thread.overrides = outer
-            _store.count_overriding(-1)
-            self._tell(before, False)
+        return outer
+
+    def leave(self, outer: Any) -> None:
+        """End the innermost override of this thread; `outer` is the result of `enter`."""
+        _thread.overrides = outer
+        _store.count_overriding(-1)
+        self._tell(outer.values.get(self.name) if outer is not None else None, False)
 
     def set(self, value: object) -> None:
         """Set the value for all threads."""
@@ -341,6 +354,14 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
             words = str(error).removeprefix(f"{name}: ")
             raise ValueError(f"environment variable {' (or '.join(variables)}): {words}") from None
     _store.set(name, value)
+    return made
+
+
+def context(name: str) -> Option:
+    """Declare a part of a thread's context that traces depend on; it is no setting that users change or list."""
+    _store.keyed.append(name)
+    made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", None, "")
+    _store.set(name, None)
     return made
 
 
@@ -501,6 +522,10 @@ transfer_guard_device_to_host = option(
 every_transfer_guard = option(
     "jax_transfer_guard", None, _TRANSFERS, "What happens when data goes from one memory to another."
 )
+# The mesh of `set_mesh`, the axes of `use_abstract_mesh`, and the mesh of ``with mesh:``.
+mesh = context("mesh")
+abstract_mesh = context("abstract_mesh")
+naming_mesh = context("naming_mesh")
 array_garbage_collection_guard = option(
     "jax_array_garbage_collection_guard", None, one_of(None, "allow", "log", "fatal"),
     "What happens when only Python's garbage collector frees an array.",

@@ -91,3 +91,22 @@ for _kind in (
     StaticArgumentError, KeyReuseError, InconclusiveDimensionOperation, RecompilationWarning,
 ):
     _kind.__module__ = "xtrace.errors"
+
+
+class DuplicateSpecError(ValueError):
+    """A PartitionSpec splits two dimensions over the same mesh axis. Leave one of them whole, with None."""
+
+
+class IndivisibleError(ValueError):
+    """A dimension is not a multiple of the number of parts it is split into. Pad it, or leave it whole."""
+
+
+class ShardingTypeError(TypeError, ValueError):
+    """Operands on explicit mesh axes do not say how the result is split. Give `out_sharding`, or use `reshard`."""
+
+
+class NoMeshError(RuntimeError, ValueError):
+    """A PartitionSpec was given where no mesh is in force. Use `set_mesh`, or give a `NamedSharding`.
+
+    A RuntimeError, as in JAX, and a ValueError, since the argument is wrong, for handlers of either.
+    """

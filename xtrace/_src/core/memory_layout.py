@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.xla.buffers import SingleDeviceSharding
+from xtrace._src.core.shardings import Sharding
 
 
 class Layout:
@@ -40,7 +40,7 @@ class Format:
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Layout | None = None, sharding: SingleDeviceSharding | None = None) -> None:
+    def __init__(self, layout: Layout | None = None, sharding: Sharding | None = None) -> None:
         self.layout, self.sharding = layout, sharding
 
     def __eq__(self, other: object) -> bool:

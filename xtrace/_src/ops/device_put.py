@@ -9,13 +9,13 @@ from typing import Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import Sharding
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import in_memory, put_on
+from xtrace._src.runtime.transfer import in_memory, put_at, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import BatchTracer, MappedAxis
 from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.xla import clients
-from xtrace._src.xla.buffers import SingleDeviceSharding
 
 __all__ = ["device_put_p"]
 
@@ -35,7 +35,7 @@ def _memory_of(target: object, aval: ShapedArray) -> MemorySpace:
     """Return the memory that a value of type `aval` is in when put on `target`."""
     if isinstance(target, MemorySpace):
         return target
-    if isinstance(target, SingleDeviceSharding):
+    if isinstance(target, Sharding):
         return memory_space_of_kind(target.memory_kind)
     return aval.memory_space
 
@@ -68,8 +68,8 @@ def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: object) -> li
 
 def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
     space = _memory_of(target, array.aval)
-    if isinstance(target, SingleDeviceSharding):
-        return put_on(array, target.device, space)
+    if isinstance(target, Sharding):
+        return put_at(array, target)
     if isinstance(target, clients.Device):
         return put_on(array, target)
     return array if space is array.aval.memory_space else in_memory(array, space)

@@ -14,14 +14,25 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_rules, check_truth, physical_aval
+from xtrace._src.core.avals import (
+    AbstractToken,
+    MemorySpace,
+    ShapedArray,
+    aval_rules,
+    check_truth,
+    memory_space_of_kind,
+    physical_aval,
+)
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, pieces
+from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
-from xtrace._src.xla.buffers import Buffer, SingleDeviceSharding
+from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.shardings import DeviceSharding
 
 
 class Shard:
@@ -31,7 +42,7 @@ class Shard:
         device: the device.
         index: the slices of the whole array.
         replica_id: the number of this copy, 0 for the first one.
-        data: the piece, an array.
+        data: the piece, an array; None for a device of another process.
 
     Example:
         >>> jnp.ones(2).addressable_shards[0].index
@@ -40,7 +51,7 @@ class Shard:
 
     __slots__ = ("device", "index", "replica_id", "data")
 
-    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: ConcreteArray) -> None:
+    def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: ConcreteArray | None) -> None:
         self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
 
     def __repr__(self) -> str:
@@ -48,21 +59,29 @@ class Shard:
 
 
 class Placement:
-    """A type and the device that holds the data, put there explicitly if `committed`; interned, as avals are."""
+    """A type and the place of the data, put there explicitly if `committed`; interned, as avals are.
 
-    __slots__ = ("aval", "device", "committed", "__weakref__")
+    The place is a device, or a sharding over the devices of a mesh.
+    """
 
-    def __init__(self, aval: ShapedArray, device: Device, committed: bool) -> None:
-        self.aval, self.device, self.committed = aval, device, committed
+    __slots__ = ("aval", "place", "committed", "__weakref__")
+
+    def __init__(self, aval: ShapedArray, place: Device | Sharding, committed: bool) -> None:
+        self.aval, self.place, self.committed = aval, place, committed
+
+
+    def describe_place(self) -> str:
+        """Return the device as messages show it; of an array on a mesh the specification."""
+        return str(self.place.spec if isinstance(self.place, NamedSharding) else self.place)
 
 
 _placements: WeakValueDictionary[tuple[ShapedArray, Any, bool], Placement] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def placement(aval: ShapedArray, device: Device, committed: bool = True) -> Placement:
-    """Return the one `Placement` of `aval` on `device`."""
-    key = (aval, device, committed)
+def placement(aval: ShapedArray, place: Device | Sharding, committed: bool = True) -> Placement:
+    """Return the one `Placement` of `aval` on a device, or on several as a sharding says."""
+    key = (aval, place, committed)
     known = _placements.get(key)
     if known is None:
         with _lock:
@@ -106,17 +125,19 @@ class ConcreteArray(Array):
 
     @property
     def device(self) -> Any:
-        """The device that holds the array."""
-        return self.buffer._sharding._device
+        """The device that holds the array; of an array on a mesh the sharding."""
+        return mesh_sharding(self) or self.buffer._sharding._device
 
     def devices(self) -> set[Any]:
         """Return the devices that hold the array."""
-        return {self.device}
+        return self.sharding.device_set
 
     @property
-    def sharding(self) -> SingleDeviceSharding:
-        """How the array is laid out over devices."""
-        return buffers.sharding_of_buffer(self.buffer)
+    def sharding(self) -> Sharding:
+        """The placement of the array's pieces on devices."""
+        return mesh_sharding(self) or single_device_sharding(
+            self.buffer._sharding._device, self.aval.memory_space.kind
+        )
 
     @property
     def format(self) -> Format:
@@ -135,19 +156,41 @@ class ConcreteArray(Array):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The pieces on devices of this process."""
-        return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
+        if mesh_sharding(self) is None:
+            return [Shard(self.device, tuple(slice(None) for _ in self.shape), 0, self)]
+        return [s for s in self.global_shards if s.data is not None]
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The pieces on all devices."""
-        return self.addressable_shards
+        """The pieces on all devices; those of other processes have no data here."""
+        sharding = mesh_sharding(self)
+        if sharding is None:
+            return self.addressable_shards
+        aval = self.aval.update(shape=sharding.shard_shape(self.shape), sharding=None)
+        arrays = {
+            b._sharding._device: new_array(aval, b, placement(aval, b._sharding._device))
+            for b in buffers.pieces_of(self._live_buffer())
+        }
+        held = zip(sharding.devices, pieces(sharding, self.shape), strict=True)
+        return [Shard(d, index, number, arrays.get(d)) for d, (index, number) in held]
 
     def addressable_data(self, index: int) -> ConcreteArray:
         """Return the data of one addressable shard."""
-        return self.addressable_shards[index].data
+        data = self.addressable_shards[index].data
+        assert data is not None
+        return data
 
-    is_fully_addressable = property(lambda self: True, doc="Whether this process can read all of the array.")
-    is_fully_replicated = property(lambda self: True, doc="Whether every device holds all of the array.")
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can read all of the array."""
+        sharding = mesh_sharding(self)
+        return sharding is None or sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds all of the array."""
+        sharding = mesh_sharding(self)
+        return sharding is None or sharding.is_fully_replicated
 
     def block_until_ready(self) -> ConcreteArray:
         """Wait until the data is there, and return the array."""
@@ -186,7 +229,7 @@ class ConcreteArray(Array):
 
     def platform(self) -> str:
         """Return the name of the platform that the array is on."""
-        return str(self.device.platform)
+        return str(self.sharding.devices[0].platform)
 
     def clone(self) -> ConcreteArray:
         """Return a copy in memory of its own, of the same type and in the same place."""
@@ -194,7 +237,15 @@ class ConcreteArray(Array):
 
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the data on the device; it says nothing once the array is gone."""
+        if mesh_sharding(self) is not None:
+            raise ValueError(f"unsafe_buffer_pointer: {self._described_pieces()}")
         return int(self._live_buffer().unsafe_buffer_pointer())
+
+    def _described_pieces(self) -> str:
+        return (
+            f"the array {self.aval.str_short(short_dtypes=False)} is in pieces on {len(self.sharding.devices)} "
+            "devices; use one of x.addressable_shards"
+        )
 
     def _computation(self) -> str:
         return f"computing the array {describe_types([self.aval])} on {self.device}"
@@ -230,7 +281,7 @@ class ConcreteArray(Array):
                 "Python number; xtrace.random.key_data(keys) returns the integers behind random keys"
             )
         try:
-            view = buffers.to_host(buffer, self.aval.dtype)
+            view = self._copy_to_host(buffer, self.aval.dtype)
         except Exception as error:
             explain_failure(error, self._computation())
             raise
@@ -240,8 +291,28 @@ class ConcreteArray(Array):
     def physical_array(self) -> np.ndarray[Any, Any]:
         """Return the result of `host`; of an extended dtype the array of the storage."""
         if type(self.aval.dtype) is dtypes.ExtendedDType:
-            return buffers.to_host(self._live_buffer(), self.aval.dtype.physical)
+            return self._copy_to_host(self._live_buffer(), self.aval.dtype.physical)
         return self.host()
+
+    def _copy_to_host(self, buffer: Buffer, dtype: DType) -> np.ndarray[Any, Any]:
+        """Return all of the data, put together from the pieces of an array on a mesh."""
+        sharding = mesh_sharding(self)
+        if sharding is None:
+            return buffers.to_host(buffer, dtype)
+        if sharding.is_fully_replicated:
+            return buffers.to_host(buffers.pieces_of(buffer)[0], dtype)
+        if not sharding.is_fully_addressable:
+            raise RuntimeError(
+                f"the array {self.aval.str_short(short_dtypes=False)} has pieces on devices of other processes, so "
+                "this process cannot read all of it: read x.addressable_shards, or gather it with "
+                "xtrace.experimental.multihost_utils.process_allgather(x)"
+            )
+        whole = np.empty(physical_aval(self.aval).shape, dtype)
+        for (index, number), piece in zip(pieces(sharding, self.shape), buffers.pieces_of(buffer), strict=True):
+            if number == 0:
+                whole[index] = buffers.to_host(piece, dtype)
+        whole.flags.writeable = False
+        return whole.view()
 
     def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         view = self.host()
@@ -258,6 +329,8 @@ class ConcreteArray(Array):
         self, *, stream: object = None, max_version: Shape | None = None, dl_device: Shape | None = None,
         copy: bool | None = None,
     ) -> Any:
+        if mesh_sharding(self) is not None:
+            raise BufferError(f"dlpack: {self._described_pieces()}")
         buffer, here = self._live_buffer(), self.__dlpack_device__()
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             raise BufferError(
@@ -371,10 +444,44 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        copied = new_array(self.aval, buffers.copy(physical_aval(self.aval), self._live_buffer()), self.signature)
+        copied = new_array(self.aval, self._copy_buffer(), self.signature)
         with contextlib.suppress(AttributeError):
             copied.key_uses = self.key_uses
         return copied
+
+
+    def _copy_buffer(self) -> Buffer:
+        """Return a buffer with the same data in memory of its own."""
+        stored, buffer = physical_aval(self.aval), self._live_buffer()
+        if mesh_sharding(self) is None:
+            return buffers.copy(stored, buffer)
+        parts = buffers.pieces_of(buffer)
+        data = [buffers.to_host(piece, stored.dtype).copy() for piece in parts]
+        return buffers.put_pieces(
+            stored, device_sharding(mesh_sharding(self)), data, [piece._sharding._device for piece in parts]
+        )
+
+
+@memoize(4096)
+def device_sharding(sharding: Sharding) -> DeviceSharding:
+    """Return the form of a sharding over a mesh that jaxlib takes."""
+    kind = None if memory_space_of_kind(sharding.memory_kind) is MemorySpace.Device else sharding.memory_kind
+    return DeviceSharding(sharding.devices, sharding.tiles, kind, sharding)
+
+
+def mesh_sharding(array: ConcreteArray) -> Sharding | None:
+    """Return the sharding of an array on a mesh; None for an array on a single device."""
+    signature = array.signature
+    if type(signature) is Placement:
+        return signature.place if isinstance(signature.place, Sharding) else None
+    sharding = array.buffer._sharding if signature is DELETED else None
+    return sharding.described if type(sharding) is DeviceSharding else None
+
+
+@memoize(1024)
+def single_device_sharding(device: Device, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """Return the sharding that puts all of an array on `device`."""
+    return SingleDeviceSharding(device, memory_kind)
 
 
 def new_array(aval: ShapedArray, buffer: object, signature: object = None) -> ConcreteArray:

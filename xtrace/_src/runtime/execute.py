@@ -4,45 +4,104 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure, new_array
-from xtrace._src.runtime.transfer import put_on, signature_on, to_input
-from xtrace._src.xla import buffers, executables
+from xtrace._src.core.errors import IndivisibleError
+from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
+from xtrace._src.runtime.arrays import (
+    ConcreteArray,
+    deleted_message,
+    describe_types,
+    device_sharding,
+    explain_failure,
+    mesh_sharding,
+    new_array,
+    placement,
+)
+from xtrace._src.runtime.transfer import put_at, put_on, signature_on, to_input
+from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device
+
+
+class Assignment(NamedTuple):
+    """The devices of a program, and whether an input was put there explicitly.
+
+    A program on a mesh is partitioned over its devices: `inputs` and `results` are the shardings of the jaxpr's inputs
+    and results, None where XLA chooses; `ranks` are the inputs' numbers of axes.
+    """
+
+    devices: tuple[Device, ...]
+    committed: bool = False
+    mesh: Mesh | None = None
+    inputs: tuple[Sharding | None, ...] = ()
+    results: tuple[Sharding | None, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def device(self) -> Device:
+        """The first device."""
+        return self.devices[0]
+
+    @property
+    def platform(self) -> str:
+        """The platform of the devices."""
+        return str(self.devices[0].platform)
+
+    def keep(self, kept: Sequence[int] | None) -> Assignment:
+        """Return the assignment of the program that takes the inputs at the positions `kept` only."""
+        if kept is None or self.mesh is None:
+            return self
+        return self._replace(inputs=tuple([self.inputs[i] for i in kept]), ranks=tuple([self.ranks[i] for i in kept]))
 
 
 class Program:
     """An executable with the data for calling it.
 
-    `kept` are the positions of the inputs the program reads; `hidden` are constants passed before them. `run` takes the
-    kept inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their
-    side effects.
+    `inputs` and `results` are the shardings on a mesh, None for a program on one device. `kept` are the positions of
+    the inputs the program reads; `hidden` are constants passed before them. `run` takes the kept inputs' arrays and
+    returns a list of results. `callbacks` are Python functions it calls, and `effects` their side effects.
     """
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
+        "inputs", "results",
     )
 
     def __init__(
-        self, executable: Any, device: Device, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
-        kept: Sequence[int] | None = None, committed: bool = False, callbacks: Sequence[Callable[..., Any]] = (),
-        effects: Effects = NO_EFFECTS,
+        self, executable: Any, assignment: Assignment, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
+        kept: Sequence[int] | None = None, callbacks: Sequence[Callable[..., Any]] = (), effects: Effects = NO_EFFECTS,
     ) -> None:
+        """Make the program; `assignment` is that of the inputs that are kept."""
         self.callbacks, self.effects = callbacks, effects
-        self.executable, self.device, self.out_avals = executable, device, list(out_avals)
-        self.hidden = [put_on(x, device).buffer for x in hidden]
-        self.kept, self.committed = kept, committed
-        self.handlers = [buffers.result_handler(physical_aval(aval), device) for aval in self.out_avals]
+        self.executable, self.device, self.out_avals = executable, assignment.device, list(out_avals)
+        self.kept, self.committed = kept, assignment.committed
+        self.inputs: list[Sharding] | None = None
+        self.results: list[Sharding] | None = None
+        places: Sequence[Any] = [self.device] * len(self.out_avals)
+        if assignment.mesh is None:
+            self.hidden = [put_on(x, self.device).buffer for x in hidden]
+        else:
+            replicated = NamedSharding(assignment.mesh, PartitionSpec())
+            self.hidden = [put_at(x, replicated).buffer for x in hidden]
+            self.inputs, self.results = _shardings_of(executable, assignment, hidden, self.out_avals)
+            places = [device_sharding(sharding) for sharding in self.results]
+        self.handlers = [
+            buffers.result_handler(physical_aval(aval), place)
+            for aval, place in zip(self.out_avals, places, strict=True)
+        ]
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:
-        """What each result's `signature` is: committed to the device if an input was."""
+        """What each result's `signature` is: committed to the device if an input was, or to the devices of a mesh."""
+        if self.results is not None:
+            return [placement(aval, sharding) for aval, sharding in zip(self.out_avals, self.results, strict=True)]
         return [signature_on(aval, self.device, self.committed) for aval in self.out_avals]
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
@@ -92,10 +151,9 @@ class Program:
         arrays = []
         for position, value in enumerate(values):
             try:
-                arrays.append(to_input(value, device))
-            except OverflowError as error:
-                raise OverflowError(f"argument {self._name(position, names)}: {error}") from None
-        arrays = [x if x.device is device else put_on(x, device) for x in arrays]
+                arrays.append(self._put(position, value))
+            except (OverflowError, IndivisibleError) as error:
+                raise type(error)(f"argument {self._name(position, names)}: {error}") from None
         try:
             return self.run(arrays)
         except Exception as error:
@@ -105,15 +163,65 @@ class Program:
             )
             raise
 
+    def takes(self, arrays: Sequence[ConcreteArray]) -> bool:
+        """Return whether all arrays are where the program takes them."""
+        if self.inputs is None:
+            return all(x.device is self.device for x in arrays)
+        return all(
+            x.sharding.is_equivalent_to(sharding, x.ndim) for x, sharding in zip(arrays, self.inputs, strict=True)
+        )
+
+    def _put(self, position: int, value: Any) -> ConcreteArray:
+        """Return a value as an array where the program takes the input at `position`."""
+        if self.inputs is None:
+            array = to_input(value, self.device)
+            return array if array.device is self.device else put_on(array, self.device)
+        wanted = self.inputs[position]
+        if type(value) is ConcreteArray and mesh_sharding(value) is wanted:
+            return value
+        placed: ConcreteArray = put_at(value, wanted)
+        return placed
+
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position
         return names()[index] if names is not None else str(index)
 
 
 def compile_program(
-    text: str, device: Device, out_avals: Sequence[ShapedArray], compiler_options: Mapping[str, Any] | None = None, *,
-    callbacks: Sequence[Callable[..., Any]] = (), **details: Any,
+    text: str, assignment: Assignment, out_avals: Sequence[ShapedArray],
+    compiler_options: Mapping[str, Any] | None = None, *, callbacks: Sequence[Callable[..., Any]] = (),
+    hidden: Sequence[Any] = (), **details: Any,
 ) -> Program:
-    """Compile StableHLO text for `device`, which calls `callbacks` by their places."""
-    executable = executables.compile_text(text, device, compiler_options, callbacks)
-    return Program(executable, device, out_avals, callbacks=callbacks, **details)
+    """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
+    partitioned = None
+    if assignment.mesh is not None:
+        free = [*[False] * len(hidden), *[s is None for s in assignment.inputs]]
+        partitioned = executables.Partitioned(free, [s is None for s in assignment.results])
+    executable = executables.compile_text(text, assignment.devices, compiler_options, callbacks, partitioned)
+    return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
+
+
+def _shardings_of(
+    executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
+) -> tuple[list[Sharding], list[Sharding]]:
+    """Return the shardings of a compiled program's inputs and results: those given, and those that XLA has chosen."""
+    mesh, inputs, results = assignment.mesh, assignment.inputs, assignment.results
+    assert mesh is not None
+    # Results that are split as the first input is have its very sharding, as in JAX.
+    pairs = zip(inputs, assignment.ranks, strict=True)
+    named, rank = next(((s, n) for s, n in pairs if isinstance(s, NamedSharding)), (None, 0))
+
+    def chosen(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int) -> Sharding:
+        whole = parts + (1,) * (ndim - len(parts))
+        if named is not None and ndim == rank and named.tiles(ndim) == (whole, numbers):
+            return named
+        return sharding_with_tiles(mesh, parts, numbers)
+
+    if None in inputs:
+        tiles = shardings.tiles_of_parameters(executable, mesh.size)[len(hidden) :]
+        inputs = tuple([s or sharding_with_tiles(mesh, *t) for s, t in zip(inputs, tiles, strict=True)])
+    if None in results:
+        tiles = shardings.tiles_of_results(executable, mesh.size)
+        ranks = [physical_aval(aval).ndim for aval in out_avals]
+        results = tuple([s or chosen(*t, n) for s, t, n in zip(results, tiles, ranks, strict=True)])
+    return [s for s in inputs if s is not None], [s for s in results if s is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,18 @@ from xtrace._src.core.avals import (
     aval_of,
     aval_of_value,
     check_fits,
+    memory_space_of_kind,
     physical_aval,
     scalar_aval,
 )
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.tables import Table
+from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
+from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
-from xtrace._src.runtime.arrays import DELETED, ConcreteArray, new_array, placement
-from xtrace._src.xla import buffers, clients, guards
+from xtrace._src.runtime.arrays import DELETED, ConcreteArray, device_sharding, mesh_sharding, new_array, placement
+from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
+from xtrace._src.xla import buffers, clients, executables, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
 
@@ -58,6 +62,13 @@ def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
     return aval if not committed and device is first_device() else placement(aval, device, committed)
 
 
+def signature_at(aval: ShapedArray, sharding: Sharding | None) -> Any:
+    """Return the `signature` of an array of type `aval` that was put where `sharding` says; None for the default."""
+    if sharding is None:
+        return aval
+    return placement(aval, sharding.device if isinstance(sharding, SingleDeviceSharding) else sharding)
+
+
 def current_device() -> Device:
     """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
     chosen = config.default_device.value
@@ -66,11 +77,17 @@ def current_device() -> Device:
     return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
 
 
-def committed_device(value: object) -> Device | None:
-    """Return the device that `value` is committed to, an array or a description of one; None if there is none."""
+def committed_sharding(value: object) -> Sharding | None:
+    """Return the sharding that an array or a description of one is committed to; None if there is none."""
     if type(value) is ConcreteArray:
-        return value.device if value.committed else None
-    return getattr(getattr(value, "sharding", None), "device", None) if isinstance(value, ShapeDtypeStruct) else None
+        return value.sharding if value.committed else None
+    sharding = value.sharding if isinstance(value, ShapeDtypeStruct) else None
+    return sharding.sharding if isinstance(sharding, Format) else sharding
+
+
+def committed_device(value: object) -> Device | None:
+    """Return the one device that `value` is committed to, an array or a description of one; None if there is none."""
+    return getattr(committed_sharding(value), "device", None)
 
 
 def array_from_host(
@@ -90,6 +107,36 @@ def array_from_host(
         value = np.ascontiguousarray(value)
     buffer = buffers.put(stored, value, where, copy=copy)
     return new_array(aval, buffer, signature_on(aval, where, device is not None))
+
+
+def array_from_pieces(
+    value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding
+) -> ConcreteArray:
+    """Return an array on a mesh with the data of a NumPy array, of an extended dtype the storage."""
+    stored = physical_aval(aval)
+    if value.dtype != stored.dtype:
+        value = dtypes.cast(value, stored.dtype)
+    sharding.shard_shape(aval.shape)
+    local = sharding.addressable_devices
+    # Copies of a piece share its memory.
+    known: dict[Any, np.ndarray[Any, Any]] = {}
+    devices, parts = [], []
+    for device, (index, _) in zip(sharding.devices, pieces(sharding, aval.shape), strict=True):
+        if device in local:
+            key = tuple([s.start for s in index])
+            if key not in known:
+                known[key] = np.array(value[index], order="C")
+            devices.append(device)
+            parts.append(known[key])
+    return array_on_mesh(aval, sharding, parts, devices)
+
+
+def array_on_mesh(
+    aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], devices: Sequence[Device]
+) -> ConcreteArray:
+    """Return the array with the given pieces on the devices of this process: buffers, or NumPy arrays of its own."""
+    buffer = buffers.put_pieces(physical_aval(aval), device_sharding(sharding), parts, devices)
+    return new_array(aval, buffer, placement(aval, sharding))
 
 
 def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Any:
@@ -239,14 +286,74 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
     array = to_concrete(value, device)
     if type(array) is not ConcreteArray:
         return array
-    aval = array.aval if space is None else array.aval.update(memory_space=space)
+    aval = array.aval.update(sharding=None) if space is None else array.aval.update(memory_space=space, sharding=None)
     signature = placement(aval, device)
+    if mesh_sharding(array) is not None:
+        return _put_piece_on(array, aval, device)
     if array.device == device and aval is array.aval:
         return new_array(aval, array._live_buffer(), signature)
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
     moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
     return moved
+
+
+def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> ConcreteArray:
+    """Return an array on a mesh committed to one device: of a replicated one the copy that is there."""
+    if array.is_fully_replicated and aval.memory_space is array.aval.memory_space:
+        for buffer in buffers.pieces_of(array._live_buffer()):
+            if buffer._sharding._device == device:
+                return new_array(aval, buffer, placement(aval, device))
+    moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
+    return moved
+
+
+def put_at(value: Any, sharding: Sharding) -> Any:
+    """Return `value` committed to the places that `sharding` says; IndivisibleError if it cannot be split so."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return put_on(value, sharding.device, memory_space_of_kind(sharding.memory_kind))
+    if type(value) is not ConcreteArray:
+        value, aval = (value.val, value.aval) if type(value) is Literal else (value, aval_of_value(value))
+        is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
+        host = scalar_to_host(value, aval) if is_number else np.asarray(value)
+        return array_from_pieces(host, typed_on_mesh(aval, sharding), sharding)
+    sharding.shard_shape(value.shape)
+    aval = typed_on_mesh(value.aval, sharding)
+    own = mesh_sharding(value)
+    if own is not None and own.is_equivalent_to(sharding, value.ndim):
+        return new_array(aval, value._live_buffer(), placement(aval, sharding))
+    if own is not None and own.devices == sharding.devices and own.memory_kind == sharding.memory_kind:
+        return new_array(aval, _resharded(value, own, sharding), placement(aval, sharding))
+    return array_from_pieces(value.physical_array(), aval, sharding)
+
+
+def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+    """Return the type that an array of type `aval` has when it is put where `sharding` says."""
+    space = memory_space_of_kind(sharding.memory_kind)
+    return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
+
+
+def _resharded(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
+    """Return the buffer of an array that is split anew over the same devices, by a compiled program."""
+    stored = physical_aval(array.aval.update(sharding=None))
+    run = _resharding(stored, old, new)
+    (buffer,) = run([array._live_buffer()])
+    buffers.collect_garbage()
+    return buffer
+
+
+@memoize(1024)
+def _resharding(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
+    """Return the program that splits an array of type `aval` anew."""
+    module = ModuleBuilder("reshard", old.devices[0].platform, num_partitions=len(old.devices))
+    main = FunctionBuilder(module, "main", "reshard", public=True)
+    module.functions.append(main)
+    x = main.argument(aval, module.meshes.attribute(old, aval.ndim))
+    main.return_values([x], [module.meshes.attribute(new, aval.ndim)])
+    partitioned = executables.Partitioned([False], [False])
+    executable = executables.compile_text(module.text(), old.devices, None, (), partitioned)
+    handlers = [buffers.result_handler(aval, device_sharding(new))]
+    return lambda inputs: executable.execute_sharded(inputs).consume_with_handlers(handlers)
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:

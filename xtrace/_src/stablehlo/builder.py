@@ -11,8 +11,10 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo.shardy import Meshes
 
 _Place = tuple[Position | None, str]
 
@@ -106,6 +108,9 @@ class ModuleBuilder:
         # Python functions that the program calls by their place here; each key has one.
         self.callbacks: list[Callable[..., Any]] = []
         self._callback_places: dict[Any, int] = {}
+        # The mesh of a program that is partitioned, and those that are named in it.
+        self.mesh: Mesh | None = None
+        self.meshes = Meshes()
         # Numbers of channels between the device and the host; lower ones are XLA's.
         self.channel = itertools.count(2).__next__
 
@@ -153,7 +158,7 @@ class ModuleBuilder:
             "mhlo.num_replicas = 1 : i32} {"
         )
         tail = locations.definitions() if locations is not None else []
-        return "\n".join([head, *bodies, "}", *tail, ""])
+        return "\n".join([head, *self.meshes.declarations(), *bodies, "}", *tail, ""])
 
 
 class FunctionBuilder:

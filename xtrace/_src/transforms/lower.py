@@ -21,6 +21,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, Scopes, describe, format_scopes
 from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.execute import Assignment
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.transforms.physical_types import stage_on_physical_types
@@ -76,14 +77,18 @@ def _warn_of_large(constants: Sequence[Any], name: str) -> None:
 def lower(
     closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None,
     argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
+    assignment: Assignment | None = None,
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 
+    assignment: the devices of a program on a mesh, and the shardings of its inputs and results.
     argument_names: returns the names of the inputs in XLA's reports; called when a text with locations is written.
     result_names: returns the results as users write them, such as ``result['a']``; called when text is written.
     """
     start = time.perf_counter()
-    module = ModuleBuilder("jit_" + symbol(name), platform)
+    mesh = assignment.mesh if assignment is not None else None
+    module = ModuleBuilder("jit_" + symbol(name), platform, num_partitions=mesh.size if mesh is not None else 1)
+    module.mesh = mesh
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     main.argument_names, main.result_names = argument_names, result_names
     module.functions.append(main)
@@ -105,20 +110,40 @@ def lower(
         _warn_of_large(hidden, name)
     donors = list(donated) or [False] * len(jaxpr.invars)
     aliases = _aliases(jaxpr, donors)
-    for i, variable in enumerate(jaxpr.invars):
+    inputs, results_at = _shardings(module, assignment, jaxpr)
+    for i, (variable, sharding) in enumerate(zip(jaxpr.invars, inputs, strict=True)):
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
-        values[variable] = main.argument(variable.aval, text or _memory_attribute(variable.aval))
+        if text and mesh is not None:
+            # Which result takes the memory over is known when XLA has split them.
+            text = "jax.buffer_donor = true"
+        texts = [sharding, text or _memory_attribute(variable.aval)]
+        values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
     for variable, constant in small:
         values[variable] = main.constant(_to_numpy(constant), physical_aval(variable.aval)).bitcast(variable.aval)
     for effect in in_order(jaxpr.effects):
         main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
         results = emit_equations(main, jaxpr, values)
-        main.return_values(results, [_memory_attribute(v.aval) for v in jaxpr.outvars])
+        memories = [_memory_attribute(v.aval) for v in jaxpr.outvars]
+        main.return_values(results, [", ".join(filter(None, pair)) for pair in zip(results_at, memories, strict=True)])
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)
     return LoweredModule(module, hidden, unusable, jaxpr.effects)
+
+
+def _shardings(
+    module: ModuleBuilder, assignment: Assignment | None, jaxpr: Jaxpr
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the attributes of the inputs and of the results with their shardings."""
+    if assignment is None or assignment.mesh is None:
+        return [""] * len(jaxpr.invars), [""] * len(jaxpr.outvars)
+    pairs = (jaxpr.invars, assignment.inputs), (jaxpr.outvars, assignment.results)
+    inputs, results = [
+        [module.meshes.attribute(s, physical_aval(v.aval).ndim) for v, s in zip(variables, given, strict=True)]
+        for variables, given in pairs
+    ]
+    return inputs, results
 
 
 def _memory_attribute(aval: ShapedArray) -> str:

@@ -7,101 +7,39 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
 from xtrace._src.xla.clients import Device
+from xtrace._src.xla.shardings import DeviceSharding
 
 Buffer: TypeAlias = _jax.ArrayImpl
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
-class SingleDeviceSharding(_jax.SingleDeviceSharding):  # type: ignore[misc]
-    """All of an array on one device."""
-
-    def __init__(self, device: Device, memory_kind: str | None = None) -> None:
-        super().__init__(device, memory_kind=memory_kind)
-        self.device = device
-
-    device_set = property(lambda self: {self.device})
-    is_fully_addressable = property(lambda self: True)
-    is_fully_replicated = property(lambda self: True)
-    memory_kind = property(lambda self: self._memory_kind)
-
-    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
-        return _REPLICATED
-
-    num_devices = property(lambda self: 1)
-    addressable_devices = property(lambda self: {self.device})
-    has_addressable_devices = property(lambda self: True)
-
-    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
-        """Return which part of an array of the shape each device has: all of it."""
-        return {self.device: tuple([slice(None) for _ in global_shape])}
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def is_equivalent_to(self, other: object, ndim: int) -> bool:
-        """Return whether `other` puts arrays of `ndim` axes in the same place."""
-        return isinstance(other, SingleDeviceSharding) and self == other
-
-    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
-        """Return the sharding on the same device in another kind of its memory."""
-        return sharding_of(self.device, kind)
-
-    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
-        """Return None: arrays of every shape go on one device."""
-
-    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the piece on the device: the whole."""
-        return global_shape
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a sharding names a device of this process and cannot be pickled")
-
-
-_shardings: dict[Any, SingleDeviceSharding] = {}
-
-
-def sharding_of(device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """Return the sharding that places an array on `device`, in its own memory or of that kind; one object each."""
-    kind = None if memory_kind == "device" else memory_kind
-    key = device if kind is None else (device, kind)
-    sharding = _shardings.get(key)
-    if sharding is None:
-        sharding = _shardings.setdefault(key, SingleDeviceSharding(device, kind))
-    return sharding
-
-
-def sharding_of_buffer(buffer: Buffer) -> SingleDeviceSharding:
-    """Return the sharding that says where a buffer is."""
-    return sharding_of(buffer._sharding._device, buffer._sharding._memory_kind)
-
-
 class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
-    """All of an array in a device's own memory; its members that jaxlib reads at every transfer are cheap."""
+    """All of an array on one device; its members that jaxlib reads at every transfer are cheap."""
 
-    memory_kind = None
+    memory_kind: str | None = None
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return _REPLICATED
 
 
 @functools.cache  # interned
-def transfer_sharding(device: Any) -> _jax.SingleDeviceSharding:
-    """Return the sharding that jaxlib is given to put data in the device's own memory; users do not see it."""
-    return _OnDevice(device)
+def transfer_sharding(device: Any, memory_kind: str | None = None) -> _jax.SingleDeviceSharding:
+    """Return the sharding that jaxlib is given to put data in a device's own memory, or in memory of another kind."""
+    sharding = _OnDevice(device) if memory_kind is None else _OnDevice(device, memory_kind=memory_kind)
+    sharding.memory_kind = memory_kind
+    return sharding
 
 
-def _sharding_for(aval: Any, device: Device) -> _OnDevice:
+def _sharding_for(aval: Any, device: Device) -> _jax.SingleDeviceSharding:
     kind = aval.memory_space.kind
-    return transfer_sharding(device) if kind == "device" else sharding_of(device, kind)
+    return transfer_sharding(device) if kind == "device" else transfer_sharding(device, kind)
 
 
 def layout_of(buffer: Buffer) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
@@ -155,10 +93,26 @@ put_many = _jax.batched_device_put
 ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
 
+def put_pieces(
+    aval: Any, sharding: DeviceSharding, pieces: Sequence[np.ndarray[Any, Any] | Buffer], devices: Sequence[Device]
+) -> Buffer:
+    """Put the pieces of an array of `aval`'s shape on their devices, those of this process.
+
+    Memory of NumPy arrays may be shared, among devices too: the caller gives arrays that nobody changes.
+    """
+    return put_many(aval, sharding, list(pieces), list(devices), True, False, ZERO_COPY, True)
+
+
+def pieces_of(buffer: Buffer) -> list[Buffer]:
+    """Return the buffers of a buffer on several devices: one on each device of this process."""
+    with _jax_hidden():
+        return list(buffer._arrays)
+
+
 def move(aval: Any, buffer: Buffer, device: Device) -> Buffer:
     """Copy a buffer to a device, into the memory that `aval` says."""
     # The kind is named in any case: a sharding without one leaves the data in the memory that it is in.
-    target = sharding_of(device, aval.memory_space.kind)
+    target = transfer_sharding(device, aval.memory_space.kind)
     return _jax.batched_device_put(aval, target, [buffer], [device], True, enable_x64=True)
 
 
@@ -182,9 +136,9 @@ def is_ready(buffer: Buffer) -> bool:
     return ready
 
 
-def result_handler(aval: object, device: Device) -> Any:
-    """Return the handler that makes a buffer of type `aval` from an executable's result."""
-    sharding = _sharding_for(aval, device)
+def result_handler(aval: object, place: Device | DeviceSharding) -> Any:
+    """Return the handler that makes a buffer of type `aval` from an executable's result, on a device or on several."""
+    sharding = place if isinstance(place, DeviceSharding) else _sharding_for(aval, place)
     if _HANDLER_SKIPS_CHECKS:
         return _jax.array_result_handler(aval, sharding, True, True)
     return _jax.array_result_handler(aval, sharding, True)

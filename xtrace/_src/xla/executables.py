@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax, xla_client
@@ -25,10 +25,10 @@ _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 
 
 def compile_text(
-    text: str, device: Device, compiler_options: Mapping[str, Any] | None = None,
-    callbacks: Sequence[Callable[..., Any]] = (),
+    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (), partitioned: Partitioned | None = None,
 ) -> _jax.LoadedExecutable:
-    """Compile a module for one device and load it; it calls the Python functions `callbacks` by their places.
+    """Compile a module for devices and load it; it calls the Python functions `callbacks` by their places.
 
     TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
     compiler option that XLA does not know.
@@ -36,9 +36,10 @@ def compile_text(
     if "xf6E" in text or "<f6E" in text:
         # XLA ends the process for some of these.
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
-    options = options_for(device, _with_safe_fusions(text, device, compiler_options))
+    device = devices[0]
+    options = options_for(devices, _with_safe_fusions(text, device, compiler_options), partitioned)
     try:
-        devices = _jax.DeviceList((device,))
+        devices = _jax.DeviceList(tuple(devices))
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace._src.xla.modules").parse(text)
@@ -131,11 +132,28 @@ def _not_elsewhere(callback: Any) -> bytes:
     raise TypeError(f"{callback.name} is a function of this process: a program that calls it cannot go to another one")
 
 
-def options_for(device: Device, compiler_options: Mapping[str, Any] | None = None) -> xla_client.CompileOptions:
-    """Return the compile options of a program on one device."""
+class Partitioned(NamedTuple):
+    """For a program that is partitioned over devices: the parameters and the results whose split XLA chooses."""
+
+    free_parameters: Sequence[bool]
+    free_results: Sequence[bool]
+
+
+def options_for(
+    devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None, partitioned: Partitioned | None = None
+) -> xla_client.CompileOptions:
+    """Return the compile options of a program on one device, or of one that is partitioned over devices."""
     options = xla_client.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
-    options.device_assignment = xla_client.DeviceAssignment.create(np.array([[device.id]], np.int32))
+    options.num_replicas, options.num_partitions = 1, len(devices)
+    numbers = np.array([[d.id for d in devices]], np.int32)
+    options.device_assignment = xla_client.DeviceAssignment.create(numbers)
+    if partitioned is not None:
+        build = options.executable_build_options
+        build.num_replicas, build.num_partitions = 1, len(devices)
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        build.device_assignment = options.device_assignment
+        build.allow_spmd_sharding_propagation_to_parameters = list(partitioned.free_parameters)
+        build.allow_spmd_sharding_propagation_to_output = list(partitioned.free_results)
     if compiler_options:
         overrides = []
         for name, value in compiler_options.items():
@@ -194,7 +212,3 @@ def cost_of(text: str, device: Device) -> dict[str, float]:
     analysis = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
     return dict(analysis)
 
-
-def sharding_for(device: Device) -> Any:
-    """Return the layout of a program's arguments and results: whole, on its device."""
-    return buffers.sharding_of(device)

@@ -22,10 +22,18 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings import Sharding
+from xtrace._src.ops.sharding_constraints import constrain
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.transfer import array_from_host, committed_device, constant_from_host, put_on, scalar_to_host
+from xtrace._src.runtime.transfer import (
+    array_from_host,
+    committed_sharding,
+    constant_from_host,
+    put_at,
+    put_on,
+    scalar_to_host,
+)
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.xla.buffers import SingleDeviceSharding
 
 __all__ = ["broadcasted_iota", "empty", "full", "full_like", "iota", "shape_as_value"]
 
@@ -140,8 +148,8 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
 
 def _placed(function: str, array: Array, sharding: object) -> Array:
     """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
-    if isinstance(sharding, SingleDeviceSharding):
-        return _put(array, sharding.device)
+    if isinstance(sharding, Sharding):
+        return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
     no_sharding(function, sharding, "sharding")
     return array
 
@@ -189,7 +197,9 @@ def full_like(
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     filled = broadcast_scalar(value, shape)
-    return _put(filled, committed_device(x)) if sharding is None else _placed("full_like", filled, sharding)
+    if sharding is None and shape == aval.shape:
+        sharding = committed_sharding(x)
+    return _placed("full_like", filled, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:

@@ -1,0 +1,253 @@
+"""The devices that a program runs on: those of its arguments, of the shardings it is given, or of the mesh in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.ir import Jaxpr, jaxprs_of
+from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.mesh import Mesh, context_mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from xtrace._src.core.tables import memoize_by_owner
+from xtrace._src.ops.sharding_constraints import resolve
+from xtrace._src.runtime.execute import Assignment
+from xtrace._src.runtime.transfer import committed_sharding, current_device
+from xtrace._src.xla import clients
+from xtrace._src.xla.clients import Device
+
+_Names = Callable[[], Sequence[str]]
+
+
+class ShardingTree(NamedTuple):
+    """Shardings as users give them for arguments or results: the leaves of a tree prefix, and its structure."""
+
+    leaves: tuple[Any, ...]
+    tree: Any
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no leaf says anything."""
+        return all(leaf is None for leaf in self.leaves)
+
+    def of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
+        """Return the sharding of each leaf of a tree of the structure `full_tree`; ValueError if the prefix differs."""
+        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
+        prefix = pytree.tree_unflatten(self.tree, self.leaves)
+        try:
+            given = pytree.broadcast_prefix(prefix, whole, is_leaf=_is_none)
+        except ValueError as error:
+            what = "positional arguments tuple" if argument == "in_shardings" else "result"
+            raise ValueError(
+                f"{function}: {argument} specification must be a tree prefix of the {what}: {error}. Give one sharding "
+                f"for all, or a tree like the {what}"
+            ) from None
+        return tuple([resolve(function, argument, leaf) for leaf in given])
+
+
+def _is_none(leaf: object) -> bool:
+    return leaf is None
+
+
+NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
+
+
+def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
+    """Return shardings that a user gives; TypeError for a leaf that is none."""
+    leaves, tree = pytree.tree_flatten(shardings, is_leaf=_is_none)
+    for leaf in leaves:
+        if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec, Format)):
+            raise TypeError(
+                f"{function}: {argument} leaf specifications are expected to be shardings such as "
+                f"xtrace.NamedSharding(mesh, xtrace.P('x')) or x.sharding, PartitionSpec instances or None, but got "
+                f"{abbreviated(leaf)}"
+            )
+    return ShardingTree(tuple(leaves), tree)
+
+
+def device_option(device: Device | None, backend: Any, in_shardings: object, out_shardings: object) -> Device | None:
+    """Return the device that `jit` was told to run on, if it was."""
+    if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
+        raise ValueError("jit: in_shardings and out_shardings say where the program runs; leave out device and backend")
+    if device is not None and backend is not None:
+        raise ValueError(f"jit: device ({device}) and backend ({abbreviated(backend)}) cannot both be given")
+    if device is not None and not isinstance(device, clients.Device):
+        raise TypeError(
+            f"jit: device must be one of xtrace.devices(), got {abbreviated(device)}; backend takes a platform's name"
+        )
+    if backend is not None and not isinstance(backend, str):
+        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviated(backend)}")
+    return clients.local_devices(backend)[0] if backend is not None else device
+
+
+class _Source(NamedTuple):
+    """A reason for a program to run on some devices: an array or a sharding, and its description for messages."""
+
+    devices: tuple[Device, ...]
+    description: Callable[[], str]
+
+
+def assign(
+    values: Sequence[Any], function: str, names: _Names | None = None, jaxpr: Jaxpr | None = None,
+    in_shardings: Sequence[Sharding | None] = (), out_shardings: Sequence[Sharding | None] = (),
+    out_avals: Sequence[ShapedArray] = (), unread: frozenset[int] = frozenset(), out_names: _Names | None = None,
+) -> Assignment:
+    """Return the devices of a program on `values`, and the shardings of its inputs and results.
+
+    unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
+    equations may name a mesh. in_shardings, out_shardings: those that the user gives.
+    ValueError if arguments or shardings are on different devices; `names` names the values, `out_names` the results.
+    """
+    meshes = meshes_of(jaxpr) if jaxpr is not None else ()
+    # An argument goes to the one device that is given for it, wherever it is.
+    unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
+    sources = [*_sources(values, function, names, unread), *_given("in_shardings", in_shardings)]
+    sources += [*_given("out_shardings", out_shardings), *[_of_mesh("the function's", mesh) for mesh in meshes]]
+    if not context_mesh().empty:
+        sources.append(_of_mesh("the context's", context_mesh()))
+    first = sources[0] if sources else None
+    for source in sources:
+        if first is not None and source.devices != first.devices:
+            raise ValueError(
+                f"Received incompatible devices for jitted computation {function}: {first.description()}, and "
+                f"{source.description()}. Both were put there explicitly; move one with xtrace.device_put(x, device), or use "
+                "one mesh for both."
+            )
+    if first is None:
+        return Assignment((current_device(),))
+    devices = first.devices
+    inputs = _inputs(values, function, names, in_shardings, unread)
+    wanted = list(out_shardings) or [None] * len(out_avals)
+    given = [s for s in (*inputs, *wanted) if s is not None and not isinstance(s, SingleDeviceSharding)]
+    if len(devices) == 1 and not meshes and not given and context_mesh().empty:
+        return Assignment(devices, True)
+    mesh = _mesh(devices, given, meshes)
+    for position, (sharding, aval) in enumerate(zip(wanted, out_avals, strict=True)):
+        if sharding is not None:
+            _check(sharding, aval.shape, out_names()[position] if out_names is not None else f"result {position}")
+    results = [
+        _on_mesh(s, mesh) if s is not None else _of_type(aval, mesh) for s, aval in zip(wanted, out_avals, strict=True)
+    ]
+    ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
+    return Assignment(devices, True, mesh, tuple([_on_mesh(s, mesh) for s in inputs]), tuple(results), ranks)
+
+
+def _sources(
+    values: Sequence[Any], function: str, names: _Names | None, unread: frozenset[int]
+) -> Iterator[_Source]:
+    """Yield the devices that arguments are committed to."""
+    for position, value in enumerate(values):
+        sharding = None if position in unread else committed_sharding(value)
+        if sharding is not None and not _is_abstract(sharding):
+            yield _Source(sharding.devices, _describing_argument(value, position, function, names, sharding))
+
+
+def _describing_argument(
+    value: Any, position: int, function: str, names: _Names | None, sharding: Sharding
+) -> Callable[[], str]:
+    def describe() -> str:
+        name = names()[position] if names is not None else str(position)
+        kind = f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+        return f"argument {name} of {function}, {kind} on {describe_devices(sharding.devices)}"
+
+    return describe
+
+
+def describe_devices(devices: Sequence[Device]) -> str:
+    """Return devices as messages name them: the only one, or their numbers."""
+    if len(devices) == 1:
+        return str(devices[0])
+    return f"the devices {[d.id for d in devices]} of platform {devices[0].platform}"
+
+
+def _given(argument: str, shardings: Sequence[Sharding | None]) -> Iterator[_Source]:
+    for sharding in shardings:
+        if sharding is not None and not _is_abstract(sharding):
+            devices = sharding.devices
+            yield _Source(devices, lambda devices=devices: f"{argument} on {describe_devices(devices)}")  # type: ignore[misc]
+
+
+def _of_mesh(owner: str, mesh: Mesh) -> _Source:
+    devices = mesh.flat_devices
+    return _Source(devices, lambda: f"{owner} mesh {mesh} on {describe_devices(devices)}")
+
+
+def _is_abstract(sharding: Sharding) -> bool:
+    return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+
+
+def _inputs(
+    values: Sequence[Any], function: str, names: _Names | None, in_shardings: Sequence[Sharding | None],
+    unread: frozenset[int],
+) -> list[Sharding | None]:
+    """Return the sharding of each input, given or the argument's own; ValueError if an argument has another one."""
+    inputs: list[Sharding | None] = []
+    for position, (value, given) in enumerate(zip(values, in_shardings or (None,) * len(values), strict=True)):
+        own = None if position in unread else committed_sharding(value)
+        if own is not None and given is not None and not _is_abstract(given):
+            if not own.is_equivalent_to(given, len(value.shape)):
+                name = names()[position] if names is not None else str(position)
+                raise ValueError(
+                    f"Sharding passed to jit does not match the sharding on the respective arg. {function}: argument "
+                    f"{name} has the sharding {own}, and in_shardings says {given}. Move it with "
+                    "xtrace.device_put(x, sharding) first, or leave in_shardings out for it"
+                )
+            given = own
+        sharding = given if given is not None else own
+        if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
+            name = f"argument {names()[position] if names is not None else position}"
+            _check(sharding, getattr(value, "shape", ()), name)
+        inputs.append(sharding)
+    return inputs
+
+
+def _check(sharding: Sharding, shape: tuple[int, ...], name: str) -> None:
+    """Raise ValueError if an argument or result of this shape cannot be split as `sharding` says."""
+    try:
+        sharding.check_compatible_aval(shape)
+    except ValueError as error:
+        raise ValueError(f"{name} is incompatible with its sharding: {error}") from None
+    sharding.check_divisible(shape, name)
+
+
+def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
+    """Return the mesh that the program's results are described by."""
+    named = [s.mesh for s in given if isinstance(s, NamedSharding)]
+    for mesh in (*named, *meshes, context_mesh()):
+        if isinstance(mesh, Mesh) and mesh.flat_devices == devices:
+            return mesh
+    return Mesh(list(devices), ("devices",))
+
+
+def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
+    """Return a sharding over the devices of `mesh`, which may be one: that of a single device is of the whole array."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return NamedSharding(mesh, PartitionSpec(), sharding.memory_kind)
+    if isinstance(sharding, NamedSharding) and _is_abstract(sharding):
+        return NamedSharding(mesh, sharding.spec)
+    return sharding
+
+
+def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
+    """Return the sharding of a result that its type says, None if it says none."""
+    return NamedSharding(mesh, aval.sharding.spec) if aval.sharding is not None else None
+
+
+@memoize_by_owner
+def meshes_of(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
+    """Return the meshes with devices that the equations of a jaxpr name."""
+    meshes: dict[Mesh, None] = {}
+    for equation in jaxpr.eqns:
+        for parameter in equation.parameters:
+            for value in parameter if isinstance(parameter, tuple) else (parameter,):
+                mesh = value.mesh if isinstance(value, NamedSharding) else value
+                if isinstance(mesh, Mesh) and not mesh.empty:
+                    meshes[mesh] = None
+        for inner in jaxprs_of(equation.parameters):
+            meshes.update(dict.fromkeys(meshes_of(inner)))
+    return tuple(meshes)
+

@@ -1,0 +1,186 @@
+"""Making meshes, and putting one in force for a block of code or for the rest of a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import config
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.integers import to_integer
+from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_abstract_mesh, context_mesh
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.arrays import single_device_sharding
+from xtrace._src.xla import clients
+from xtrace._src.xla.clients import Device
+
+
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None, *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """Return a mesh of devices, in an order in which neighbours in the mesh are neighbours in the machine.
+
+    Args:
+        axis_shapes: the size of each axis.
+        axis_names: the name of each axis; a string is the name of the only one.
+        axis_types: the `AxisType` of each axis, or one for all; None is Explicit.
+        devices: the devices to use; None for the first ones of `xtrace.devices`.
+
+    Returns:
+        A `Mesh`.
+
+    Raises:
+        TypeError: `axis_shapes` is no sequence of integers, or a type is no AxisType.
+        ValueError: there are fewer devices than the mesh has places, or sizes and names differ in number.
+
+    Example:
+        >>> xtrace.make_mesh((1, 1), ("data", "model"))
+        Mesh(axis_sizes=(1, 1), axis_names=('data', 'model'), axis_types=(Explicit, Explicit))
+    """
+    if isinstance(axis_shapes, int):
+        raise TypeError(
+            f"make_mesh: axis_shapes must be a sequence of integers, got {axis_shapes}; write ({axis_shapes},)"
+        )
+    shape = tuple([to_integer("make_mesh", "axis_shapes", n) for n in axis_shapes])
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    if len(names) != len(shape):
+        raise ValueError(f"make_mesh: axis_names must have a name for each axis, got {names} for the sizes {shape}")
+    given = list(clients.devices() if devices is None else np.ravel(np.array(devices, object)))
+    wanted = math.prod(shape)
+    if min(shape, default=1) < 1:
+        raise ValueError(f"make_mesh: axis_shapes must be positive, got {shape}; there are {len(given)} devices")
+    if wanted > len(given):
+        raise ValueError(
+            f"make_mesh: Number of devices {len(given)} must be >= the product of mesh_shape {shape}, {wanted}. "
+            "Devices of a CPU are made by the setting jax_num_cpu_devices, before the first computation"
+        )
+    types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
+    return Mesh(np.array([*given[:wanted], None], object)[:-1].reshape(shape), names, types)
+
+
+class set_mesh:
+    """Put a mesh in force: for a block as ``with set_mesh(mesh):``, otherwise for the rest of the thread.
+
+    A `PartitionSpec` alone is then one on the mesh, and programs without arguments on a mesh run on its devices.
+
+    Args:
+        mesh: a `Mesh`.
+
+    Raises:
+        TypeError: `mesh` is no mesh.
+        ValueError: a function is being traced.
+
+    Example:
+        >>> with xtrace.set_mesh(xtrace.make_mesh((1,), ("x",))):
+        ...     xtrace.device_put(np.arange(2), xtrace.P("x")).sharding.spec
+        P('x',)
+    """
+
+    __slots__ = ("prev_mesh", "prev_abstract_mesh", "_outer")
+
+    def __init__(self, mesh: Mesh) -> None:
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"set_mesh: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
+        if current_trace.get() is not base_trace:
+            raise ValueError(
+                "set_mesh: a function is being traced, whose mesh is in force already. Call set_mesh outside of it, or "
+                "use xtrace.sharding.use_abstract_mesh"
+            )
+        self.prev_mesh, self.prev_abstract_mesh = context_mesh(), context_abstract_mesh()
+        axes = None if mesh.empty else mesh.abstract_mesh
+        self._outer = [config.mesh.enter(None if mesh.empty else mesh), config.abstract_mesh.enter(axes)]
+
+    def __enter__(self) -> Mesh:
+        return self.prev_mesh
+
+    def __exit__(self, *_: object) -> None:
+        config.abstract_mesh.leave(self._outer.pop())
+        config.mesh.leave(self._outer.pop())
+
+
+class use_abstract_mesh:
+    """Put a mesh's axes in force for a block of code; traced functions may change their types so.
+
+    Args:
+        mesh: an `AbstractMesh`.
+
+    Raises:
+        TypeError: `mesh` is no AbstractMesh.
+
+    Example:
+        >>> with xtrace.sharding.use_abstract_mesh(xtrace.sharding.AbstractMesh((2,), ("x",))):
+        ...     xtrace.sharding.get_abstract_mesh()
+        AbstractMesh('x': 2, axis_types=(Auto,))
+    """
+
+    __slots__ = ("mesh", "prev", "_outer")
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise TypeError(
+                f"use_abstract_mesh: mesh must be an AbstractMesh, such as mesh.abstract_mesh; got {abbreviated(mesh)}"
+            )
+        self.mesh = mesh
+
+    def __enter__(self) -> AbstractMesh:
+        self.prev = context_abstract_mesh()
+        self._outer = config.abstract_mesh.enter(self.mesh)
+        return self.mesh
+
+    def __exit__(self, *_: object) -> None:
+        config.abstract_mesh.leave(self._outer)
+
+
+def get_mesh() -> Mesh:
+    """Return the mesh that `set_mesh` put in force, or an empty one.
+
+    Returns:
+        A `Mesh`.
+
+    Raises:
+        ValueError: a function is being traced; `get_abstract_mesh` has the axes there.
+
+    Example:
+        >>> xtrace.sharding.get_mesh().empty
+        True
+    """
+    if current_trace.get() is not base_trace:
+        raise ValueError("get_mesh: a function is being traced; xtrace.sharding.get_abstract_mesh() returns the axes")
+    return context_mesh()
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """Return the axes of the mesh in force, or those of an empty one.
+
+    Returns:
+        An `AbstractMesh`.
+
+    Example:
+        >>> xtrace.sharding.get_abstract_mesh()
+        AbstractMesh((), axis_types=())
+    """
+    return context_abstract_mesh()
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Any:
+    """Return the sharding that puts all of an array on one device.
+
+    Args:
+        device: the device.
+        memory_kind: the kind of the device's memory, such as ``"pinned_host"``; None for its default.
+
+    Returns:
+        A `SingleDeviceSharding`.
+
+    Raises:
+        ValueError: the device has no memory of the kind.
+
+    Example:
+        >>> xtrace.sharding.make_single_device_sharding(xtrace.devices("cpu")[0]).num_devices
+        1
+    """
+    return single_device_sharding(device, memory_kind)

@@ -1,0 +1,386 @@
+"""Meshes: devices in a grid with named axes, and the mesh that is in force in a thread."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from xtrace._src.core import config
+from xtrace._src.core.abbreviation import abbreviated
+
+
+class AxisType(enum.Enum):
+    """The party that splits arrays over a mesh axis.
+
+    ``Auto``: the compiler. ``Explicit``: the types of arrays say it (`typeof`). ``Manual``: the program computes with
+    the pieces, inside of `shard_map`.
+
+    Example:
+        >>> xtrace.sharding.AxisType.Auto
+        Auto
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class AbstractDevice(NamedTuple):
+    """The kind of device that a mesh without devices is for.
+
+    Args:
+        device_kind: the name of the model.
+        num_cores: the number of cores, or None.
+        platform: the name of the platform, or None.
+
+    Example:
+        >>> xtrace.sharding.AbstractDevice("cpu", None, "cpu").device_kind
+        'cpu'
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str | None = None
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._fields_shown()})"
+
+    def _fields_shown(self) -> str:
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
+class BaseMesh:
+    """The names, sizes and types of a mesh's axes."""
+
+    __slots__ = ("axis_names", "axis_sizes", "axis_types", "_hash", "__weakref__", "__dict__")
+
+    _hash: int
+
+    axis_names: tuple[Any, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+
+    @functools.cached_property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        """The axes as pairs of name and size."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @functools.cached_property
+    def shape(self) -> OrderedDict[Any, int]:
+        """The size of each axis, by name, in order."""
+        return OrderedDict(self.shape_tuple)
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(self.axis_sizes) if self.axis_names else 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether the mesh has no axes."""
+        return not self.axis_names
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        raise NotImplementedError
+
+    def _axes_of_type(self, wanted: AxisType) -> tuple[Any, ...]:
+        return tuple([n for n, kind in zip(self.axis_names, self.axis_types, strict=True) if kind is wanted])
+
+    @functools.cached_property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Auto."""
+        return self._axes_of_type(AxisType.Auto)
+
+    @functools.cached_property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Explicit."""
+        return self._axes_of_type(AxisType.Explicit)
+
+    @functools.cached_property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Manual."""
+        return self._axes_of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether all axes are of type Auto."""
+        return len(self.auto_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether all axes are of type Explicit."""
+        return len(self.explicit_axes) == len(self.axis_names)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether all axes are of type Manual."""
+        return len(self.manual_axes) == len(self.axis_names)
+
+    def _axes_shown(self) -> str:
+        axes = "".join([f"{name!r}: {size}, " for name, size in self.shape_tuple])
+        return f"{axes or '(), '}axis_types={self.axis_types}"
+
+
+class AbstractMesh(BaseMesh):
+    """A mesh's axes without its devices, as types of arrays have them; equal ones are one object.
+
+    Args:
+        axis_sizes: the size of each axis.
+        axis_names: the name of each axis; a string is the name of the only one.
+        axis_types: the `AxisType` of each axis, or one for all; None is Auto.
+        abstract_device: the kind of the devices, or None.
+
+    Raises:
+        TypeError: a type is no AxisType.
+        ValueError: the numbers of sizes, names and types differ.
+
+    Example:
+        >>> xtrace.sharding.AbstractMesh((4, 2), ("data", "model"))
+        AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
+    """
+
+    __slots__ = ("abstract_device",)
+
+    abstract_device: AbstractDevice | None
+
+    def __new__(
+        cls, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None,
+        *, abstract_device: AbstractDevice | None = None,
+    ) -> AbstractMesh:
+        names, sizes = _names(axis_names), tuple(axis_sizes)
+        if len(names) != len(sizes):
+            raise ValueError(
+                f"AbstractMesh: axis_sizes and axis_names must have the same length, got {sizes} and {names}"
+            )
+        types = _types("AbstractMesh", axis_types, names)
+        key = (names, sizes, types, abstract_device)
+        known = _abstract_meshes.get(key)
+        if known is None:
+            made = object.__new__(cls)
+            made.axis_names, made.axis_sizes, made.axis_types, made.abstract_device = key[0], key[1], key[2], key[3]
+            made._hash = hash(key)
+            known = _abstract_meshes.setdefault(key, made)
+        return known
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
+        return self
+
+    def update(self, **changes: Any) -> AbstractMesh:
+        """Return the mesh with `axis_sizes`, `axis_names`, `axis_types` or `abstract_device` changed."""
+        fields = {
+            "axis_sizes": self.axis_sizes, "axis_names": self.axis_names, "axis_types": self.axis_types,
+            "abstract_device": self.abstract_device,
+        }
+        return AbstractMesh(**(fields | changes))
+
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """Return the mesh with the types of the named axes changed."""
+        pairs = zip(self.axis_names, self.axis_types, strict=True)
+        return self.update(axis_types=tuple([name_to_type.get(name, kind) for name, kind in pairs]))
+
+    def _no_devices(self, name: str) -> Any:
+        raise ValueError(f"an AbstractMesh has no {name}: it describes axes only. Use a Mesh, such as from make_mesh")
+
+    devices = property(lambda self: self._no_devices("devices"), doc="An AbstractMesh has none: ValueError.")
+    device_ids = property(lambda self: self._no_devices("device_ids"), doc="An AbstractMesh has none: ValueError.")
+    local_devices = property(lambda self: self._no_devices("local_devices"), doc="ValueError: there are none.")
+    local_mesh = property(lambda self: self._no_devices("local_mesh"), doc="ValueError: there are no devices.")
+    is_multi_process = property(lambda self: self._no_devices("processes"), doc="ValueError: there are no devices.")
+
+    def __repr__(self) -> str:
+        device = f", {self.abstract_device._fields_shown()}" if self.abstract_device is not None else ""
+        return f"AbstractMesh({self._axes_shown()}{device})"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> Any:
+        return _restored_abstract, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
+
+
+def _restored_abstract(sizes: Any, names: Any, types: Any, device: AbstractDevice | None) -> AbstractMesh:
+    return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+class Mesh(BaseMesh):
+    """Devices in a grid whose axes have names; equal meshes are one object.
+
+    ``with mesh:`` makes the names known to `PartitionSpec`s in the block; `set_mesh` is the newer way.
+
+    Args:
+        devices: an array of devices, with an axis of the array for each name, or a sequence of devices.
+        axis_names: the name of each axis; a string is the name of the only one.
+        axis_types: the `AxisType` of each axis, or one for all; None is Auto.
+
+    Raises:
+        TypeError: a type is no AxisType.
+        ValueError: the number of names or types is not that of the axes of `devices`.
+
+    Example:
+        >>> xtrace.sharding.Mesh(np.array(xtrace.devices()[:1]), ("x",))
+        Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
+    """
+
+    __slots__ = ("devices", "flat_devices")
+
+    devices: np.ndarray[Any, Any]
+    # In the order in which programs number them: the last axis is the fastest.
+    flat_devices: tuple[Any, ...]
+
+    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+        grid = devices if isinstance(devices, np.ndarray) else np.array(devices)
+        names = _names(axis_names)
+        if any(n is None for n in names):
+            raise ValueError(f"Mesh: axis names cannot be None; got {names}")
+        if grid.ndim != len(names):
+            raise ValueError(
+                f"Mesh: axis_names must have a name for each axis of devices, got {names} for devices of shape "
+                f"{grid.shape}"
+            )
+        types = _types("Mesh", axis_types, names)
+        key = (names, grid.shape, tuple(grid.flat), types)
+        known = _meshes.get(key)
+        if known is None:
+            made = object.__new__(cls)
+            grid = grid.copy()
+            grid.flags.writeable = False
+            # A mesh of no devices has no axes.
+            axes: Any = (names, grid.shape, types) if grid.size else ((), (), ())
+            made.axis_names, made.axis_sizes, made.axis_types = axes
+            made.devices, made.flat_devices, made._hash = grid, tuple(grid.flat), hash(key)
+            known = _meshes.setdefault(key, made)
+        return known
+
+    @functools.cached_property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        if self.empty:
+            return EMPTY_ABSTRACT_MESH
+        device = self.flat_devices[0]
+        abstract = AbstractDevice(device.device_kind, getattr(device, "num_cores", None), device.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=abstract)
+
+    def update(self, **changes: Any) -> Mesh:
+        """Return the mesh with `devices`, `axis_names` or `axis_types` changed."""
+        fields = {"devices": self.devices, "axis_names": self.axis_names, "axis_types": self.axis_types}
+        return Mesh(**(fields | changes))
+
+    @property
+    def device_ids(self) -> np.ndarray[Any, Any]:
+        """The devices' numbers, as an array of the mesh's shape."""
+        return np.array([d.id for d in self.flat_devices], np.int64).reshape(self.devices.shape)
+
+    @functools.cached_property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process."""
+        return [d for d in self.flat_devices if d.process_index == d.client.process_index()]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether devices of other processes are in the mesh."""
+        return len(self.local_devices) != len(self.flat_devices)
+
+    @functools.cached_property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh on the devices of this process; ValueError if that is no grid."""
+        if self.empty or not self.is_multi_process:
+            return self
+        local = set(self.local_devices)
+        inside = np.array([d in local for d in self.flat_devices]).reshape(self.devices.shape)
+        places = np.argwhere(inside)
+        block = tuple([slice(low, high + 1) for low, high in zip(places.min(0), places.max(0), strict=True)])
+        if not inside[block].all():
+            raise ValueError(f"local_mesh: the devices of this process are no block of {self}; there is no local mesh")
+        return Mesh(self.devices[block], self.axis_names, self.axis_types)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the mesh is one device without axes."""
+        return not self.devices.ndim and self.devices.size == 1
+
+    def __enter__(self) -> Mesh:
+        vars(_entered).setdefault("contexts", []).append(config.naming_mesh.enter(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        config.naming_mesh.leave(_entered.contexts.pop())
+
+    def __repr__(self) -> str:
+        if self.empty and not self.is_scalar:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, axis_types={self.axis_types})"
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self._axes_shown()})"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a mesh has devices of this process and cannot be pickled; pickle mesh.abstract_mesh")
+
+
+def _names(axis_names: Any) -> tuple[Any, ...]:
+    return (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+
+
+def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[AxisType, ...]:
+    if axis_types is None:
+        return (AxisType.Auto,) * len(names)
+    types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types)
+    for kind in types:
+        if not isinstance(kind, AxisType):
+            raise TypeError(
+                f"{function}: axis_types must be xtrace.sharding.AxisType.Auto, .Explicit or .Manual for each axis, "
+                f"got {abbreviated(kind)}"
+            )
+    if len(types) != len(names):
+        raise ValueError(f"{function}: axis_types must have a type for each axis name, got {types} for {names}")
+    return types
+
+
+_abstract_meshes: WeakValueDictionary[Any, AbstractMesh] = WeakValueDictionary()
+_meshes: WeakValueDictionary[Any, Mesh] = WeakValueDictionary()
+EMPTY_ABSTRACT_MESH = AbstractMesh((), ())
+EMPTY_MESH = Mesh(np.empty(0, object), ("",))
+# What ``with mesh:`` overrides, innermost last; for each thread its own.
+_entered: threading.local = threading.local()
+
+
+def context_mesh() -> Mesh:
+    """Return the mesh that `set_mesh` put in force in this thread, or the empty one."""
+    return config.mesh.value or EMPTY_MESH
+
+
+def context_abstract_mesh() -> AbstractMesh:
+    """Return the axes in force in this thread: those of `use_abstract_mesh`, or of the mesh of `set_mesh`."""
+    return config.abstract_mesh.value or EMPTY_ABSTRACT_MESH
+
+
+def naming_mesh() -> BaseMesh:
+    """Return the mesh whose axes a `PartitionSpec` without a mesh names; the empty one if none is in force."""
+    mesh = context_mesh()
+    if not mesh.empty:
+        return mesh
+    return config.naming_mesh.value or context_abstract_mesh()

@@ -1,0 +1,151 @@
+"""The identity that says how an array is split over a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.errors import NoMeshError
+from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.mesh import context_abstract_mesh, context_mesh, naming_mesh
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, unconstrained_dimensions
+from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
+from xtrace._src.runtime.transfer import put_at
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+
+__all__ = ["sharding_constraint_p", "with_sharding_constraint"]
+
+
+def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
+    """The operand, split as `sharding` says."""
+    sharding.check_compatible_aval(operand.shape)
+    sharding.check_divisible(operand.shape)
+    return operand
+
+
+def _emit(
+    builder: FunctionBuilder, x: Value, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object
+) -> Value:
+    if isinstance(sharding, SingleDeviceSharding):
+        return x
+    stored = x.to_physical()
+    text = builder.module.meshes.sharding(sharding, stored.aval.ndim, unconstrained_dims)
+    return builder.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
+
+
+def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object) -> Array:
+    own = mesh_sharding(array)
+    if unconstrained_dims and isinstance(own, NamedSharding) and isinstance(sharding, NamedSharding):
+        entries = list(full_entries(sharding.spec, array.ndim))
+        for i in unconstrained_dims:
+            entries[i] = full_entries(own.spec, array.ndim)[i] if own.mesh == sharding.mesh else None
+        sharding = sharding.update(spec=PartitionSpec(*entries))
+    return put_at(array, sharding)
+
+
+def _transpose(cotangent: Array, operand: object, **parameters: Any) -> list[Any]:
+    return [sharding_constraint_p.bind(cotangent, **parameters)]
+
+
+def _batch(
+    mapped: MappedAxis, operands: Any, axes: Any, *, sharding: Sharding, unconstrained_dims: frozenset[int],
+    **rest: Any,
+) -> tuple[Any, int]:
+    (x,), (axis,) = operands, axes
+    if isinstance(sharding, NamedSharding):
+        entries = list(full_entries(sharding.spec, x.ndim - 1))
+        entries.insert(axis, mapped.spmd_name if mapped.spmd_name is not None else UNCONSTRAINED)
+        sharding = sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
+        unconstrained_dims = unconstrained_dimensions(sharding)
+    return sharding_constraint_p.bind(x, sharding=sharding, unconstrained_dims=unconstrained_dims, **rest), axis
+
+
+sharding_constraint_p = Primitive(
+    "sharding_constraint", ("context_mesh", "layout", "sharding", "unconstrained_dims"), abstract=_abstract,
+    emit=_emit, evaluate=_evaluate, jvp=LINEAR, transpose=_transpose, batch=_batch, moves_elements=True,
+)
+
+
+def constrain(x: Array, sharding: Sharding) -> Any:
+    """Return `x`, split as `sharding` says."""
+    mesh = context_abstract_mesh() if context_mesh().empty else context_mesh().abstract_mesh
+    return sharding_constraint_p.bind(
+        x, context_mesh=mesh, layout=None, sharding=sharding, unconstrained_dims=unconstrained_dimensions(sharding)
+    )
+
+
+def constrain_all(values: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
+    """Return values, each split as its sharding says; no shardings leave all as they are."""
+    if not shardings:
+        return list(values)
+    return [x if s is None else constrain(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Return a tree of arrays, each split over a mesh as its sharding says.
+
+    Args:
+        x: a pytree of arrays.
+        shardings: a sharding, or a `PartitionSpec` on the mesh of `set_mesh`, or a tree prefix of these; None leaves an
+            array as it is. ``P.UNCONSTRAINED`` leaves a dimension to the compiler.
+
+    Returns:
+        A pytree of the structure of `x`.
+
+    Raises:
+        TypeError: a leaf of `shardings` is none of these.
+        ValueError: a tree prefix does not fit, a dimension is no multiple of its number of parts, or a `PartitionSpec`
+            is given where no mesh is in force.
+
+    Example:
+        >>> mesh = xtrace.make_mesh((1,), ("x",), axis_types=xtrace.sharding.AxisType.Auto)
+        >>> lax.with_sharding_constraint(jnp.ones(2), xtrace.NamedSharding(mesh, xtrace.P("x"))).sharding.spec
+        P('x',)
+    """
+    name = "with_sharding_constraint"
+    leaves, tree = pytree.tree_flatten(x)
+    try:
+        given = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
+    except ValueError as error:
+        raise ValueError(f"{name}: shardings must be a sharding or a tree prefix of x: {error}") from None
+    constrained = []
+    for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
+        sharding = resolve(name, "shardings", one)
+        aval_of(leaf)
+        try:
+            constrained.append(leaf if sharding is None else constrain(leaf, sharding))
+        except ValueError as error:
+            raise type(error)(f"{name}: leaf {i} of x: {error}") from None
+    return pytree.tree_unflatten(tree, constrained)
+
+
+def resolve(function: str, argument: str, given: Any) -> Sharding | None:
+    """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
+
+    TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
+    """
+    if isinstance(given, Format):
+        given = given.sharding
+    if given is None or isinstance(given, Sharding):
+        return given
+    if not isinstance(given, PartitionSpec):
+        raise TypeError(
+            f"{function}: {argument} leaf specifications are expected to be shardings such as "
+            f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviated(given)}"
+        )
+    mesh = naming_mesh()
+    if mesh.empty:
+        raise NoMeshError(
+            f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}: got "
+            f"{given}. Write with xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {given})"
+        )
+    return NamedSharding(mesh, given)
+

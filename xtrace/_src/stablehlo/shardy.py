@@ -1,0 +1,69 @@
+"""Shardy's text: meshes, and the shardings of values, which XLA partitions programs by."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.partition_spec import UNCONSTRAINED, axes_of_entry, full_entries
+from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.stablehlo import attributes
+
+
+class Meshes:
+    """The meshes of a module, each with its name, such as ``@mesh``; they are declared before the functions."""
+
+    def __init__(self) -> None:
+        self._names: dict[Any, str] = {}
+
+    def name(self, axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...] = ()) -> str:
+        """Return the name of the mesh with these axes; `numbers` are those of its devices if not in order."""
+        count = len(self._names)
+        return self._names.setdefault((axes, numbers), "@mesh" if not count else f"@mesh_{count - 1}")
+
+    def of(self, mesh: BaseMesh) -> str:
+        """Return the name of a mesh, whose devices are in order."""
+        return self.name(tuple([(str(name), size) for name, size in mesh.shape_tuple]))
+
+    def declarations(self) -> list[str]:
+        """Return the lines that declare the meshes."""
+        lines = []
+        for (axes, numbers), name in self._names.items():
+            sizes = ", ".join([f"{attributes.string(axis)}={size}" for axis, size in axes])
+            ids = f", device_ids={list(numbers)}" if numbers else ""
+            lines.append(f"  sdy.mesh {name} = <[{sizes}]{ids}>")
+        return lines
+
+    def sharding(self, sharding: Sharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
+        """Return a sharding of an array of `ndim` axes: ``<@mesh, [{"x"}, {}]>``.
+
+        free: the dimensions that the compiler may split further.
+        """
+        if isinstance(sharding, NamedSharding):
+            mesh, spec = sharding.mesh, sharding.spec
+            entries = [
+                _entry(axes_of_entry(p), p is UNCONSTRAINED or i in free)
+                for i, p in enumerate(full_entries(spec, ndim))
+            ]
+            unreduced = ", ".join([attributes.string(str(a)) for a in mesh.axis_names if a in spec.unreduced])
+            rest = f", unreduced={{{unreduced}}}" if unreduced else ""
+            return f"<{self.of(mesh)}, [{', '.join(entries)}]{rest}>"
+        parts, numbers = sharding.tiles(ndim)
+        axes = tuple([(f"dimension_{i}", n) for i, n in enumerate(parts) if n > 1])
+        copies = len(numbers) // math.prod(parts)
+        axes += (("copies", copies),) if copies > 1 else ()
+        in_order = numbers == tuple(range(len(numbers)))
+        name = self.name(axes, () if in_order else numbers)
+        entries = [_entry((f"dimension_{i}",) if n > 1 else (), False) for i, n in enumerate(parts)]
+        return f"<{name}, [{', '.join(entries)}]>"
+
+    def attribute(self, sharding: Sharding | None, ndim: int) -> str:
+        """Return the attribute of an argument or a result with a sharding, none for None."""
+        return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}" if sharding is not None else ""
+
+
+def _entry(axes: tuple[Any, ...], free: bool) -> str:
+    names = [attributes.string(str(axis)) for axis in axes]
+    return f"{{{', '.join([*names, '?'] if free else names)}}}"
+

@@ -1,0 +1,78 @@
+"""Shardings as jaxlib takes them and gives them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+_COPIES = [xla_client.OpSharding.Type.REPLICATED]
+_REPLICATED = xla_client.HloSharding.replicate()
+
+
+class DeviceSharding(_jax.Sharding):  # type: ignore[misc]
+    """Tiles of arrays on several devices, with the members that jaxlib reads.
+
+    `tiles_of` maps a rank to the parts of each dimension and the devices' numbers, tile after tile. `described` is the
+    sharding as users know it. All members are defined on this class: jax, where it is imported, defines some on its
+    base class.
+    """
+
+    def __init__(
+        self, devices: tuple[Any, ...], tiles_of: Callable[[int], tuple[tuple[int, ...], tuple[int, ...]]],
+        memory_kind: str | None, described: Any,
+    ) -> None:
+        super().__init__()
+        self._devices, self._tiles_of, self._kind, self.described = devices, tiles_of, memory_kind, described
+        self._device_list = _jax.DeviceList(devices)
+
+    memory_kind = property(lambda self: self._kind)
+    _memory_kind = memory_kind
+    _internal_device_list = property(lambda self: self._device_list)
+    device_set = property(lambda self: set(self._devices))
+    num_devices = property(lambda self: len(self._devices))
+    is_fully_addressable = property(lambda self: self._device_list.is_fully_addressable)
+    is_fully_replicated = property(lambda self: False)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return hlo_sharding(*self._tiles_of(num_dimensions))
+
+    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of the pieces of an array of shape `global_shape`."""
+        parts, _ = self._tiles_of(len(global_shape))
+        return tuple([n // k for n, k in zip(global_shape, parts, strict=True)])
+
+
+def hlo_sharding(parts: tuple[int, ...], numbers: tuple[int, ...]) -> xla_client.HloSharding:
+    """Return XLA's form of tiles: the parts of each dimension, and the devices' numbers, tile after tile."""
+    if all(k == 1 for k in parts):
+        return _REPLICATED
+    copies = len(numbers) // int(np.prod(parts))
+    grid = np.array(numbers, np.int64).reshape(*parts, *([copies] if copies > 1 else []))
+    return xla_client.HloSharding.subgroup_with_device_ordering(grid, subgroup_types=_COPIES if copies > 1 else [])
+
+
+def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return for each result the parts of its dimensions and the devices' numbers, tile after tile, as XLA chose them.
+
+    devices: the number of devices of the program.
+    """
+    return [_tiles(sharding, devices) for sharding in executable.get_output_shardings() or ()]
+
+
+def tiles_of_parameters(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return for each parameter of a program the same as `tiles_of_results`."""
+    return [_tiles(sharding, devices) for sharding in executable.get_parameter_shardings() or ()]
+
+
+def _tiles(operation_sharding: Any, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    sharding = xla_client.HloSharding.from_proto(operation_sharding)
+    if sharding.is_replicated() or not sharding.is_tiled():
+        return (), tuple(range(devices))
+    parts = tuple(sharding.tile_assignment_dimensions())
+    if sharding.replicate_on_last_tile_dim():
+        parts = parts[:-1]
+    grid = np.array(sharding.tile_assignment_devices()).reshape(int(np.prod(parts)), -1)
+    return parts, tuple(np.sort(grid, axis=1).ravel().tolist())

@@ -1,0 +1,21 @@
+"""Meshes of devices, and the placement of arrays on them, as ``jax.sharding`` has them."""
+
+from xtrace._src.api.meshes import (
+    get_abstract_mesh,
+    get_mesh,
+    make_single_device_sharding,
+    set_mesh,
+    use_abstract_mesh,
+)
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+
+__all__ = [
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
+    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "set_mesh",
+    "use_abstract_mesh",
+]
+
+_make_public(globals(), __all__)
