@@ -15,6 +15,7 @@ from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops.sharding_constraints import resolve
+from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import committed_sharding, current_device
 from xtrace._src.xla import clients
@@ -95,18 +96,23 @@ def assign(
     values: Sequence[Any], function: str, names: _Names | None = None, jaxpr: Jaxpr | None = None,
     in_shardings: Sequence[Sharding | None] = (), out_shardings: Sequence[Sharding | None] = (),
     out_avals: Sequence[ShapedArray] = (), unread: frozenset[int] = frozenset(), out_names: _Names | None = None,
+    constants: Sequence[Any] = (),
 ) -> Assignment:
     """Return the devices of a program on `values`, and the shardings of its inputs and results.
 
     unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
-    equations may name a mesh. in_shardings, out_shardings: those that the user gives.
-    ValueError if arguments or shardings are on different devices; `names` names the values, `out_names` the results.
+    equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings: those that the
+    user gives. names, out_names: return the names of the values and of the results for messages.
+
+    ValueError if arguments or shardings are on different devices.
     """
     meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
     sources = [*_sources(values, function, names, unread), *_given("in_shardings", in_shardings)]
     sources += [*_given("out_shardings", out_shardings), *[_of_mesh("the function's", mesh) for mesh in meshes]]
+    closed = [mesh_sharding(c) for c in constants if type(c) is ConcreteArray]
+    sources += _given("an array that the function closes over", closed)
     if not context_mesh().empty:
         sources.append(_of_mesh("the context's", context_mesh()))
     first = sources[0] if sources else None
@@ -114,15 +120,15 @@ def assign(
         if first is not None and source.devices != first.devices:
             raise ValueError(
                 f"Received incompatible devices for jitted computation {function}: {first.description()}, and "
-                f"{source.description()}. Both were put there explicitly; move one with xtrace.device_put(x, device), or use "
-                "one mesh for both."
+                f"{source.description()}. Both were put there explicitly; move one with "
+                "xtrace.device_put(x, device), or use one mesh for both."
             )
     if first is None:
         return Assignment((current_device(),))
     devices = first.devices
     inputs = _inputs(values, function, names, in_shardings, unread)
     wanted = list(out_shardings) or [None] * len(out_avals)
-    given = [s for s in (*inputs, *wanted) if s is not None and not isinstance(s, SingleDeviceSharding)]
+    given = [s for s in (*inputs, *wanted, *closed) if s is not None and not isinstance(s, SingleDeviceSharding)]
     if len(devices) == 1 and not meshes and not given and context_mesh().empty:
         return Assignment(devices, True)
     mesh = _mesh(devices, given, meshes)

@@ -28,9 +28,7 @@ class AxisType(enum.Enum):
         Auto
     """
 
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
+    Auto, Explicit, Manual = range(1, 4)
 
     def __repr__(self) -> str:
         return self.name

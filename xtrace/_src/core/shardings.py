@@ -321,7 +321,7 @@ class NamedSharding(Sharding):
         if len(aval_shape) < len(self.spec):
             raise ValueError(
                 f"Sharding {abbreviated(self)} is only valid for values of rank at least {len(self.spec)}, but was "
-                f"applied to a value of rank {len(aval_shape)}: {self.spec} has an entry for each of {len(self.spec)} dimensions"
+                f"applied to a value of rank {len(aval_shape)}: {self.spec} has {len(self.spec)} entries"
             )
 
     def _describe_split(self, dimension: int) -> str:

@@ -88,8 +88,7 @@ class Program:
         if assignment.mesh is None:
             self.hidden = [put_on(x, self.device).buffer for x in hidden]
         else:
-            replicated = NamedSharding(assignment.mesh, PartitionSpec())
-            self.hidden = [put_at(x, replicated).buffer for x in hidden]
+            self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
             self.inputs, self.results = _shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
         self.handlers = [
@@ -199,6 +198,12 @@ def compile_program(
         partitioned = executables.Partitioned(free, [s is None for s in assignment.results])
     executable = executables.compile_text(text, assignment.devices, compiler_options, callbacks, partitioned)
     return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
+
+
+def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
+    """Return the sharding of an array that a program on `mesh` closes over: its own if it is on the mesh's devices."""
+    own = mesh_sharding(constant) if type(constant) is ConcreteArray else None
+    return own if own is not None and own.devices == mesh.flat_devices else NamedSharding(mesh, PartitionSpec())
 
 
 def _shardings_of(

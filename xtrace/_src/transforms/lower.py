@@ -21,7 +21,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import Position, Scopes, describe, format_scopes
 from xtrace._src.runtime.arrays import ConcreteArray
-from xtrace._src.runtime.execute import Assignment
+from xtrace._src.runtime.execute import Assignment, sharding_of_constant
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.transforms.physical_types import stage_on_physical_types
@@ -102,7 +102,10 @@ def lower(
             continue
         aval = aval_of_value(constant)
         if type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES:
-            values[variable] = main.argument(variable.aval)
+            # XLA would split an argument that says nothing.
+            place = sharding_of_constant(constant, mesh) if mesh is not None else None
+            attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)
+            values[variable] = main.argument(variable.aval, attribute)
             hidden.append(constant)
         else:
             small.append((variable, constant))
