@@ -118,6 +118,7 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
     from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+    from xtrace._src.api.shard_map import shard_map as shard_map
     from xtrace._src.api.scopes import (
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
         named_scope as named_scope,
@@ -148,7 +149,7 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.memory_in_use": ("live_arrays",),
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
-        "xtrace._src.api.meshes": ("make_mesh", "set_mesh"),
+        "xtrace._src.api.meshes": ("make_mesh", "set_mesh"), "xtrace._src.api.shard_map": ("shard_map",),
         "xtrace.sharding": ("NamedSharding",),
         "xtrace._src.core.partition_spec": ("P",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),

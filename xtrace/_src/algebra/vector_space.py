@@ -492,7 +492,7 @@ reduce_sum = Reduction(
 
 def zeros(aval: ShapedArray) -> Array:
     """Return an array of zeros of the given type."""
-    scalar = ShapedArray((), aval.dtype, aval.weak_type)
+    scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), None))
 

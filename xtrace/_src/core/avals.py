@@ -6,6 +6,7 @@ Avals are interned: equal ones are one object, so equality is identity and cache
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import operator
 import threading
@@ -57,8 +58,9 @@ class ShapedArray:
         shape: a sequence of integers.
         dtype: a NumPy dtype, or an extended dtype such as that of random keys.
         weak_type: whether the type is that of a Python scalar.
-        sharding: the placement over devices, or None.
+        sharding: the placement over explicit mesh axes, or None.
         memory_space: the kind of memory.
+        varying: the manual mesh axes along which devices may hold different values.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
@@ -68,37 +70,45 @@ class ShapedArray:
         ShapedArray(float32[2,3])
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "memory_space", "ndim", "size", "_mlir_type", "__weakref__")
+    __slots__ = (
+        "shape", "dtype", "weak_type", "sharding", "memory_space", "varying", "is_placed", "ndim", "size", "_mlir_type",
+        "__weakref__",
+    )
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     sharding: Any
     memory_space: MemorySpace
+    varying: frozenset[Any]
+    # Whether the type says more of the place than the device's own memory.
+    is_placed: bool
     ndim: int
     size: int
     _mlir_type: str | None
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None, memory_space: MemorySpace = _DEVICE
+        cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None, memory_space: MemorySpace = _DEVICE,
+        varying: frozenset[Any] = frozenset(),
     ) -> ShapedArray:
         if type(shape) is not tuple:
             shape = tuple(shape)
         # Enumerations hash slowly, and nearly all arrays are in the device's memory.
-        place = sharding if memory_space is _DEVICE else (sharding, memory_space)
+        place = sharding if memory_space is _DEVICE and not varying else (sharding, memory_space, varying)
         key = (shape, dtype, weak_type, place)
         known = _interned.get(key)
         if known is not None:
             return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
-            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space)
+            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying)
         shape = tuple(map(operator.index, shape))
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
         fields = {
             "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
-            "memory_space": memory_space, "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
+            "memory_space": memory_space, "varying": varying, "is_placed": place is not None, "ndim": len(shape),
+            "size": math.prod(shape), "_mlir_type": None,
         }
         for name, value in fields.items():
             object.__setattr__(made, name, value)
@@ -109,13 +119,15 @@ class ShapedArray:
         raise AttributeError(f"ShapedArray is immutable; make a new one with update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space)
+        return ShapedArray, (
+            self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+        )
 
     def update(self, **changes: object) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
-            "memory_space": self.memory_space,
+            "memory_space": self.memory_space, "varying": self.varying,
         }
         return ShapedArray(**(fields | changes))
 
@@ -142,7 +154,9 @@ class ShapedArray:
         """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
-        return f"{name}{memory}[{','.join(map(str, self.shape))}]"
+        entries = self.sharding.spec if self.sharding is not None else ()
+        sizes = [f"{n}{_shown_split(entry)}" for n, entry in itertools.zip_longest(self.shape, entries)]
+        return f"{name}{memory}[{','.join(sizes)}]{_shown_varying(self.varying)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -155,6 +169,21 @@ class ShapedArray:
         if not self.shape:
             raise TypeError("len() of an unsized (rank 0) array; x.size is how many elements any array has")
         return self.shape[0]
+
+
+def _shown_split(entry: Any) -> str:
+    """Return the mesh axes of a dimension as types show them: ``@x``, or ``@(x,y)``."""
+    if entry is None:
+        return ""
+    return f"@({','.join(map(str, entry))})" if isinstance(entry, tuple) else f"@{entry}"
+
+
+def _shown_varying(axes: frozenset[Any]) -> str:
+    """Return the manual axes along which a value varies, as types show them: ``{V:x}``, or ``{V:(x,y)}``."""
+    if not axes:
+        return ""
+    names = ",".join(sorted(map(str, axes)))
+    return f"{{V:{names}}}" if len(axes) == 1 else f"{{V:({names})}}"
 
 
 class AbstractToken(ShapedArray):
@@ -193,7 +222,9 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     dtype = aval.dtype
     if not isinstance(dtype, dtypes.ExtendedDType):
         return aval if dtype != dtypes.float0 else aval.update(dtype=dtypes.bool_)
-    return ShapedArray(aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space)
+    return ShapedArray(
+        aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space, varying=aval.varying
+    )
 
 
 def common_memory_space(operation: str, avals: Sequence[ShapedArray]) -> MemorySpace:

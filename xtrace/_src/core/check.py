@@ -8,6 +8,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import format_source
+from xtrace._src.core.effects import NamedAxis
 from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.printer import format_equation
@@ -66,6 +67,11 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
             raise JaxprTypeError(f"the inner jaxpr of {primitive.name} has constvars: they must be operands")
         if inner not in checked:
             _check(inner, checked)
+    if any(type(effect) is NamedAxis for effect in equation.effects) and not jaxprs_of(parameters):
+        # The type of a collective depends on the axes in scope, which the jaxpr does not say.
+        for variable in equation.outvars:
+            _bind(bound, variable, primitive.name)
+        return
     try:
         types = primitive.abstract_eval(tuple(a.aval for a in equation.invars), parameters)
         effects = primitive.effects_of(parameters)

@@ -38,6 +38,14 @@ def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[
 _OPTIONAL = frozenset(("accuracy", "algorithm", "input_dtype", "out_dtype", "out_sharding", "prevent_mlir_dce"))
 
 
+class MixedVarying(Exception):
+    """Operands vary along different manual mesh axes; `varying` are all of these."""
+
+    def __init__(self, varying: frozenset[Any]) -> None:
+        super().__init__(f"the operands vary along different mesh axes, together {sorted(map(str, varying))}")
+        self.varying = varying
+
+
 class Derived:
     """A rule that follows from the kind of the operation: `make` with the primitive as its first argument."""
 
@@ -87,6 +95,8 @@ class Primitive:
         multiple_results: whether the result is a list.
         unprinted: values of parameters that jaxprs do not show.
         memoised: whether the results of `abstract` are remembered.
+        varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, where the
+            operands vary along `axes`; None for the same.
         moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
         operation: the function that a call runs; None for `bind`.
 
@@ -103,7 +113,7 @@ class Primitive:
         transpose: Callable[..., Any] | None = None, batch: Callable[..., Any] | Derived | None = None,
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
-        operation: Callable[..., Any] | None = None,
+        varying: Callable[..., frozenset[Any]] | None = None, operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
         self.abstract, self.emit, self.effects = abstract, emit, effects
@@ -112,6 +122,7 @@ class Primitive:
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
+        self.varying = varying
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)
         self.programs = Table()
@@ -179,20 +190,31 @@ class Primitive:
 
     def _apply_abstract_rule(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
-            if not self.multiple_results and any(a.memory_space is not MemorySpace.Device for a in avals):
-                return self._abstract_eval_in_memory(avals, parameters)
+            # Operations that hold jaxprs have their results' types.
+            if self.linearize is None and any(a.is_placed for a in avals):
+                return self._abstract_eval_placed(avals, parameters)
             return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
         except Exception as error:
             operands = ", ".join(a.str_short() for a in avals)
             error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
             raise
 
-    def _abstract_eval_in_memory(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ShapedArray:
-        """Infer the type of the single result, in the memory of the operands."""
-        space = common_memory_space(self.name, avals)
-        on_device = [a.update(memory_space=MemorySpace.Device) for a in avals]
-        aval: ShapedArray = self.abstract(*on_device, **dict(zip(self.parameters, parameters, strict=True)))
-        return aval.update(memory_space=space)
+    def _abstract_eval_placed(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> Any:
+        """Infer the types of results: in the memory of the operands, and varying along the axes that these vary along.
+
+        MixedVarying if some operands vary along fewer axes than others.
+        """
+        named = dict(zip(self.parameters, parameters, strict=True))
+        varying = frozenset().union(*[a.varying for a in avals])
+        if any(a.varying != varying for a in avals):
+            raise MixedVarying(varying)
+        space = MemorySpace.Device if self.multiple_results else common_memory_space(self.name, avals)
+        plain = avals if self.multiple_results else [a.update(memory_space=MemorySpace.Device) for a in avals]
+        result = self.abstract(*[a.update(varying=frozenset()) for a in plain], **named)
+        varying = self.varying(varying, **named) if self.varying is not None else varying
+        if self.multiple_results:
+            return [a.update(varying=varying) for a in result]
+        return result.update(memory_space=space, varying=varying)
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""

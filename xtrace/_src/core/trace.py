@@ -91,6 +91,24 @@ class NamedAxisTrace(Trace):
         return self.parent.process(primitive, operands, parameters)
 
 
+class ManualAxisTrace(NamedAxisTrace):
+    """Gives the name of a manual mesh axis a meaning while the function of a `shard_map` is traced.
+
+    With `checked`, types say along which axes values vary.
+    """
+
+    __slots__ = ("name", "checked")
+
+    def __init__(self, parent: Trace, name: Any, size: int, checked: bool) -> None:
+        super().__init__(parent, name, size)
+        self.name, self.checked = name, checked
+
+
+def checked_axes(trace: Trace) -> frozenset[Any]:
+    """Return the manual mesh axes in scope along which types say whether values vary."""
+    return frozenset([t.name for t in trace.enclosing() if isinstance(t, ManualAxisTrace) and t.checked])
+
+
 class CompileTimeTrace(Trace):
     """Evaluates operations without tracers at once, also while a program is traced."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.algebra.families import add_any, mul
 from xtrace._src.algebra.kinds import make_signature
+from xtrace._src.algebra.varying import psum_invariant, vary
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -28,7 +29,7 @@ from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
-from xtrace._src.core.trace import axis_environment, current_trace
+from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
@@ -99,9 +100,11 @@ def effects_of(parameter: str) -> Callable[..., Effects]:
     return effects
 
 
-def not_mapped(builder: FunctionBuilder, *values: Value, **_: Any) -> Value:
-    """Raise the error of a collective whose axis no transformation mapped."""
-    raise NotImplementedError("a collective reached the compiler: its axis is mapped by no vmap around the program")
+def groups_of(builder: FunctionBuilder, axes: object, groups: Any = None) -> list[list[int]]:
+    """Return the groups of devices that a collective over mesh axes works on, as `ModuleBuilder.groups_of`."""
+    if builder.module.manual_mesh is None:
+        raise NotImplementedError("a collective reached the compiler: its axis is mapped by no vmap around the program")
+    return builder.module.groups_of(axis_names(axes), groups)
 
 
 def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> Any:
@@ -116,16 +119,18 @@ def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> An
 class AxisReduction(Primitive):
     """The sum, the largest or the smallest over mapped axes: every index has the same result.
 
-    across reduces an array over one of its axes, repeated gives the result where all indices have the same operand.
+    across reduces an array over one of its axes, repeated gives the result where all indices have the same operand,
+    elementwise is StableHLO's operation.
     """
 
     def __init__(
-        self, name: str, contract: str, printed: str, across: Any, repeated: Any, **rules: Any
+        self, name: str, contract: str, printed: str, across: Any, repeated: Any, elementwise: str, **rules: Any
     ) -> None:
         super().__init__(
-            name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=not_mapped, batch=self._batch,
-            effects=effects_of("axes"), operation=self._public, **rules,
+            name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit, batch=self._batch,
+            effects=effects_of("axes"), operation=self._public, varying=self._varying, **rules,
         )
+        self.elementwise = elementwise
         self.across, self.repeated = across, repeated
         self.__name__ = self.__qualname__ = name
         arguments = {
@@ -152,9 +157,23 @@ class AxisReduction(Primitive):
             if self.name == "psum" and type(leaf) in (bool, int, float, complex) and groups is None:
                 # A number that is known is summed here: psum(1, name) is the size of the axis.
                 return leaf * axis_size(axes)
-            return self.bind_positional((leaf,), (axes, groups))
+            checked = checked_axes(current_trace.get())
+            manual = tuple([n for n in axes if n in checked])
+            leaf = vary(leaf, manual)
+            if self is not psum or not manual or groups is not None:
+                return self.bind_positional((leaf,), (axes, groups))
+            rest = tuple([n for n in axes if n not in checked])
+            leaf = self.bind_positional((leaf,), (rest, None)) if rest else leaf
+            return psum_invariant.bind_positional((leaf,), (manual,))
 
         return map_leaves(one, self.name, x)
+
+    def _emit(self, builder: FunctionBuilder, x: Value, *, axes: Sequence[Any], axis_index_groups: Any) -> Value:
+        groups = groups_of(builder, axes, axis_index_groups)
+        return builder.all_reduce(x, self.elementwise, groups, builder.results[0])
+
+    def _varying(self, varying: frozenset[Any], *, axes: Sequence[Any], axis_index_groups: Any) -> frozenset[Any]:
+        return varying - frozenset(axes) if axis_index_groups is None else varying
 
     def _abstract(self, x: ShapedArray, **_: Any) -> ShapedArray:
         return x
@@ -184,8 +203,8 @@ class AxisReduction(Primitive):
         return concatenate([by_index[i] for i in range(aval_of(x).shape[0])], 0)
 
 
-def times(x: Array, size: int) -> Array:
-    """Return the product of an array and a size."""
+def times(x: Array, size: float) -> Array:
+    """Return the product of an array and a number."""
     aval = aval_of(x)
     return mul(x, Literal(dtypes.scalar_type_of(aval.dtype)(size), ShapedArray((), aval.dtype, aval.weak_type)))
 
@@ -196,7 +215,7 @@ def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_
 
 psum = AxisReduction(
     "psum", "Return the sum over mapped axes; of a Python number, a Python number.", "6, 6, 6", reduce_sum, times,
-    jvp=LINEAR, transpose=_psum_transpose,
+    "add", jvp=LINEAR, transpose=_psum_transpose,
 )
 
 
@@ -209,13 +228,13 @@ def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequenc
 
 
 pmax: AxisReduction = AxisReduction(
-    "pmax", "Return the largest elements over mapped axes.", "3, 3, 3", reduce_max, lambda x, n: x,
+    "pmax", "Return the largest elements over mapped axes.", "3, 3, 3", reduce_max, lambda x, n: x, "maximum",
     jvp=lambda *a, **k: _of_best(pmax, *a, **k),
 )
 
 
 pmin: AxisReduction = AxisReduction(
-    "pmin", "Return the smallest elements over mapped axes.", "1, 1, 1", reduce_min, lambda x, n: x,
+    "pmin", "Return the smallest elements over mapped axes.", "1, 1, 1", reduce_min, lambda x, n: x, "minimum",
     jvp=lambda *a, **k: _of_best(pmin, *a, **k),
 )
 
@@ -255,7 +274,12 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
 def _axis_index_abstract(*, axis_name: object) -> ShapedArray:
     """The index along a mapped axis."""
     size_of_axis(axis_name)
-    return ShapedArray((), dtypes.int32)
+    checked = axis_name in checked_axes(current_trace.get())
+    return ShapedArray((), dtypes.int32, varying=frozenset([axis_name] if checked else []))
+
+
+def _axis_index_emit(builder: FunctionBuilder, *, axis_name: object) -> Value:
+    return builder.axis_index(axis_name, builder.results[0])
 
 
 def _axis_index_batch(mapped: MappedAxis, operands: Array, places: object, *, axis_name: object) -> tuple[Any, int]:
@@ -289,7 +313,7 @@ def axis_index(axis_name: object) -> Any:
 
 
 axis_index_p = Primitive(
-    "axis_index", ("axis_name",), abstract=_axis_index_abstract, emit=not_mapped, operation=axis_index,
+    "axis_index", ("axis_name",), abstract=_axis_index_abstract, emit=_axis_index_emit, operation=axis_index,
     effects=effects_of("axis_name"), jvp=no_rule("axis_index has no operand to differentiate by"),
     batch=_axis_index_batch, memoised=False,
 )

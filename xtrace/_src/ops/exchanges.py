@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -30,14 +31,15 @@ from xtrace._src.ops.collectives import (
     axis_names,
     axis_size,
     effects_of,
+    groups_of,
     index_groups,
     map_leaves,
-    not_mapped,
     psum,
     times,
 )
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.selection import select
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
@@ -51,16 +53,23 @@ __all__ = [
 class _Moved(Primitive):
     """A collective that moves data along one mapped axis, which its parameter `axis_name` names."""
 
-    def __init__(self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, **rules: Any) -> None:
+    def __init__(
+        self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, emit: Any, **rules: Any
+    ) -> None:
         super().__init__(
-            name, parameters, abstract=abstract, emit=not_mapped, operation=operation,
+            name, parameters, abstract=abstract, emit=emit, operation=operation,
             effects=effects_of("axis_name"), memoised=False, **rules,
         )
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
         """Bind; wrong sizes are found here, since a batch rule would not look at them."""
         self.abstract_eval((operand_aval(self.name, x, "x"),), parameters)
-        return self.bind_positional((x,), parameters)
+        return self.apply(x, parameters)
+
+    def apply(self, x: object, parameters: tuple[Any, ...]) -> Any:
+        """Bind on a value that varies along the axis."""
+        names = axis_names(parameters[self.parameters.index("axis_name")])
+        return self.bind_positional((vary(x, names),), parameters)
 
 
 def _elsewhere(mapped: MappedAxis, axis_name: object, name: str) -> bool:
@@ -82,6 +91,20 @@ def _all_gather_abstract(
 ) -> ShapedArray:
     """The operands of all indices, one after the other."""
     return x.update(shape=_gathered_shape(x, all_gather_dimension, axis_size, tiled))
+
+
+def _all_gather_emit(
+    builder: FunctionBuilder, x: Value, *, all_gather_dimension: int, axis_index_groups: Any, axis_name: object,
+    axis_size: int, tiled: bool,
+) -> Value:
+    groups = groups_of(builder, axis_name, axis_index_groups)
+    result, dimension = builder.results[0], all_gather_dimension
+    if not tiled:
+        shape = (*x.aval.shape[:dimension], 1, *x.aval.shape[dimension:])
+        x = builder.broadcast(x, shape, [i + (i >= dimension) for i in range(len(x.aval.shape))])
+    return builder.collective(
+        "all_gather", x, groups, result, use_global_device_ids="unit", all_gather_dim=f"{dimension} : i64"
+    )
 
 
 def _all_gather_batch(
@@ -153,14 +176,14 @@ def all_gather(
     def one(leaf: object) -> Any:
         ndim = operand_aval("all_gather", leaf, "x").ndim
         dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
-        return all_gather_p.bind_positional((leaf,), (dimension, groups, names, size, bool(tiled)))
+        return all_gather_p.apply(leaf, (dimension, groups, names, size, bool(tiled)))
 
     return map_leaves(one, "all_gather", x)
 
 
 all_gather_p = _Moved(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
-    _all_gather_abstract, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
+    _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
 )
 
 
@@ -181,6 +204,17 @@ def _reduce_scatter_abstract(
             )
         del shape[scatter_dimension]
     return x.update(shape=tuple(shape))
+
+
+def _reduce_scatter_emit(
+    builder: FunctionBuilder, x: Value, *, axis_index_groups: Any, axis_name: object, axis_size: int,
+    scatter_dimension: int, tiled: bool,
+) -> Value:
+    result, shape = builder.results[0], list(x.aval.shape)
+    shape[scatter_dimension] //= axis_size
+    groups = groups_of(builder, axis_name, axis_index_groups)
+    scattered = builder.reduce_scatter(x, groups, result.update(shape=tuple(shape)), scatter_dimension)
+    return scattered if tiled else builder.cast("reshape", scattered, result)
 
 
 def _reduce_scatter_batch(
@@ -249,7 +283,8 @@ def psum_scatter(
 
 reduce_scatter_p = _Moved(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
-    _reduce_scatter_abstract, jvp=LINEAR, transpose=_reduce_scatter_transpose, batch=_reduce_scatter_batch,
+    _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_reduce_scatter_transpose,
+    batch=_reduce_scatter_batch,
 )
 
 
@@ -272,6 +307,24 @@ def _all_to_all_abstract(
             )
         shape.insert(concat_axis, shape.pop(split_axis))
     return x.update(shape=tuple(shape))
+
+
+def _all_to_all_emit(
+    builder: FunctionBuilder, x: Value, *, axis_index_groups: Any, axis_name: object, concat_axis: int, split_axis: int,
+    tiled: bool,
+) -> Value:
+    result, groups = builder.results[0], groups_of(builder, axis_name, axis_index_groups)
+    joined = concat_axis if tiled else split_axis
+    exchanged = builder.collective(
+        "all_to_all", x, groups, result if tiled else x.aval, split_dimension=f"{split_axis} : i64",
+        concat_dimension=f"{joined} : i64", split_count=f"{len(groups[0])} : i64",
+    )
+    if tiled or split_axis == concat_axis:
+        return exchanged
+    # The axis of the senders is where the parts were.
+    order = [i for i in range(len(result.shape)) if i != split_axis]
+    order.insert(concat_axis, split_axis)
+    return builder.cast("transpose", exchanged, result, f", dims = {order}")
 
 
 def _all_to_all_batch(
@@ -362,7 +415,7 @@ def all_to_all(
 
 all_to_all_p = _Moved(
     "all_to_all", ("axis_index_groups", "axis_name", "concat_axis", "split_axis", "tiled"), all_to_all,
-    _all_to_all_abstract, jvp=LINEAR, transpose=_all_to_all_transpose, batch=_all_to_all_batch,
+    _all_to_all_abstract, _all_to_all_emit, jvp=LINEAR, transpose=_all_to_all_transpose, batch=_all_to_all_batch,
 )
 
 
@@ -393,6 +446,12 @@ def pswapaxes(x: ArrayLike, axis_name: object, axis: int, *, axis_index_groups: 
 def _ppermute_abstract(x: ShapedArray, **_: object) -> ShapedArray:
     """The operand of another index."""
     return x
+
+
+def _ppermute_emit(builder: FunctionBuilder, x: Value, *, axis_name: object, perm: Any) -> Value:
+    rows = groups_of(builder, axis_name)
+    pairs = [(row[source], row[target]) for row in rows for source, target in perm]
+    return builder.collective_permute(x, pairs, builder.results[0])
 
 
 def _ppermute_batch(
@@ -438,11 +497,11 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
     for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
         if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
             raise ValueError(f"ppermute {kind} must be different indices from 0 to {size - 1}, got {pairs}")
-    return map_leaves(lambda leaf: ppermute_p.bind_positional((leaf,), (names, pairs)), "ppermute", x)
+    return map_leaves(lambda leaf: ppermute_p.apply(leaf, (names, pairs)), "ppermute", x)
 
 
 ppermute_p = _Moved(
-    "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract,
+    "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract, _ppermute_emit,
     jvp=LINEAR, transpose=_ppermute_transpose, batch=_ppermute_batch,
 )
 

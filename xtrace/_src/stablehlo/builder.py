@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
-from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.mesh import BaseMesh, Mesh
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.shardy import Meshes
@@ -111,6 +112,10 @@ class ModuleBuilder:
         # The mesh of a program that is partitioned, and those that are named in it.
         self.mesh: Mesh | None = None
         self.meshes = Meshes()
+        # The mesh whose axes collectives name, inside of a computation that is manual over some of them.
+        self.manual_mesh: BaseMesh | None = None
+        # The values of indices along its axes, where it is manual over some axes only.
+        self.axis_indices: dict[Any, Value] = {}
         # Numbers of channels between the device and the host; lower ones are XLA's.
         self.channel = itertools.count(2).__next__
 
@@ -139,6 +144,21 @@ class ModuleBuilder:
             self._names[name] = 1
             self.functions.append(function)
         return name
+
+    def groups_of(self, axes: Sequence[Any], groups: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
+        """Return the groups of devices that differ along mesh axes only, each in the order of the axes.
+
+        groups: the indices along the axes that are together; None for all.
+        """
+        mesh = self.manual_mesh
+        assert mesh is not None
+        places = [mesh.axis_names.index(axis) for axis in axes]
+        rest = [i for i in range(len(mesh.axis_names)) if i not in places]
+        count = math.prod([mesh.axis_sizes[i] for i in places])
+        numbers = np.arange(mesh.size).reshape(mesh.axis_sizes).transpose(*rest, *places).reshape(-1, count)
+        if groups is None:
+            return numbers.tolist()
+        return [[row[i] for i in group] for row in numbers.tolist() for group in groups]
 
     def finish(self) -> None:
         """Let the functions go: they hold no reference back, so that all of it is freed without a garbage collector."""
@@ -354,6 +374,82 @@ class FunctionBuilder:
         """Write a loop over `state`; condition and body are regions of the types of the state, with their results."""
         regions = [(condition[0], [condition[1]]), body]
         return self.op_with_regions("stablehlo.while", state, regions, [x.aval for x in state])
+
+    def all_reduce(self, x: Value, op: str, groups: Sequence[Sequence[int]], aval: ShapedArray) -> Value:
+        """Write the reduction of `x` by the operation `op` over groups of devices."""
+        element = ShapedArray((), x.aval.dtype)
+        region = self.region([element, element])
+        reduced = region.elementwise(op, *region.arguments)
+        details = self._collective(groups) | {"use_global_device_ids": "unit"}
+        return self.op_with_regions("stablehlo.all_reduce", [x], [(region, [reduced])], [aval], **details)[0]
+
+    def reduce_scatter(
+        self, x: Value, groups: Sequence[Sequence[int]], aval: ShapedArray, dimension: int
+    ) -> Value:
+        """Write the sum of `x` over groups of devices, of which each keeps its part along an axis."""
+        element = ShapedArray((), x.aval.dtype)
+        region = self.region([element, element])
+        total = region.elementwise("add", *region.arguments)
+        details = {"scatter_dimension": f"{dimension} : i64", "use_global_device_ids": "unit"}
+        details |= self._collective(groups)
+        return self.op_with_regions("stablehlo.reduce_scatter", [x], [(region, [total])], [aval], **details)[0]
+
+    def axis_index(self, axis: Any, aval: ShapedArray) -> Value:
+        """Write the index of the device along a manual mesh axis."""
+        mesh = self.module.manual_mesh
+        if mesh is None:
+            raise NotImplementedError(f"axis_index reached the compiler: no vmap or shard_map has the axis {axis}")
+        given = self.module.axis_indices.get(axis)
+        if given is not None:
+            return given.bitcast(aval)
+        position = mesh.axis_names.index(axis)
+        number = ShapedArray((), dtypes.uint32)
+        stride, size = math.prod(mesh.axis_sizes[position + 1 :]), mesh.axis_sizes[position]
+        device = self.line("stablehlo.partition_id : tensor<ui32>", number)
+        part = self.elementwise("divide", device, self.constant(stride, number))
+        index = self.elementwise("remainder", part, self.constant(size, number))
+        return self.convert(index, dtypes.int32).bitcast(aval)
+
+    def collective(
+        self, name: str, x: Value, groups: Sequence[Sequence[int]], aval: ShapedArray, **attribute_texts: str
+    ) -> Value:
+        """Write an operation on `x` over groups of devices."""
+        return self.op(f"stablehlo.{name}", x, result=aval, **attribute_texts, **self._collective(groups))
+
+    def _collective(self, groups: Sequence[Sequence[int]], name: str = "replica_groups") -> dict[str, str]:
+        shape = f"{len(groups)}x{len(groups[0]) if groups else 0}"
+        return {
+            name: f"dense<{[list(g) for g in groups]}> : tensor<{shape}xi64>",
+            "channel_handle": f"#stablehlo.channel_handle<handle = {self.module.channel()}, type = 1>",
+        }
+
+    def collective_permute(self, x: Value, pairs: Sequence[Sequence[int]], aval: ShapedArray) -> Value:
+        """Write the move of `x` from device to device, by pairs of source and target."""
+        details = self._collective(pairs, "source_target_pairs")
+        return self.op("stablehlo.collective_permute", x, result=aval, **details)
+
+    def manual_computation(
+        self, operands: Sequence[Value], results: Sequence[ShapedArray], body: FunctionBuilder,
+        returned: Sequence[Value], shardings: tuple[Sequence[str], Sequence[str]], axes: Sequence[Any],
+    ) -> list[Value]:
+        """Write a computation on the pieces of arrays; `shardings` are those of the operands and the results."""
+        names, types = ", ".join([x.name for x in operands]), ", ".join([x.type for x in operands])
+        arguments = ", ".join([f"{v.name}: {v.type}" for v in body.arguments])
+        manual = ", ".join([attributes.string(str(axis)) for axis in axes])
+        outputs = ", ".join([a.mlir_type for a in results])
+        number = self.number()
+        binder = "" if not results else f"%{number} = " if len(results) == 1 else f"%{number}:{len(results)} = "
+        ending = f"  sdy.return {', '.join([v.name for v in returned])} : {', '.join([v.type for v in returned])}"
+        self.lines += [
+            f"{binder}sdy.manual_computation({names}) in_shardings=[{', '.join(shardings[0])}] "
+            f"out_shardings=[{', '.join(shardings[1])}] manual_axes={{{manual}}} ({arguments}) {{",
+            *[f"  {line}" for line in body.lines], ending if returned else "  sdy.return",
+            f"}} : ({types}) -> {outputs if len(results) == 1 else f'({outputs})'}",
+        ]
+        self.places += [None, *body.places, None, self.place]
+        if len(results) == 1:
+            return [Value(f"%{number}", results[0])]
+        return [Value(f"%{number}#{i}", aval) for i, aval in enumerate(results)]
 
     def create_token(self, aval: ShapedArray) -> Value:
         """Write a token, whose type is `aval`."""

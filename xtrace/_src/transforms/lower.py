@@ -297,6 +297,11 @@ def emit_call(
     builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call"
 ) -> list[Value]:
     """Write `jaxpr` as a private function and the call of it; inside regions the operation is ``func.call``."""
+    if builder.module.axis_indices:
+        # A function could not read the indices.
+        return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
+    if builder.module.manual_mesh is not None:
+        operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
     effects = in_order(jaxpr.effects)
     operands, results = [*tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
@@ -419,7 +424,9 @@ def _occurrences(jaxpr: Jaxpr) -> Counter[Jaxpr]:
 def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> FunctionBuilder:
     """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
     memo = builder.module.memo
-    known = memo.get(jaxpr)
+    # Collectives in it depend on the mesh.
+    key = (jaxpr, builder.module.manual_mesh)
+    known = memo.get(key)
     if known is None:
         # XLA puts the name of the call before those of the operations that are called.
         function = FunctionBuilder(builder.module, name, "")
@@ -429,5 +436,5 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
         results = emit_equations(function, jaxpr, values)
         function.return_values([*tokens_of(function, effects), *results])
         function.name = builder.module.add_private(function, name)
-        known = memo[jaxpr] = function
+        known = memo[key] = function
     return known

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xtrace._src.algebra.varying import pvary
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
@@ -14,7 +15,7 @@ from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.collection import collection_paused
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import MixedVarying, Primitive
 from xtrace._src.core.source import Position, Scopes, user_position, within
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
@@ -88,7 +89,11 @@ class StagingTrace(Trace):
         except TypeError:
             explain.check_operands(primitive.__name__, operands)
             raise
-        types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+        try:
+            types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+        except MixedVarying as mixed:
+            invars = [self._vary(x, mixed.varying) for x in invars]
+            types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
             effects = primitive.effects_of(parameters)
@@ -103,6 +108,17 @@ class StagingTrace(Trace):
         variable = Var(types)
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
         return StagedTracer(self, types, variable)
+
+    def _vary(self, atom: Atom, axes: frozenset[Any]) -> Atom:
+        """Return an operand as one that varies along all of `axes`."""
+        missing = axes - atom.aval.varying
+        if not missing:
+            return atom
+        if type(atom) is Literal:
+            return Literal(atom.val, atom.aval.update(varying=axes))
+        tracer = self.process(pvary, [StagedTracer(self, atom.aval, atom)], (tuple(sorted(missing, key=str)),))
+        variable: Atom = tracer.variable
+        return variable
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         """Append the equations of a template, applied to `inputs`, and return the outputs."""

@@ -1,0 +1,251 @@
+"""`shard_map`: collectives, derivatives, mapping, loops and partial meshes, compared with jax."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import xtrace
+import xtrace.numpy as jnp
+from tests.sharding.meshes import OURS, THEIRS
+from tests.support.operands import assert_same_type
+from xtrace import lax
+from xtrace.sharding import PartitionSpec as P
+
+X = np.linspace(-2, 2, 64, dtype=np.float32).reshape(8, 8)
+
+# name: (function of (lib, piece), specification of the argument, of the result)
+FUNCTIONS = {
+    "elementwise": (lambda lib, a: a * 2 + 1, ("x", "y"), ("x", "y")),
+    "psum": (lambda lib, a: lib.lax.psum(a, "x"), ("x", "y"), (None, "y")),
+    "psum_both": (lambda lib, a: lib.lax.psum(a, ("x", "y")), ("x", "y"), ()),
+    "psum_of_whole": (lambda lib, a: lib.lax.psum(a, "x"), (), ()),
+    "psum_tree": (lambda lib, a: lib.lax.psum({"a": a, "b": a.sum()}, "x"), ("x",), ()),
+    "pmean": (lambda lib, a: lib.lax.pmean(lib.np.sin(a), "y"), ("x", "y"), ("x",)),
+    "pmax": (lambda lib, a: lib.lax.pmax(a, "x"), ("x",), ()),
+    "pmin": (lambda lib, a: lib.lax.pmin(a * a, ("x", "y")), ("x", "y"), ()),
+    "all_gather": (lambda lib, a: lib.lax.all_gather(a, "x"), ("x", "y"), ("x", "y")),
+    "all_gather_tiled": (lambda lib, a: lib.lax.all_gather(a, "x", axis=1, tiled=True), ("x", "y"), ("x", "y")),
+    "all_gather_two": (lambda lib, a: lib.lax.all_gather(a, ("x", "y"), tiled=True), ("x", "y"), ("x", "y")),
+    "psum_scatter": (lambda lib, a: lib.lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True), ("x",), ("x", "y")),
+    "psum_scatter_untiled": (lambda lib, a: lib.lax.psum_scatter(a[:, :4], "x", scatter_dimension=1), ("x",), ("x",)),
+    "all_to_all": (lambda lib, a: lib.lax.all_to_all(a, "x", 1, 0, tiled=True), ("x", "y"), ("x", "y")),
+    "all_to_all_untiled": (lambda lib, a: lib.lax.all_to_all(a[:, :4], "x", 1, 0), ("x",), ("x",)),
+    "all_to_all_far": (lambda lib, a: lib.lax.all_to_all(a.reshape(2, 4, 2), "x", 1, 2), ("x",), ("x",)),
+    "ppermute": (lambda lib, a: lib.lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 3), (3, 0)]), ("x", "y"), ("x", "y")),
+    "ppermute_part": (lambda lib, a: lib.lax.ppermute(a, "x", [(0, 1), (2, 0)]), ("x",), ("x",)),
+    "ppermute_two": (lambda lib, a: lib.lax.ppermute(a, ("x", "y"), [(i, 7 - i) for i in range(8)]), (("x", "y"),),
+                     (("x", "y"),)),
+    "axis_index": (lambda lib, a: a + lib.lax.axis_index("x") * 10 + lib.lax.axis_index("y"), ("x", "y"), ("x", "y")),
+    "axis_indices": (lambda lib, a: a * lib.lax.axis_index(("y", "x")), ("x", "y"), ("x", "y")),
+    "axis_size": (lambda lib, a: a * lib.lax.axis_size("x"), ("x", "y"), ("x", "y")),
+    "mixed": (lambda lib, a: a + lib.np.ones((2, 4), "float32"), ("x", "y"), ("x", "y")),
+    "loop": (lambda lib, a: lib.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + a, a), ("x", "y"), ("x", "y")),
+    "ring": (lambda lib, a: lib.lax.scan(
+        lambda c, _: (lib.lax.ppermute(c, "x", [(i, (i + 1) % 4) for i in range(4)]), c.sum()), a, None, 4),
+        ("x", "y"), (("x", "y"), ("x", "y"))),
+    "branch": (lambda lib, a: lib.lax.cond(True, lambda b: b * 2, lambda b: b, a), ("x", "y"), ("x", "y")),
+    "inner_jit": (lambda lib, a: lib.jit(lambda b: lib.lax.psum(lib.np.tanh(b), "x"))(a), ("x", "y"), (None, "y")),
+    "softmax": (lambda lib, a: lib.module.nn.softmax(a, axis=1), ("x",), ("x",)),
+    "matmul": (lambda lib, a: lib.lax.psum(a.T @ a, "x"), ("x",), ()),
+}
+
+
+def mapped(lib, name, **options):
+    function, given, wanted = FUNCTIONS[name]
+    out_specs = lib.P(*wanted)
+    if name == "ring":
+        out_specs = (lib.P("x", "y"), lib.P(None))
+        function_ = function
+
+        def function(lib, a):
+            last, sums = function_(lib, a)
+            return last, lib.lax.psum(sums, ("x", "y"))
+
+    return lib.module.shard_map(
+        functools.partial(function, lib), mesh=lib.mesh("x4y2"), in_specs=lib.P(*given), out_specs=out_specs, **options
+    )
+
+
+def compare(ours, theirs, exact=True):
+    left, right = xtrace.tree.leaves(ours), THEIRS.module.tree.leaves(theirs)
+    assert len(left) == len(right)
+    for x, y in zip(left, right, strict=True):
+        assert_same_type(x, y)
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-5)
+        if exact:
+            assert repr(x.sharding) == repr(y.sharding)
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, check):
+    compare(*[lib.jit(mapped(lib, name, check_vma=check))(X) for lib in (OURS, THEIRS)])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_outside_of_jit(name):
+    compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)], exact=name != "ring")
+
+
+# jax transposes an all_to_all that is not tiled to one of another shape, and raises; ours has its adjoint.
+UNTILED = ("all_to_all_untiled", "all_to_all_far")
+DERIVATIVES = [n for n in FUNCTIONS if n not in ("pmax", "pmin", "branch", *UNTILED)]
+
+
+@pytest.mark.parametrize("name", UNTILED)
+def test_adjoints(name):
+    f = mapped(OURS, name)
+    result, pull = xtrace.vjp(f, X)
+    cotangent = np.cos(np.arange(result.size, dtype=np.float32)).reshape(result.shape)
+    moved = xtrace.jvp(f, (X,), (np.sin(X),))[1]
+    np.testing.assert_allclose((moved * cotangent).sum(), (pull(cotangent)[0] * np.sin(X)).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_gradients(name, check):
+    def gradient(lib):
+        f = mapped(lib, name, check_vma=check)
+
+        def loss(x):
+            return sum((lib.np.cos(r) * lib.np.arange(r.size).reshape(r.shape)).sum()
+                       for r in lib.module.tree.leaves(f(x)))
+
+        return lib.jit(lib.module.grad(loss))(X)
+
+    compare(gradient(OURS), gradient(THEIRS), exact=False)
+
+
+@pytest.mark.parametrize("name", [*DERIVATIVES, *UNTILED])
+def test_forward_derivatives_and_mapping(name):
+    def both(lib):
+        f = mapped(lib, name)
+        moved = lib.jit(lambda x: lib.module.jvp(f, (x,), (x * 2,))[1])(X)
+        several = lib.jit(lib.module.vmap(f))(np.stack([X, X + 1]))
+        return moved, several
+
+    compare(both(OURS), both(THEIRS), exact=False)
+
+
+@pytest.mark.parametrize("transform", ["remat", "vmap_grad", "jacfwd", "hvp", "custom_vjp", "scan_outside"])
+def test_transformations(transform):
+    def run(lib):
+        m = lib.module
+        f = m.shard_map(lambda a, w: lib.lax.psum(lib.np.tanh(a * w).sum(), ("x", "y")), mesh=lib.mesh("x4y2"),
+                        in_specs=(lib.P("x", "y"), lib.P()), out_specs=lib.P())
+        w = np.float32(0.7)
+        if transform == "remat":
+            return lib.jit(m.grad(m.checkpoint(f), argnums=(0, 1)))(X, w)
+        if transform == "vmap_grad":
+            return lib.jit(m.vmap(m.grad(f, argnums=1), in_axes=(None, 0)))(X, np.linspace(0, 1, 3, dtype="f"))
+        if transform == "jacfwd":
+            return lib.jit(m.jacfwd(f, argnums=1))(X, w)
+        if transform == "hvp":
+            return lib.jit(m.grad(m.grad(f, argnums=1), argnums=1))(X, w)
+        if transform == "scan_outside":
+            return lib.jit(lambda w: lib.lax.scan(lambda c, _: (c - 0.1 * m.grad(f, argnums=1)(X, c), f(X, c)), w,
+                                                  None, 3))(w)
+
+        @m.custom_vjp
+        def g(a):
+            return a * 2
+
+        g.defvjp(lambda a: (a * 2, a), lambda a, t: (t * a,))
+        h = m.shard_map(lambda a: lib.lax.psum(g(a).sum(), ("x", "y")), mesh=lib.mesh("x4y2"),
+                        in_specs=lib.P("x", "y"), out_specs=lib.P())
+        return lib.jit(m.grad(h))(X)
+
+    compare(run(OURS), run(THEIRS), exact=False)
+
+
+@pytest.mark.parametrize("body", ["psum", "index", "grad", "jit"])
+def test_axes_that_the_compiler_splits(body):
+    def run(lib):
+        bodies = {
+            "psum": lambda a: lib.lax.psum(a, "x"),
+            "index": lambda a: lib.lax.psum(a * lib.lax.axis_index("x"), "x"),
+            "grad": lambda a: lib.lax.psum(lib.module.grad(lambda b: lib.np.sin(b).sum())(a), "x"),
+            "jit": lambda a: lib.jit(lambda b: lib.lax.psum(b * lib.lax.axis_index("x"), "x"))(a),
+        }
+        f = lib.module.shard_map(bodies[body], mesh=lib.mesh("x4y2"), in_specs=lib.P("x"), out_specs=lib.P(),
+                                 axis_names={"x"})
+        return lib.jit(f)(lib.put(X, lib.named("x4y2", "x", "y")))
+
+    compare(run(OURS), run(THEIRS), exact=False)
+
+
+def test_jaxprs_name_the_axes_of_types():
+    text = str(xtrace.make_jaxpr(mapped(OURS, "psum"))(X))
+    assert "c:f32[2,4]{V:y} = psum_invariant[axes=('x',)]" in text or "psum_invariant[axes=('x',)]" in text
+    assert "f32[2,4]{V:(x,y)}" in text
+    types = []
+    f = xtrace.shard_map(lambda a, b: types.append((str(a.aval), str((a * b).aval))) or a * b, mesh=OURS.mesh("x4y2"),
+                         in_specs=(P("x"), P("y")), out_specs=P(("x", "y")))
+    xtrace.eval_shape(f, np.ones(8, "f"), np.ones(4, "f"))
+    assert types == [("float32[2]{V:x}", "float32[2]{V:(x,y)}")]
+
+
+def test_the_mesh_in_force_and_cached_calls():
+    traced = []
+    f = xtrace.shard_map(lambda a: traced.append(1) or a + 1, in_specs=P("x"), out_specs=P("x"))
+    with xtrace.set_mesh(OURS.mesh("x8")):
+        for _ in range(5):
+            np.testing.assert_array_equal(f(X), X + 1)
+    assert len(traced) == 1
+
+
+def pieces(function, given=("x",), wanted=("x",), **options):
+    return xtrace.shard_map(function, mesh=OURS.mesh("x4y2"), in_specs=P(*given), out_specs=P(*wanted), **options)
+
+
+BAD = [
+    (lambda: pieces(lambda a: a, ("x",), ())(X), ValueError, "may vary along the mesh axes 'x'.*lax.psum"),
+    (lambda: pieces(lambda a: a, ("x",), ("z",))(X), ValueError, r"out_specs must refer to manual axes, \['x', 'y'\]"),
+    (lambda: pieces(lambda a: a, ("z",))(X), ValueError, "in_specs must refer to manual axes.*'z'"),
+    (lambda: pieces(lambda a: a, (("x", "y"),))(np.ones((7, 2))), ValueError,
+     r"args\[0\] of <lambda>, of shape \(7, 2\), is not evenly divisible.*axis 0 \(of size 7\).*Pad it to 8"),
+    (lambda: pieces(lambda a: a.sum())(X), ValueError, r"out_specs P\('x',\) of result of <lambda> is too long"),
+    (lambda: pieces(lambda a: a, ("x", "y", None))(X), ValueError, "has 3 entries, and the argument has the shape"),
+    (lambda: pieces(lambda a: (a, a), wanted=("x",), axis_names={"q"})(X), ValueError, "are not in the mesh"),
+    (lambda: xtrace.shard_map(lambda a: a, in_specs=P("x"), out_specs=P("x"))(X), ValueError, "context mesh cannot be"),
+    (lambda: pieces(lambda a: lax.psum(a, "q"))(X), NameError, "unbound axis name: q"),
+    (lambda: xtrace.shard_map(lambda a: a, mesh=3, in_specs=P("x"), out_specs=P("x")), TypeError, "must be a Mesh"),
+    (lambda: xtrace.shard_map(lambda a: a, mesh=OURS.mesh("x8"), in_specs="x", out_specs=P("x")), TypeError,
+     "in_specs must be PartitionSpecs"),
+    (lambda: xtrace.shard_map(lambda a: (a, a), mesh=OURS.mesh("x8"), in_specs=P("x"), out_specs=(P("x"),))(X),
+     ValueError, "out_specs must be a PartitionSpec, or a tree prefix of the result"),
+    (lambda: pieces(lambda a: a)(a=X), TypeError, "takes its arguments by position, got a by name"),
+    (lambda: xtrace.shard_map(3, mesh=OURS.mesh("x8"), in_specs=P("x"), out_specs=P("x")), TypeError, "callable"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), BAD)
+def test_bad_input(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_pipeline():
+    """Four stages of a pipeline on four devices: each step every device works and hands its result on."""
+    weights = np.linspace(0.5, 1.5, 4, dtype=np.float32)
+    batches = np.arange(12, dtype=np.float32).reshape(6, 2)
+    mesh = xtrace.make_mesh((4,), ("stage",), axis_types=xtrace.sharding.AxisType.Auto)
+
+    @functools.partial(xtrace.shard_map, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P(), check_vma=False)
+    def run(w, batches):
+        stage = lax.axis_index("stage")
+
+        def step(held, t):
+            given = jnp.where(stage == 0, batches[jnp.minimum(t, 5)], held)
+            made = jnp.tanh(given * w[0])
+            done = jnp.where(stage == 3, made, 0)
+            return lax.ppermute(made, "stage", [(i, (i + 1) % 4) for i in range(4)]), done
+
+        _, outputs = lax.scan(step, jnp.zeros(2), jnp.arange(9))
+        return lax.psum(outputs[3:], "stage")
+
+    expected = batches
+    for w in weights:
+        expected = np.tanh(expected * w)
+    np.testing.assert_allclose(xtrace.jit(run)(weights, batches), expected, rtol=1e-5)

@@ -1,0 +1,230 @@
+"""`shard_map`: a function mapped over the pieces of arrays on a mesh."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence, Set
+from typing import Any
+
+from xtrace._src.algebra.varying import vary
+from xtrace._src.api.jit import jit
+from xtrace._src.core import key_paths, pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
+from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
+from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
+
+
+class _Infer:
+    """Stands for specifications that follow from the types of the arguments."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: Any = None,
+    axis_names: Set[Any] = frozenset(), check_vma: bool = True,
+) -> Callable[..., Any]:
+    """Return `f` mapped over the pieces of arrays: each device of a mesh calls it with the pieces that it has.
+
+    In `f`, collectives such as `lax.psum` name the axes of the mesh. Without `f`, a decorator is returned.
+
+    Args:
+        f: a function of pieces, by position.
+        out_specs: a `PartitionSpec` for each result, or a tree prefix: how the pieces are put together. An axis that is
+            not named is one along which all devices have the same result.
+        in_specs: a `PartitionSpec` for each argument, or a tree prefix: how it is split. By default that of the
+            argument's type, on explicit axes.
+        mesh: a `Mesh` or an `AbstractMesh`; None for the one of `set_mesh`.
+        axis_names: the axes of the mesh that `f` is manual over, the others being split by the compiler; all of them if
+            the set is empty.
+        check_vma: whether types say along which axes values vary, which `out_specs` are checked against.
+
+    Returns:
+        A function of whole arrays, with the results of `f` put together.
+
+    Raises:
+        TypeError: `f` cannot be called, or a specification is no PartitionSpec.
+        ValueError: a dimension is no multiple of its number of parts, an axis does not exist, or a result varies along
+            an axis that its specification does not name.
+
+    Example:
+        >>> mesh = xtrace.make_mesh((1,), ("x",), axis_types=xtrace.sharding.AxisType.Auto)
+        >>> total = lambda x: lax.psum(x.sum(), "x")
+        >>> xtrace.shard_map(total, mesh=mesh, in_specs=xtrace.P("x"), out_specs=xtrace.P())(jnp.arange(4.0))
+        Array(6., dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
+        )
+    check_callable("shard_map", f)
+    if isinstance(axis_names, str):
+        raise TypeError(f"shard_map: axis_names must be a set of names, got {abbreviated(axis_names)}; write {{'x'}}")
+    if mesh is not None and not isinstance(mesh, BaseMesh):
+        raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
+    _check_specs("in_specs", in_specs)
+    _check_specs("out_specs", out_specs)
+    call = _ShardMap(f, out_specs, in_specs, mesh, frozenset(axis_names), bool(check_vma))
+    # Outside of other programs the computation is one.
+    jitted = jit(call.bind)
+
+    @functools.wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TypeError(
+                f"shard_map: {function_name(f)} takes its arguments by position, got {', '.join(kwargs)} by name; bind "
+                "others with functools.partial"
+            )
+        traced = current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in pytree.tree_leaves(args))
+        return call.bind(*args) if traced else jitted(*args)
+
+    return mapped
+
+
+def _check_specs(argument: str, specs: Any) -> None:
+    if specs is Infer and argument == "in_specs":
+        return
+    for leaf in pytree.tree_leaves(specs, is_leaf=lambda s: s is None):
+        if leaf is not None and not isinstance(leaf, PartitionSpec):
+            raise TypeError(
+                f"shard_map: {argument} must be PartitionSpecs such as xtrace.P('x'), or a tree of them; got "
+                f"{abbreviated(leaf)}"
+            )
+
+
+class _ShardMap:
+    """A function with its specifications; `bind` calls it."""
+
+    def __init__(
+        self, function: Callable[..., Any], out_specs: Any, in_specs: Any, mesh: Any, axis_names: frozenset[Any],
+        check_vma: bool,
+    ) -> None:
+        self.function, self.out_specs, self.in_specs, self.mesh = function, out_specs, in_specs, mesh
+        self.axis_names, self.check_vma = axis_names, check_vma
+        self.name = function_name(function)
+
+    def bind(self, *args: Any) -> Any:
+        """Trace the function on pieces of the arguments, and bind the computation."""
+        mesh = self._mesh()
+        manual = self.axis_names or frozenset(mesh.axis_names) - frozenset(mesh.manual_axes)
+        unknown = manual - set(mesh.axis_names)
+        if unknown:
+            raise ValueError(
+                f"shard_map: axis_names {sorted(map(str, unknown))} are not in the mesh, whose axes are "
+                f"{mesh.axis_names}"
+            )
+        pairs, in_tree = pytree.tree_flatten_with_path(args)
+        leaves, paths = [leaf for _, leaf in pairs], [path for path, _ in pairs]
+        avals = [aval_of(x) for x in leaves]
+        specs = self._in_specs(args, avals)
+        for path, aval, spec in zip(paths, avals, specs, strict=True):
+            self._check_input(f"args{key_paths.keystr(path)}", aval, spec, mesh, manual)
+        out: list[Any] = []
+
+        def flat(*pieces: Any) -> Sequence[Any]:
+            results, tree = pytree.tree_flatten(self.function(*pytree.tree_unflatten(in_tree, pieces)))
+            specs = self._out_specs(tree)
+            out[:] = [tree, specs]
+            return [vary(x, sorted(named_axes(s), key=str)) for x, s in zip(results, specs, strict=True)]
+
+        types = [piece_aval(a, mesh, s, self.check_vma) for a, s in zip(avals, specs, strict=True)]
+        with manual_axes_in_scope(mesh, manual, self.check_vma):
+            closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
+        tree, out_specs = out
+        self._check_results(closed, tree, out_specs, manual)
+        results = bind_shard_map(closed, leaves, specs, out_specs, mesh, manual, self.check_vma)
+        return pytree.tree_unflatten(tree, results)
+
+    def _mesh(self) -> BaseMesh:
+        mesh: BaseMesh = self.mesh if self.mesh is not None else context_mesh()
+        if mesh.empty:
+            mesh = naming_mesh()
+        if mesh.empty:
+            mesh = context_abstract_mesh()
+        if mesh.empty:
+            raise ValueError(
+                "shard_map: The context mesh cannot be empty. Give mesh=, or write with xtrace.set_mesh(mesh):"
+            )
+        return mesh
+
+    def _in_specs(self, args: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
+        if self.in_specs is Infer:
+            if any(a.sharding is None for a in avals):
+                raise TypeError(
+                    f"shard_map: in_specs of {self.name} are needed: the arguments are on no mesh with explicit axes, "
+                    "whose types would say them"
+                )
+            return [a.sharding.spec for a in avals]
+        try:
+            return pytree.broadcast_prefix(self.in_specs, args)
+        except ValueError as error:
+            raise ValueError(
+                f"shard_map: in_specs must be a PartitionSpec, or a tree prefix of the arguments of {self.name}: "
+                f"{error}"
+            ) from None
+
+    def _check_input(
+        self, name: str, aval: ShapedArray, spec: PartitionSpec, mesh: BaseMesh, manual: frozenset[Any]
+    ) -> None:
+        self._check_axes("in_specs", spec, manual)
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map: in_specs {spec} of {name} of {self.name} has {len(spec)} entries, and the argument has "
+                f"the shape {aval.shape}; leave out entries"
+            )
+        for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
+            if size % parts:
+                axes = axes_of_entry(spec[dimension])
+                raise ValueError(
+                    f"shard_map: {name} of {self.name}, of shape {aval.shape}, is not evenly divisible: in_specs "
+                    f"{spec} split array axis {dimension} (of size {size}) over the mesh axes {axes} (of total size "
+                    f"{parts}). Pad it to {-(-size // parts) * parts}"
+                )
+
+    def _check_axes(self, argument: str, spec: PartitionSpec, manual: frozenset[Any]) -> None:
+        for axis in named_axes(spec):
+            if axis not in manual:
+                raise ValueError(
+                    f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} refers to "
+                    f"{abbreviated(axis)}"
+                )
+
+    def _out_specs(self, tree: Any) -> list[PartitionSpec]:
+        whole = pytree.tree_unflatten(tree, range(tree.num_leaves))
+        try:
+            return pytree.broadcast_prefix(self.out_specs, whole)
+        except ValueError as error:
+            raise ValueError(
+                f"shard_map: out_specs must be a PartitionSpec, or a tree prefix of the result of {self.name}: {error}"
+            ) from None
+
+    def _check_results(
+        self, closed: ClosedJaxpr, tree: Any, specs: Sequence[PartitionSpec], manual: frozenset[Any]
+    ) -> None:
+        for path, aval, spec in zip(pytree.leaf_paths(tree), closed.out_avals, specs, strict=True):
+            name = f"result{key_paths.keystr(path)}"
+            self._check_axes("out_specs", spec, manual)
+            if len(spec) > aval.ndim:
+                raise ValueError(
+                    f"shard_map: out_specs {spec} of {name} of {self.name} is too long: it has {len(spec)} entries, "
+                    f"and the result has the shape {aval.shape}. Give a scalar an axis with x[None], or leave out "
+                    "entries"
+                )
+            varying = (aval.varying & manual) - named_axes(spec)
+            if varying:
+                shown = ", ".join(sorted(map(repr, varying)))
+                raise ValueError(
+                    f"shard_map: out_specs {spec} require replication which can't be statically inferred: {name} of "
+                    f"{self.name} may vary along the mesh axes {shown}, which they do not name. Name these, sum over "
+                    "them with lax.psum, or give check_vma=False if the devices have the same value"
+                )

@@ -1,0 +1,336 @@
+"""The operation of `shard_map`: a computation on the pieces that the devices of a mesh hold."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import reshape
+from xtrace._src.core.annotations import Shape
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
+from xtrace._src.core.effects import Effects, named_axis
+from xtrace._src.core.ir import Atom, ClosedJaxpr
+from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
+from xtrace._src.ops.collectives import psum, times
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import (
+    analyze_unknowns,
+    batch_jaxpr,
+    filter_by_mask,
+    jvp_jaxpr,
+    linearize_jaxpr,
+    merge_by_mask,
+    move_constants_to_inputs,
+    partial_evaluate_jaxpr,
+    scatter_by_mask,
+    stage_to_jaxpr,
+    transpose_jaxpr,
+)
+from xtrace._src.transforms.lower import emit_equations
+
+__all__ = ["shard_map_p"]
+
+_Specs = tuple[PartitionSpec, ...]
+
+
+@contextlib.contextmanager
+def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
+    """Give the names of manual mesh axes a meaning inside of the block."""
+    with contextlib.ExitStack() as stack:
+        for name, size in mesh.shape_tuple:
+            if name in axes:
+                stack.enter_context(use_trace(ManualAxisTrace(current_trace.get(), name, size, check_vma)))
+        yield
+
+
+def named_axes(spec: PartitionSpec) -> frozenset[Any]:
+    """Return the mesh axes that a specification names."""
+    return frozenset([axis for entry in spec for axis in axes_of_entry(entry)])
+
+
+def parts_of(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
+    """Return the numbers of parts of the dimensions of an array."""
+    entries = full_entries(spec, ndim)
+    return tuple([math.prod([mesh.shape[axis] for axis in axes_of_entry(p)]) for p in entries])
+
+
+def piece_aval(aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, check_vma: bool) -> ShapedArray:
+    """Return the type of the pieces of an array of type `aval`."""
+    shape = tuple([n // k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
+    varying = aval.varying | named_axes(spec) if check_vma else frozenset()
+    return aval.update(shape=shape, varying=varying, sharding=None)
+
+
+def whole_aval(
+    aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool
+) -> ShapedArray:
+    """Return the type of the array whose pieces have the type `aval`."""
+    shape = tuple([n * k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
+    return aval.update(
+        shape=shape, varying=aval.varying - manual, sharding=explicit_part(NamedSharding(mesh, spec), len(shape))
+    )
+
+
+def _abstract(
+    *avals: ShapedArray, check_vma: bool, jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any],
+    out_specs: _Specs, **_: object,
+) -> list[ShapedArray]:
+    """The results of a function on the pieces of arrays, put together."""
+    return [
+        whole_aval(a, mesh, s, newly_manual_axes, check_vma) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)
+    ]
+
+
+def _effects(*, jaxpr: ClosedJaxpr, newly_manual_axes: frozenset[Any], **_: object) -> Effects:
+    return jaxpr.effects - {named_axis(axis) for axis in newly_manual_axes}
+
+
+def _emit(
+    builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any],
+    in_specs: _Specs, out_specs: _Specs, **_: object,
+) -> list[Value]:
+    module = builder.module
+    results = list(builder.results)
+    axes = [name for name in mesh.axis_names if name in newly_manual_axes]
+    outer_mesh, outer_indices = module.manual_mesh, module.axis_indices
+    partial = len(axes) < len(mesh.axis_names)
+    free = frozenset(range(64)) if partial else frozenset()
+    operands, specs, avals = list(values), list(in_specs), [v.aval for v in jaxpr.jaxpr.invars]
+    if partial:
+        # Devices have no number along an axis there: each gets its index as a piece of all.
+        for axis in axes:
+            index = ShapedArray((mesh.shape[axis],), "int32")
+            operands.append(builder.iota(index, 0))
+            specs.append(PartitionSpec(axis))
+            avals.append(index.update(shape=(1,)))
+    inner = builder.region(avals)
+    count = len(jaxpr.jaxpr.invars)
+    module.manual_mesh = mesh
+    scalar = ShapedArray((), "int32")
+    module.axis_indices = {
+        axis: inner.cast("reshape", x, scalar) for axis, x in zip(axes, inner.arguments[count:], strict=False)
+    }
+    try:
+        known: dict[Atom, Value] = dict(zip(jaxpr.jaxpr.invars, inner.arguments, strict=False))
+        returned = emit_equations(inner, jaxpr.jaxpr, known)
+    finally:
+        module.manual_mesh, module.axis_indices = outer_mesh, outer_indices
+    places = (
+        [module.meshes.sharding(NamedSharding(mesh, s), physical_aval(x.aval).ndim, free)
+         for x, s in zip(operands, specs, strict=True)],
+        [module.meshes.sharding(NamedSharding(mesh, s), physical_aval(a).ndim, free)
+         for a, s in zip(results, out_specs, strict=True)],
+    )
+    return builder.manual_computation(operands, results, inner, returned, places, axes)
+
+
+def bind_shard_map(
+    closed: ClosedJaxpr, operands: Sequence[Any], in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], check_vma: bool,
+) -> list[Any]:
+    """Bind the computation of `closed` on pieces; its constants become operands that all devices have whole."""
+    if closed.consts:
+        in_specs = [*[PartitionSpec()] * len(closed.consts), *in_specs]
+        closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
+    parameters = (check_vma, tuple(in_specs), closed, mesh, newly_manual_axes, tuple(out_specs))
+    results: list[Any] = shard_map_p.bind_positional(operands, parameters)
+    return results
+
+
+def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
+    """Return the specification of a residual, whose pieces are put together along its first dimension."""
+    axes = tuple([a for a in mesh.axis_names if a in manual and (not check_vma or a in aval.varying)])
+    return PartitionSpec(axes) if axes else PartitionSpec()
+
+
+def _with_ranks(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
+    """Return `closed` with its scalar results from `first` on as arrays of one element, which can be put together."""
+    if all(a.shape for a in closed.out_avals[first:]):
+        return closed
+
+    def function(*values: Any) -> list[Any]:
+        results = evaluate(closed.jaxpr, closed.consts, values)
+        return [reshape(x, (1,)) if i >= first and not aval_of(x).shape else x for i, x in enumerate(results)]
+
+    return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents])
+    with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
+        both, nonzero = jvp_jaxpr(jaxpr, given)
+    results = bind_shard_map(
+        both, [*primals, *[t for t in tangents if t is not None]], [*in_specs, *filter_by_mask(in_specs, given)],
+        [*out_specs, *filter_by_mask(out_specs, nonzero)], mesh, newly_manual_axes, check_vma,
+    )
+    count = len(nonzero)
+    return results[:count], scatter_by_mask(results[count:], nonzero)
+
+
+def _linearize(
+    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> tuple[list[Any], list[Any]]:
+    given = tuple([t is not None for t in tangents])
+    details = mesh, newly_manual_axes, check_vma
+    with manual_axes_in_scope(*details):
+        parts = linearize_jaxpr(jaxpr, given)
+        count = len(out_specs)
+        residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
+        known = _with_ranks(parts.known, count)
+        linear, specs = _linear_part(parts, in_specs, [*out_specs, *residuals])
+    results = bind_shard_map(known, primals, in_specs, [*out_specs, *residuals], *details)
+    operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
+    moved = bind_shard_map(
+        linear, operands, [*specs, *filter_by_mask(in_specs, given)], filter_by_mask(out_specs, parts.nonzero), *details
+    )
+    return results[:count], scatter_by_mask(moved, parts.nonzero)
+
+
+def _linear_part(
+    parts: Any, in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec]
+) -> tuple[ClosedJaxpr, list[PartitionSpec]]:
+    """Return the linear part of a partitioned jaxpr, and the specifications of its residuals."""
+    specs = [in_specs[i] if kind == "input" else out_specs[i] for kind, i in parts.residuals]
+    new = [kind == "output" and i >= parts.results for kind, i in parts.residuals]
+    linear = parts.linear
+    if not any(n and not a.shape for n, a in zip(new, linear.in_avals, strict=False)):
+        return linear, specs
+    avals = [
+        a.update(shape=(1,)) if i < len(new) and new[i] and not a.shape else a for i, a in enumerate(linear.in_avals)
+    ]
+
+    def function(*values: Any) -> list[Any]:
+        given = [
+            reshape(x, a.shape) if aval_of(x).shape != a.shape else x
+            for x, a in zip(values, linear.in_avals, strict=True)
+        ]
+        return evaluate(linear.jaxpr, linear.consts, given)
+
+    return stage_to_jaxpr(function, avals, linear.jaxpr.debug_info), specs
+
+
+def _partial_evaluate(
+    unknown: tuple[bool, ...], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr, mesh: BaseMesh,
+    newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> Callable[[Sequence[Any]], list[Any]] | None:
+    details = mesh, newly_manual_axes, check_vma
+    works, pending = analyze_unknowns(jaxpr, unknown)
+    if all(pending) and not (works and _has_known_work(jaxpr, unknown)):
+        return None
+    with manual_axes_in_scope(*details):
+        parts = partial_evaluate_jaxpr(jaxpr, unknown)
+        count = parts.results
+        residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
+        known = _with_ranks(parts.known, count)
+        known_in = filter_by_mask(in_specs, [not u for u in unknown])
+        known_out = [*filter_by_mask(out_specs, [not n for n in parts.nonzero]), *residuals]
+        linear, specs = _linear_part(parts, known_in, known_out)
+
+    def in_two_calls(operands: Sequence[Any]) -> list[Any]:
+        given = filter_by_mask(operands, [not u for u in unknown])
+        results = bind_shard_map(known, given, known_in, known_out, *details)
+        rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
+        moved = bind_shard_map(
+            linear, rest, [*specs, *filter_by_mask(in_specs, unknown)], filter_by_mask(out_specs, parts.nonzero),
+            *details,
+        ) if any(parts.nonzero) else []
+        return merge_by_mask(results[:count], moved, parts.nonzero)
+
+    return in_two_calls
+
+
+def _has_known_work(closed: ClosedJaxpr, unknown: Sequence[bool]) -> bool:
+    """Whether more depends on known inputs alone than the reshapes of scalar residuals."""
+    pending: set[Any] = set(filter_by_mask(closed.jaxpr.invars, unknown))
+    for equation in closed.jaxpr.eqns:
+        if any(x in pending for x in equation.invars):
+            if equation.primitive.partial_evaluate is not None:
+                return True
+            pending.update(equation.outvars)
+        elif equation.primitive is not reshape:
+            return True
+    return False
+
+
+def _transpose(
+    cotangents: Sequence[Any], *operands: Array, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> list[Any]:
+    linear = tuple([type(x) is UndefinedPrimal for x in operands])
+    nonzero = tuple([c is not None for c in cotangents])
+    details = mesh, newly_manual_axes, check_vma
+    with manual_axes_in_scope(*details):
+        transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
+        wanted = filter_by_mask(filter_by_mask(in_specs, linear), has_cotangent)
+        given = [*filter_by_mask(in_specs, [not x for x in linear]), *filter_by_mask(out_specs, nonzero)]
+        if not check_vma:
+            transposed = _summed(transposed, mesh, newly_manual_axes, linear.count(False), given, wanted)
+    known = [x for x in operands if type(x) is not UndefinedPrimal]
+    results = bind_shard_map(transposed, [*known, *[c for c in cotangents if c is not None]], given, wanted, *details)
+    return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
+
+
+def _summed(
+    closed: ClosedJaxpr, mesh: BaseMesh, manual: frozenset[Any], known: int, in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+) -> ClosedJaxpr:
+    """Return a transposed jaxpr with the sums over axes along which an array is whole.
+
+    Each device gets the whole cotangent of a whole result, so that it counts its share only. What the types do not say
+    of operands is summed: each device has a part of the cotangent of a whole operand.
+    """
+
+    def function(*values: Any) -> list[Any]:
+        shares = [
+            times(x, 1 / math.prod([mesh.shape[a] for a in manual - named_axes(s)]))
+            if i >= known and manual - named_axes(s) else x
+            for i, (x, s) in enumerate(zip(values, in_specs, strict=True))
+        ]
+        results = evaluate(closed.jaxpr, closed.consts, shares)
+        return [
+            psum(x, tuple(sorted(manual - named_axes(s), key=str))) if manual - named_axes(s) else x
+            for x, s in zip(results, out_specs, strict=True)
+        ]
+
+    return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, check_vma: bool, in_specs: _Specs,
+    jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> tuple[list[Any], tuple[int | None, ...]]:
+    with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
+        batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
+    given = [_with_entry(s, i) for s, i in zip(in_specs, axes, strict=True)]
+    wanted = [_with_entry(s, i) for s, i in zip(out_specs, out_axes, strict=True)]
+    return bind_shard_map(batched, operands, given, wanted, mesh, newly_manual_axes, check_vma), out_axes
+
+
+def _with_entry(spec: PartitionSpec, axis: int | None) -> PartitionSpec:
+    """Return the specification with an entry for a mapped axis at a position."""
+    if axis is None or axis >= len(spec):
+        return spec
+    entries = list(spec)
+    entries.insert(axis, None)
+    return spec.update(partitions=tuple(entries))
+
+
+shard_map_p = Primitive(
+    "shard_map", ("check_vma", "in_specs", "jaxpr", "mesh", "newly_manual_axes", "out_specs"), abstract=_abstract,
+    emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
+    transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+)
