@@ -63,6 +63,7 @@ from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
 from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.shard_map import shard_map_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient_of_one
 from xtrace._src.ops.values import stage
@@ -356,4 +357,4 @@ CALLS: dict[Primitive, Callable[..., list[Any]]] = {
 }
 
 # What goes on inside is not looked at: NaN among the results is asked for.
-AS_ONE = frozenset((composite_p, linear_call, linear_solve))
+AS_ONE = frozenset((composite_p, linear_call, linear_solve, shard_map_p))

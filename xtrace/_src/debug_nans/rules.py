@@ -23,6 +23,7 @@ from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop, in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
 from xtrace._src.ops.selection import select_n
+from xtrace._src.ops.shard_map import shard_map_p
 from xtrace._src.ops.solvers import LinearSolve, linear_solve
 
 Run = Callable[..., list[Any]]
@@ -72,5 +73,7 @@ def _linear_solve(run: Run, operands: Sequence[Any], *, const_lengths: LinearSol
 
 
 RULES: dict[Primitive, Callable[..., list[Any]]] = {
-    cond_p: _cond, scan_p: _scan, while_p: _while, linear_solve: _linear_solve
+    cond_p: _cond, scan_p: _scan, while_p: _while, linear_solve: _linear_solve,
+    # Its devices compute together, so that no step of it can be taken apart.
+    shard_map_p: lambda run, operands, **_: [],
 }

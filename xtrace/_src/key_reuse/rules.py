@@ -39,6 +39,7 @@ from xtrace._src.ops.host.callbacks import debug_callback_p
 from xtrace._src.ops.host.debug_printing import debug_print_p
 from xtrace._src.ops.random.keys import random_clone, random_fold_in, random_unwrap
 from xtrace._src.ops.remat.rematerialization import remat_call
+from xtrace._src.ops.shard_map import shard_map_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.runtime.arrays import ConcreteArray
 
@@ -82,6 +83,11 @@ def _compares(equation: JaxprEqn) -> bool:
 
 def _leaving_alone(accounts: Accounts, **parameters: object) -> None:
     """The rule of an operation that may look at the same keys again; those among its results are new."""
+
+
+def _on_pieces(accounts: Accounts, **parameters: object) -> None:
+    """The rule of a computation on pieces of arrays: each key is used by it, on one device or on several."""
+    consume("shard_map", "shard_map", accounts)
 
 
 def _choosing(accounts: Accounts, **parameters: object) -> None:
@@ -229,5 +235,5 @@ RULES: dict[Primitive, _Rule] = {
     debug_callback_p: _leaving_alone, debug_print_p: _leaving_alone, linear_solve: _leaving_alone,
     random_clone: _leaving_alone, random_fold_in: _leaving_alone, random_unwrap: _leaving_alone,
     cond_p: lambda accounts, *, branches, **_: _one_of(branches, accounts[1:]), remat_call: _remat, scan_p: _scan,
-    while_p: _while,
+    shard_map_p: _on_pieces, while_p: _while,
 }
