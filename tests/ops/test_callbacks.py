@@ -470,7 +470,7 @@ REFUSED = {
     ),
     "composite": (
         lambda: xtrace.jit(lax.composite(lambda x: _read(_boom, SCALAR, x, ordered=True), name="my.own"))(1.0),
-        NotImplementedError, "composite my.own: the calls of Python in it are ordered",
+        NotImplementedError, "composite my.own: a composite cannot contain ordered callbacks",
     ),
     "other platforms": (
         lambda: xtrace.jit(RAISING["io_callback"]).trace(1.0).lower(lowering_platforms=("rocm",)), NotImplementedError,

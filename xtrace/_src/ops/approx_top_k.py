@@ -1,4 +1,4 @@
-"""The largest elements along an axis, some of which may be missed: a TPU finds these much faster."""
+"""Approximate largest elements along an axis: some may be missed, which is much faster on TPUs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _abstract(
     if not aggregate_to_topk:
         k = top_k_candidates(size, operand.ndim, k, recall_target, reduction_input_size_override)
     shape = (*operand.shape[:axis], k, *operand.shape[axis + 1 :])
-    # The positions take over the weak type of the values, as in JAX.
+    # The positions have the weak type of the values, as in JAX.
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]
 
 
@@ -69,7 +69,7 @@ def _emit(
     counted = builder.iota(positions, axis)
     start = builder.constant((lowest if is_max_k else highest)(dtype), ShapedArray((), dtype))
     operands = [x, counted, start, builder.constant(-1, ShapedArray((), dtypes.int32))]
-    # Platforms other than TPUs sort.
+    # Only TPUs have an approximate algorithm; other platforms sort.
     fallback = "" if builder.platform == "tpu" else "is_fallback = true, "
     options = (
         f"aggregate_to_topk = {'true' if aggregate_to_topk else 'false'}, {fallback}"

@@ -1,4 +1,4 @@
-"""The call of a jitted function inside another: one equation, one private function of the module."""
+"""The call of a jitted function in a program: one equation, one private function of the module."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from xtrace._src.transforms.stage import StagingTrace
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    """The results of a jitted function on the operands."""
     return infer_result_types(jaxpr, avals)
 
 
@@ -54,7 +53,7 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
 def bind_jit(
     closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: object = None, inline: bool = False
 ) -> list[Any]:
-    """Bind the call of `closed`, whose constants become operands."""
+    """Bind a call of `closed`; its constants become operands."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     return jit_call.bind_positional(operands, (name, closed, (), False, options, inline))
@@ -78,7 +77,7 @@ def _linearize(
     results = bind_jit(parts.known, primals, name, compiler_options, inline)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline:
-        # A tape records: what is linear is recorded in place, as in any other program.
+        # The linear equations are inlined on the tape.
         moved = call_in_scopes(evaluate, parts.linear.jaxpr, parts.linear.consts, operands)
     else:
         moved = bind_jit(parts.linear, operands, name, compiler_options)
@@ -93,14 +92,14 @@ def _partial_evaluate(
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
 
-    def in_two_calls(operands: Sequence[Any]) -> list[Any]:
+    def compute(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, [not u for u in unknown])
         results = bind_jit(parts.known, given, name, compiler_options)
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
         moved = bind_jit(parts.linear, rest, name, compiler_options) if any(parts.nonzero) else []
         return merge_by_mask(results, moved, parts.nonzero)
 
-    return in_two_calls
+    return compute
 
 
 def _transpose(
@@ -131,7 +130,7 @@ jit_call = Primitive(
 
 
 def evaluate_as_program(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
-    """Return the results of `closed`: recorded in place in a jaxpr, as one program of that name outside of one."""
+    """Return the results of `closed`: inlined where a jaxpr is staged, otherwise by one program called `name`."""
     enclosing = current_trace.get().enclosing()
     if any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in enclosing):
         return call_in_scopes(evaluate, closed.jaxpr, closed.consts, operands)

@@ -1,4 +1,4 @@
-"""Collectives that reduce along a mapped axis, and the axis itself."""
+"""Reductions over mapped axes, and the size and index of an axis."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["axis_index", "axis_index_p", "axis_size", "pmax", "pmean", "pmin", "
 
 
 def size_of_axis(name: object) -> int:
-    """Return the size of the mapped axis called `name`; NameError if none in scope is called so."""
+    """Return the size of the mapped axis `name`; NameError if it is not in scope."""
     environment = axis_environment(current_trace.get())
     for own, size in environment:
         if own == name:
@@ -82,7 +82,7 @@ def axis_names(axis_name: object) -> tuple[Any, ...]:
 
 
 def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
-    """Return `axis_index_groups` as a tuple of tuples that holds each index once; ValueError if it does not."""
+    """Return `axis_index_groups` as a tuple of tuples; ValueError unless each index is in one group."""
     if groups is None:
         return None
     rows = integer_rows(name, "axis_index_groups", groups)
@@ -93,7 +93,7 @@ def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
 
 
 def effects_of(parameter: str) -> Callable[..., Effects]:
-    """Return a rule for the effects of a collective whose axes are in `parameter`."""
+    """Return the effects rule of a collective whose axes are the value of `parameter`."""
     def effects(**parameters: Any) -> Effects:
         return frozenset(named_axis(n) for n in axis_names(parameters[parameter]) if not isinstance(n, int))
 
@@ -103,12 +103,12 @@ def effects_of(parameter: str) -> Callable[..., Effects]:
 def groups_of(builder: FunctionBuilder, axes: object, groups: Any = None) -> list[list[int]]:
     """Return the groups of devices that a collective over mesh axes works on, as `ModuleBuilder.groups_of`."""
     if builder.module.manual_mesh is None:
-        raise NotImplementedError("a collective reached the compiler: its axis is mapped by no vmap around the program")
+        raise NotImplementedError("a collective reached the compiler, but no vmap around the program maps its axis")
     return builder.module.groups_of(axis_names(axes), groups)
 
 
 def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> Any:
-    """Return the tree of ``function(leaf)``; TypeError names the function `name` for a leaf that is no array."""
+    """Return the tree of ``function(leaf)``; a leaf that is no array raises a TypeError that names `name`."""
     for leaf in pytree.tree_leaves(tree):
         operand_aval(name, leaf, "x")
     return pytree.tree_map(function, tree)
@@ -117,10 +117,10 @@ def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> An
 # Reductions over the axis
 
 class AxisReduction(Primitive):
-    """The sum, the largest or the smallest over mapped axes: every index has the same result.
+    """A reduction over mapped axes, whose result is the same for every index.
 
-    across reduces an array over one of its axes, repeated gives the result where all indices have the same operand,
-    elementwise is StableHLO's operation.
+    across reduces an array over some of its axes. repeated is the result of equal operands, from one and the axis size.
+    elementwise is the StableHLO operation that reduces.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class AxisReduction(Primitive):
 
         def one(leaf: Any) -> Any:
             if self.name == "psum" and type(leaf) in (bool, int, float, complex) and groups is None:
-                # A number that is known is summed here: psum(1, name) is the size of the axis.
+                # Python numbers are summed while tracing: psum(1, name) is the axis size as a Python number.
                 return leaf * axis_size(axes)
             checked = checked_axes(current_trace.get())
             manual = tuple([n for n in axes if n in checked])
@@ -188,7 +188,7 @@ class AxisReduction(Primitive):
             if mapped.name not in axes:
                 return self.bind_positional((x,), (axes, axis_index_groups)), place
             if rest:
-                raise NotImplementedError(f"{self.name}: axis_index_groups over several axes of which one is vmapped")
+                raise NotImplementedError(f"{self.name}: axis_index_groups need a single axis under vmap, got {axes}")
             return self._in_groups(with_axis(x, place, mapped.size), axis_index_groups), 0
         if mapped.name in axes:
             x = self.repeated(x, mapped.size) if place is None else self.across(x, (place,))
@@ -219,8 +219,10 @@ psum = AxisReduction(
 )
 
 
-def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> Any:
-    """The tangent of the extreme element, or the mean of those of several equal ones."""
+def _extremum_jvp(
+    primitive: AxisReduction, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
+) -> Any:
+    # The tangent is the mean of the tangents of the elements that equal the result.
     result = primitive.bind_positional(primals, tuple(parameters.values()))
     chosen = converted(eq(primals[0], result), aval_of(result).dtype)
     moved = psum.bind_positional((mul(tangents[0], chosen),), tuple(parameters.values()))
@@ -229,13 +231,13 @@ def _of_best(primitive: AxisReduction, primals: Sequence[Any], tangents: Sequenc
 
 pmax: AxisReduction = AxisReduction(
     "pmax", "Return the largest elements over mapped axes.", "3, 3, 3", reduce_max, lambda x, n: x, "maximum",
-    jvp=lambda *a, **k: _of_best(pmax, *a, **k),
+    jvp=lambda *a, **k: _extremum_jvp(pmax, *a, **k),
 )
 
 
 pmin: AxisReduction = AxisReduction(
     "pmin", "Return the smallest elements over mapped axes.", "1, 1, 1", reduce_min, lambda x, n: x, "minimum",
-    jvp=lambda *a, **k: _of_best(pmin, *a, **k),
+    jvp=lambda *a, **k: _extremum_jvp(pmin, *a, **k),
 )
 
 
@@ -269,10 +271,9 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
     return map_leaves(one, "pmean", x)
 
 
-# Where on the axis
+# The index along the axis
 
 def _axis_index_abstract(*, axis_name: object) -> ShapedArray:
-    """The index along a mapped axis."""
     size_of_axis(axis_name)
     checked = axis_name in checked_axes(current_trace.get())
     return ShapedArray((), dtypes.int32, varying=frozenset([axis_name] if checked else []))

@@ -1,4 +1,4 @@
-"""Elementwise comparisons, and operations on bits."""
+"""Elementwise comparisons and bitwise operations."""
 
 from __future__ import annotations
 

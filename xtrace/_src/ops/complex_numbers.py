@@ -1,4 +1,4 @@
-"""The parts of complex numbers, and complex numbers made of parts."""
+"""Construction, parts and conjugates of complex numbers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _conj(x: Array, *, input_dtype: object) -> Array:
     return complex(real(x), -imag(x)) if is_complex else complex(x, constants_like(x, 0))
 
 
-# Transposes are those of real linear maps under the pairing Re(cotangent * value).
+# Transposes are those of real linear maps with respect to the pairing Re(cotangent * value).
 
 def _complex_transpose(cotangent: Array, x: Array, y: Array) -> list[Any]:
     return [
@@ -72,7 +72,7 @@ complex: Elementwise = binary(
 )
 
 
-# The cotangent of a complex number is strongly typed, also where that of its part is not, as in JAX.
+# The cotangent of a complex number is strongly typed even if that of its part is weakly typed, as in JAX.
 def _strong_zero(ct: object) -> Literal:
     return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
 

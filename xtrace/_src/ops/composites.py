@@ -1,4 +1,4 @@
-"""Marks on a program for tools behind XLA: named composite operations, and values that must not be dropped."""
+"""Named composite operations for XLA's backends, and sinks that keep values from dead-code elimination."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = ["composite", "dce_sink", "dce_sink_p"]
 
 
 def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: object) -> list[ShapedArray]:
-    """What the decomposition returns."""
     if len(avals) != len(jaxpr.in_avals) or not all(map(same_type, avals, jaxpr.in_avals)):
         raise TypeError(f"composite {name}: the decomposition takes {jaxpr.in_avals}, got {list(avals)}")
     return jaxpr.out_avals
@@ -35,21 +34,21 @@ def _composite_emit(
     results = builder.results
     if in_order(jaxpr.effects):
         raise NotImplementedError(
-            f"composite {name}: the calls of Python in it are ordered, for which a composite has no operand; use "
-            "ordered=False, or make them outside of the composite"
+            f"composite {name}: a composite cannot contain ordered callbacks; use ordered=False, or call them outside "
+            "of the composite"
         )
     function = emit_private_function(builder, jaxpr.jaxpr, name)
     operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
-    given = ", ".join(f"{_quoted(k)} = {v.text}" for k, v in attributes if v is not None)
+    given = ", ".join(f"{_quote(k)} = {v.text}" for k, v in attributes if v is not None)
     texts = [f"composite_attributes = {{{given}}}"] if given else []
     texts += [f"decomposition = @{function.name}", f"version = {version} : i32"]
-    head = f"stablehlo.composite {_quoted(name)} {operands} {{{', '.join(texts)}}}"
+    head = f"stablehlo.composite {_quote(name)} {operands} {{{', '.join(texts)}}}"
     return builder.line_of_many(f"{head} : ({types}) -> {outputs}", results)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return attributes.string(text)
 
 
@@ -72,8 +71,8 @@ composite_p = Primitive(
     "composite", ("attributes", "jaxpr", "name", "version"), abstract=_composite_abstract, emit=_composite_emit,
     effects=_composite_effects, batch=_composite_batch, multiple_results=True, memoised=False,
     jvp=no_rule(
-        "a composite has no derivative: what its name means is known to XLA's backends only. Give the function that "
-        "calls it one with xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
+        "a composite has no derivative: only XLA's backends know the meaning of its name. Give the function that calls "
+        "it a derivative with xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
 )
 
@@ -119,7 +118,6 @@ _KEPT = Effect("DceSink")
 
 
 def _sink_abstract(x: ShapedArray, **_: object) -> list[ShapedArray]:
-    """Nothing: the operand counts as read."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Scalar constants of the dtype of an operand."""
+"""Constants in the dtype of an operand."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def constants_like(x: ArrayLike, value: Any) -> Any:
 
 
 def constant(builder: FunctionBuilder, value: int, like: Value) -> Value:
-    """Return a scalar constant of the dtype of a value in a module."""
+    """Write a scalar constant in the dtype of `like`."""
     return builder.broadcast_operand(builder.literal(value, like.aval.update(shape=())), like.aval.shape)

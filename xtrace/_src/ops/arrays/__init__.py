@@ -1,1 +1,1 @@
-"""Operations that move, join, pick and order the elements of arrays."""
+"""Operations that create, reshape, join, slice, index and sort arrays."""

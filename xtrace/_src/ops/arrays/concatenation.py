@@ -1,4 +1,4 @@
-"""Arrays joined along an axis, split and repeated."""
+"""Concatenating, stacking, splitting and repeating arrays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from xtrace._src.transforms.batch import MappedAxis
 __all__ = ["concatenate", "split", "stack", "tile", "unstack"]
 
 
-def _instantiated(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def _instantiate_zeros(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     return [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]
 
 
@@ -55,7 +55,7 @@ def _concatenate_abstract(*operands: ShapedArray, dimension: int) -> ShapedArray
 
 
 def write_concatenate(builder: FunctionBuilder, values: Sequence[Value], dimension: int, aval: ShapedArray) -> Value:
-    """Write the values joined along an axis."""
+    """Write the concatenation of values along an axis."""
     return builder.convert(builder.concatenate(values, dimension), aval.dtype).bitcast(aval)
 
 
@@ -69,8 +69,8 @@ def _concatenate_transpose(cotangent: Array, *operands: Array, dimension: int) -
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
 
-def _with_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Return all operands with the mapped axis at the place that the first of them has it, and the place."""
+def _align_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Return all operands with the mapped axis at its position in the first mapped operand, and the position."""
     place = next(i for i in axes if i is not None)
     return [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)], place
 
@@ -78,7 +78,7 @@ def _with_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int |
 def _concatenate_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int
 ) -> tuple[Any, int]:
-    operands, place = _with_axes(mapped, operands, axes)
+    operands, place = _align_axes(mapped, operands, axes)
     return concatenate.bind_positional(operands, shift_past(place, [dimension])), place
 
 
@@ -104,13 +104,13 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
         >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
         Array([1, 2, 3], dtype=int32)
     """
-    arrays = _sequence("concatenate", operands)
+    arrays = _list_operands("concatenate", operands)
     if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
     return concatenate.bind_positional(arrays, (to_integer("concatenate", "dimension", dimension),))
 
 
-def _sequence(name: str, operands: Any) -> list[Any]:
+def _list_operands(name: str, operands: Any) -> list[Any]:
     try:
         arrays = list(operands)
     except TypeError:
@@ -145,8 +145,8 @@ def _stack_transpose(cotangent: Array, *operands: Array, axis: int) -> list[Any]
 def _stack_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, axis: int
 ) -> tuple[Any, int]:
-    operands, place = _with_axes(mapped, operands, axes)
-    # The new axis stands where it did among the others: before the mapped one or behind it.
+    operands, place = _align_axes(mapped, operands, axes)
+    # The order of the new axis and the mapped axis is kept.
     before = axis <= place
     return stack.bind_positional(operands, (axis if before else axis + 1,)), place + before
 
@@ -174,7 +174,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    arrays = _sequence("stack", operands)
+    arrays = _list_operands("stack", operands)
     ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
     return stack.bind_positional(arrays, (canonical_axis("stack", axis, ndim + 1),))
 
@@ -190,7 +190,7 @@ def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Valu
 
 
 def _unstack_transpose(cotangents: Sequence[Any], x: Array, *, axis: int) -> list[Any]:
-    return [stack.bind_positional(_instantiated(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
+    return [stack.bind_positional(_instantiate_zeros(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
 
 
 def _unstack_batch(
@@ -256,7 +256,7 @@ def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], a
 
 def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
     avals = _split_abstract(operand.aval, sizes=sizes, axis=axis)
-    return [concatenate.bind_positional(_instantiated(cotangents, avals), (axis,))]
+    return [concatenate.bind_positional(_instantiate_zeros(cotangents, avals), (axis,))]
 
 
 def _split_batch(

@@ -1,4 +1,4 @@
-"""Arrays made of a scalar, a shape or a count."""
+"""Creating arrays from a scalar, a shape or a size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from xtrace._src.runtime.transfer import (
     committed_sharding,
     constant_from_host,
     put_at,
-    put_on,
     scalar_to_host,
 )
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -125,11 +124,11 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return _placed("full", broadcast_scalar(value, canonical_shape("full", shape)), sharding)
+    return _place("full", broadcast_scalar(value, canonical_shape("full", shape)), sharding)
 
 
 def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
-    """Return a scalar as an operand of type `aval`, a literal if it is no array; TypeError if it is an array."""
+    """Return a scalar as an operand of type `aval`, a literal unless it is an array; TypeError if it has axes."""
     given = operand_aval(name, value, argument)
     if given.shape:
         raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
@@ -146,24 +145,19 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def _placed(function: str, array: Array, sharding: object) -> Array:
-    """Return `array` where `sharding` says: on a device of that kind, or None for where it is."""
+def _place(function: str, array: Array, sharding: object) -> Array:
+    """Return `array` with a sharding; None leaves it in place."""
     if isinstance(sharding, Sharding):
         return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
     no_sharding(function, sharding, "sharding")
     return array
 
 
-def _put(array: Array, device: object) -> Array:
-    # Under a trace everything is where the compiled program will run.
-    return put_on(array, device) if device is not None and isinstance(array, ConcreteArray) else array
-
-
 def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
-    """Return a scalar operand, literals included, over `shape`."""
+    """Return a scalar operand or literal broadcast to `shape`."""
     if type(value) is not Literal and not shape:
         return value
-    # NumPy holds no scalars of extended dtypes.
+    # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
     return constant_from_host(scalar_to_host(value.val, value.aval), value.aval)
@@ -199,7 +193,7 @@ def full_like(
     filled = broadcast_scalar(value, shape)
     if sharding is None and shape == aval.shape:
         sharding = committed_sharding(x)
-    return _placed("full_like", filled, sharding)
+    return _place("full_like", filled, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:

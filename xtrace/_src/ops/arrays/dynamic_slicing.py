@@ -1,4 +1,4 @@
-"""Parts of an array at computed positions, read and written."""
+"""Reading and writing slices of an array at positions that may be traced."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def _dynamic_slice_transpose(cotangent: Array, operand: Array, *indices: Array, 
     return [dynamic_update_slice.bind_positional([empty, cotangent, *indices]), *[None] * len(indices)]
 
 
-def _positions(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[int | None]) -> Array:
-    """Return the start indices for each index of the mapped axis, as the rows of a matrix."""
+def _stack_indices(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[int | None]) -> Array:
+    """Return the start indices as a matrix with a row for each index of the mapped axis."""
     return stack.bind_positional([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
 
 
-def _with_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the start indices with zero for an axis that has been added."""
+def _insert_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the start indices with zero inserted for a new axis."""
     return shift_over(axis, indices, zero_like(indices[0]))
 
 
@@ -99,10 +99,10 @@ def _dynamic_slice_batch(
     if all(i is None for i in places):
         assert axis is not None
         sizes = shift_over(axis, slice_sizes, mapped.size)
-        return dynamic_slice.bind_positional((operand, *_with_zero(axis, indices)), (sizes,)), axis
+        return dynamic_slice.bind_positional((operand, *_insert_zero(axis, indices)), (sizes,)), axis
     every = tuple(range(len(indices)))
     return gather.rule("batch")(
-        mapped, (operand, _positions(mapped, indices, places)), (axis, 0),
+        mapped, (operand, _stack_indices(mapped, indices, places)), (axis, 0),
         dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
         unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
     )
@@ -136,14 +136,14 @@ def dynamic_slice(
         >>> lax.dynamic_slice(jnp.array([1, 2, 3, 4]), (1,), (2,))
         Array([2, 3], dtype=int32)
     """
-    indices = _indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+    indices = _normalize_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice.bind_positional(
         [operand, *indices], (integer_tuple("dynamic_slice", "slice_sizes", slice_sizes),)
     )
 
 
-def _indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
-    """Return the start indices one by one, each counted from the front."""
+def _normalize_indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
+    """Return the list of start indices, each counted from the front."""
     shape = operand_aval(name, operand).shape
     if isinstance(start_indices, (tuple, list)):
         indices = list(start_indices)
@@ -168,11 +168,11 @@ def _indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: 
         allowed = [bool(a) for a in allow_negative]
     if len(allowed) != len(shape):
         raise ValueError(f"{name}: allow_negative_indices must have one bool for each of the {len(shape)} axes")
-    return [_from_the_front(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
+    return [_normalize_index(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
 
 
-def _from_the_front(name: str, index: Array, size: int, allow_negative: bool) -> Array:
-    """Return the index with a negative one counted from the end, in place for numbers and on the device otherwise."""
+def _normalize_index(name: str, index: Array, size: int, allow_negative: bool) -> Array:
+    """Return the index counted from the front: computed here for numbers, on the device for arrays."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index
     if isinstance(index, (int, np.integer)):
@@ -186,7 +186,7 @@ def _from_the_front(name: str, index: Array, size: int, allow_negative: bool) ->
     if not allow_negative or aval.shape or not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
         return index
     if size > dtypes.iinfo(aval.dtype).max:
-        # The size does not fit the index's type.
+        # The index's dtype cannot hold the size.
         index = converted(index, dtypes.int32)
         aval = operand_aval(name, index)
     negative = lt(index, Literal(0, aval))
@@ -219,13 +219,13 @@ def dynamic_slice_in_dim(
     """
     shape = operand_aval("dynamic_slice_in_dim", operand).shape
     axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
-    starts, sizes = _starts(operand, start_index, axis), list(shape)
+    starts, sizes = _start_indices(operand, start_index, axis), list(shape)
     sizes[axis] = to_integer("dynamic_slice_in_dim", "slice_size", slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def _starts(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
-    """Return start indices that are zero, in the index's dtype, but on one axis."""
+def _start_indices(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
+    """Return start indices: `index` on one axis, and zeros of its dtype on the others."""
     aval = operand_aval("dynamic_slice", index, "start_index")
     starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval("dynamic_slice", operand).ndim
     starts[axis] = index
@@ -299,10 +299,10 @@ def _dynamic_update_slice_batch(
     if all(i is None for i in places):
         place = next(i for i in axes if i is not None)
         operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
-        return dynamic_update_slice.bind_positional([operand, update, *_with_zero(place, indices)]), place
+        return dynamic_update_slice.bind_positional([operand, update, *_insert_zero(place, indices)]), place
     every = tuple(range(len(indices)))
     return scatter.rule("batch")(
-        mapped, (operand, _positions(mapped, indices, places), update), (axis, 0, own),
+        mapped, (operand, _stack_indices(mapped, indices, places), update), (axis, 0, own),
         dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
         mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
     )
@@ -335,7 +335,7 @@ def dynamic_update_slice(
         >>> lax.dynamic_update_slice(jnp.array([1, 2, 3]), jnp.array([9]), (1,))
         Array([1, 9, 3], dtype=int32)
     """
-    indices = _indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    indices = _normalize_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
     return dynamic_update_slice.bind_positional([operand, update, *indices])
 
 
@@ -363,7 +363,7 @@ def dynamic_update_slice_in_dim(
         Array([0, 8, 9, 3, 4], dtype=int32)
     """
     axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
-    starts = _starts(operand, start_index, axis)
+    starts = _start_indices(operand, start_index, axis)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 

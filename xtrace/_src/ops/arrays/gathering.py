@@ -1,4 +1,4 @@
-"""Reading (`gather`) and writing (`scatter`) windows of an array at computed positions."""
+"""Reading (`gather`) and writing (`scatter`) windows of an array at positions that may be traced."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _gather_emit(
     if result.size == 0:
         return builder.broadcast(builder.literal(0, result.update(shape=())), result.shape)
     if 0 in operand.aval.shape:
-        # Every window of an empty operand lies outside.
+        # Every window of an empty operand is out of bounds.
         value = 0 if fill_value is None else fill_value
         return builder.broadcast(builder.literal(value, result.update(shape=())), result.shape)
     indices = wide(builder, indices)
@@ -148,7 +148,7 @@ def _gather_emit(
 def _gather_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, mode: GatherScatterMode, fill_value: Array, **others: object
 ) -> tuple[Any, Any]:
-    # What is read outside does not depend on the operand.
+    # The fill value does not depend on the operand.
     outside = 0 if mode is GatherScatterMode.FILL_OR_DROP else None
     result = gather.bind(*primals, mode=mode, fill_value=fill_value, **others)
     return result, gather.bind(tangents[0], primals[1], mode=mode, fill_value=outside, **others)
@@ -177,13 +177,13 @@ def _gather_batch(
         indices_are_sorted = unique_indices = False
     else:
         collapsed, positioned, batch = [shift_past(own, d) for d in (collapsed, positioned, batch)]
-        # An operand mapped alone has the axis as one more axis of the window; otherwise it runs with that of indices.
+        # With indices that are not mapped, the axis is a window axis of the operand; otherwise it is a batching axis.
         slice_sizes = shift_over(own, slice_sizes, mapped.size if where is None else min(1, mapped.size))
     if where is not None:
         indices = move_axis(indices, where, 0)
         offset, indices_batch = shift_past(0, offset), shift_past(0, indices_batch)
         if own is not None:
-            batch, indices_batch = _with_batching(own, batch, indices_batch)
+            batch, indices_batch = _add_batching_axis(own, batch, indices_batch)
     else:
         assert own is not None
         before = sum(i < own and i not in collapsed and i not in batch for i in range(own))
@@ -194,10 +194,10 @@ def _gather_batch(
     return gather.bind_positional((operand, indices), parameters), place
 
 
-def _with_batching(
+def _add_batching_axis(
     axis: int, batch: tuple[int, ...], indices_batch: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the batching axes of the operand, in order, and of the indices, with `axis` and the leading one added."""
+    """Return the sorted batching axes of the operand with `axis` added, and those of the indices with 0 added."""
     pairs = sorted([(axis, 0), *zip(batch, indices_batch, strict=True)])
     return tuple([i for i, _ in pairs]), tuple([i for _, i in pairs])
 
@@ -273,7 +273,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     """
     shape = operand_aval("index_take", src, "src").shape
     chosen = [canonical_axis("index_take", a, len(shape)) for a in integer_tuple("index_take", "axes", axes)]
-    vectors = [expand_dims(_wrapped(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
+    vectors = [expand_dims(_wrap_index(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)), collapsed_slice_dims=tuple(sorted(chosen)),
         start_index_map=tuple(chosen),
@@ -282,7 +282,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     return gather(src, concatenate(vectors, 1), numbers, sizes)
 
 
-def _wrapped(index: Array, size: int) -> Array:
+def _wrap_index(index: Array, size: int) -> Array:
     """Return an index vector modulo `size`, in 0 to size - 1."""
     aval = operand_aval("index_take", index, "idxs")
     number = Literal(size, ShapedArray((), aval.dtype))
@@ -291,12 +291,12 @@ def _wrapped(index: Array, size: int) -> Array:
     return select_n(negative, rest, elementwise.add(rest, number))
 
 
-def _positioned(
+def _give_empty_vectors_an_axis(
     builder: FunctionBuilder, operand: Value, indices: Value, numbers: ScatterDimensionNumbers
 ) -> tuple[Value, Value, ScatterDimensionNumbers]:
-    """Give the operand of a scatter whose index vectors are empty an axis of size 1, and the vectors its index 0.
+    """Return a scatter with empty index vectors as one with vectors of one entry, 0, on a new axis of size 1.
 
-    XLA takes empty vectors to be at most one: it adds several updates wrongly, or fails.
+    XLA assumes at most one empty vector: with several it sums the updates wrongly, or fails.
     """
     window, *axes, indices_batch = numbers
     inserted, _, batch = [shift_past(0, a) for a in axes]
@@ -306,10 +306,10 @@ def _positioned(
 
 
 class Scatter(Primitive):
-    """Writing windows into a copy of the operand, `monoid` combining what is there with what is written.
+    """Combine windows of a copy of the operand with updates by `monoid`.
 
-    Without a monoid the update replaces it, or `update_jaxpr` says what takes its place. Where windows overlap, the
-    order of writing is unspecified.
+    Without a monoid the updates replace the windows, or `update_jaxpr` computes the new elements. The order of updates
+    to overlapping windows is unspecified.
     """
 
     PARAMETERS = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode", "update_jaxpr", "update_consts")
@@ -402,9 +402,9 @@ class Scatter(Primitive):
         indices = wide(builder, indices)
         if not numbers.scatter_dims_to_operand_dims:
             if math.prod(indices.aval.shape[:-1]) > 1:
-                operand, indices, numbers = _positioned(builder, operand, indices, numbers)
+                operand, indices, numbers = _give_empty_vectors_an_axis(builder, operand, indices, numbers)
         elif mode is GatherScatterMode.CLIP:
-            indices = self._clipped(builder, operand.aval, indices, updates.aval, numbers)
+            indices = self._clip_indices(builder, operand.aval, indices, updates.aval, numbers)
         attribute = attribute_text(
             "scatter", update_window_dims=numbers.update_window_dims, inserted_window_dims=numbers.inserted_window_dims,
             input_batching_dims=numbers.operand_batching_dims,
@@ -443,7 +443,7 @@ class Scatter(Primitive):
         return self.bind(operand, indices, updates, dimension_numbers=numbers, **others), 0
 
     @staticmethod
-    def _clipped(
+    def _clip_indices(
         builder: FunctionBuilder, operand: ShapedArray, indices: Value, updates: ShapedArray,
         numbers: ScatterDimensionNumbers,
     ) -> Value:
@@ -454,12 +454,12 @@ class Scatter(Primitive):
         return builder.elementwise("clamp", first, indices, last)
 
 
-def _read(
+def _gather_windows(
     x: Array, indices: Array, updates: ShapedArray, parameters: dict[str, Any], *, dropped: int | None = 0
 ) -> Array:
-    """Return the windows of `x` that updates go to in a scatter with these parameters.
+    """Return the windows of `x` that a scatter with these parameters writes.
 
-    Where updates are dropped they are `dropped`; None says that it does not matter what is read there.
+    The windows of dropped updates are filled with `dropped`, or unspecified for None.
     """
     numbers, mode = GatherDimensionNumbers(*parameters["dimension_numbers"]), parameters["mode"]
     shape, gone = aval_of(x).shape, (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -477,9 +477,8 @@ def _sum_transpose(
     cotangent: Array, operand: object, indices: Array, updates: Array, **parameters: object
 ) -> list[Any]:
     own = cotangent if type(operand) is UndefinedPrimal else None
-    return [
-        own, None, _read(cotangent, indices, updates.aval, parameters) if type(updates) is UndefinedPrimal else None
-    ]
+    linear = type(updates) is UndefinedPrimal
+    return [own, None, _gather_windows(cotangent, indices, updates.aval, parameters) if linear else None]
 
 
 def _difference_transpose(cotangent: Any, *operands: Any, **parameters: Any) -> list[Any]:
@@ -499,30 +498,30 @@ def _set_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any)
         moved = zeros(aval_of(operand)) if moved is None else moved
         moved_updates = zeros(aval_of(updates)) if moved_updates is None else moved_updates
         return scatter.bind(*primals, **parameters), scatter.bind(moved, indices, moved_updates, **parameters)
-    # Which of several updates of an element stays is unspecified: value and tangent are both those of the update whose
-    # number does.
-    numbers = _numbered(updates, parameters["dimension_numbers"])
+    # Which of several updates of an element remains is unspecified. The updates are numbered and the numbers scattered,
+    # so that value and tangent come from the same update.
+    numbers = _number_updates(updates, parameters["dimension_numbers"])
     empty = zeros(ShapedArray(aval_of(operand).shape, dtypes.uint32))
     left = scatter.bind(empty, indices, numbers, **parameters)
     untouched = eq(left, empty)
-    # The number of an update that is dropped stands nowhere.
-    stays = eq(numbers, _read(left, indices, aval_of(updates), parameters, dropped=None))
+    # The number of a dropped update is not in `left`.
+    stays = eq(numbers, _gather_windows(left, indices, aval_of(updates), parameters, dropped=None))
 
-    def chosen(x: ArrayLike, u: ArrayLike) -> Any:
+    def set_remaining(x: ArrayLike, u: ArrayLike) -> Any:
         nothing = zeros(aval_of(operand))
         x = nothing if x is None else select_n(untouched, nothing, x)
         return scatter_add.bind(x, indices, select_n(stays, zeros(aval_of(updates)), u), **parameters)
 
-    return chosen(operand, updates), chosen(moved, moved_updates)
+    return set_remaining(operand, updates), set_remaining(moved, moved_updates)
 
 
 def _are_unique(indices: Array, parameters: dict[str, Any]) -> bool:
-    """Whether no element is written twice: as promised, or since there is one index vector at most."""
+    """Return whether no element is written twice: by the caller's promise, or with at most one index vector."""
     return parameters["unique_indices"] or math.prod(aval_of(indices).shape[:-1]) <= 1
 
 
-def _numbered(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
-    """Return for each element of `updates` the number, from 1 on, of the index vector that it belongs to."""
+def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
+    """Return for each element of `updates` the number of its index vector, counted from 1."""
     shape, windows = aval_of(updates).shape, numbers.update_window_dims
     outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
     count = broadcasted_iota.bind_positional((), (dtypes.uint32, (math.prod(outer),), 0, None))
@@ -538,7 +537,7 @@ def _set_transpose(cotangent: Array, operand: Array, indices: Array, updates: Ar
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
-        of_updates = _read(cotangent, indices, updates.aval, parameters)
+        of_updates = _gather_windows(cotangent, indices, updates.aval, parameters)
     return [own, None, of_updates]
 
 
@@ -566,13 +565,13 @@ def _product_transpose(
         return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]
     if not parameters["unique_indices"]:
         raise NotImplementedError("scatter_mul: the updates can be transposed only where unique_indices=True")
-    return [None, None, _read(elementwise.mul(cotangent, operand), indices, updates.aval, parameters)]
+    return [None, None, _gather_windows(elementwise.mul(cotangent, operand), indices, updates.aval, parameters)]
 
 
 def _extremal_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[Any, Any]:
-    # The tangent of an element is the mean of those of all that are equal to the result, itself and updates.
+    # The tangent of an element is the mean over the operand's element and updates that equal the result.
     (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
     result = primitive.bind(*primals, **parameters)
     aval, none = aval_of(updates), zeros(aval_of(operand))
@@ -580,21 +579,21 @@ def _extremal_jvp(
     ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
     def read(x: Array) -> Array:
-        # What is found for updates that are dropped goes into terms that are dropped with them.
-        return _read(x, indices, aval, parameters, dropped=None)
+        # Terms of dropped updates are dropped as well, so their windows may be anything.
+        return _gather_windows(x, indices, aval, parameters, dropped=None)
 
-    def counted(marks: ArrayLike) -> Array:
+    def count(marks: ArrayLike) -> Array:
         return read(scatter_add.bind(none, indices, marks, **parameters))
 
     reached = read(result)
     wins, kept = eq(updates, reached), eq(read(operand), reached)
-    winners = counted(select_n(wins, nothing, ones))
+    winners = count(select_n(wins, nothing, ones))
     shared = elementwise.div(one, elementwise.add(winners, one))
     terms = []
     if moved is not None:
-        # Each of the updates of an element takes its part of what its own tangent loses.
+        # The operand's tangent is scattered in full below; its surplus is subtracted in equal parts, one an update.
         lost = elementwise.sub(select_n(kept, nothing, shared), one)
-        part = elementwise.div(lost, counted(ones))
+        part = elementwise.div(lost, count(ones))
         terms.append(elementwise.mul(read(moved), part))
     if moved_updates is not None:
         share = select_n(kept, elementwise.div(one, winners), shared)
@@ -606,7 +605,7 @@ def _extremal_jvp(
 EXTREMAL = Derived(_extremal_jvp)
 
 
-# Not associative, but as an update it needs to be no more than a sum of the negated updates.
+# Subtraction is no monoid, but repeated subtraction equals one of the sum of the updates, so their order is free.
 DIFFERENCE = Monoid("stablehlo.subtract", SUM.neutral)
 scatter = Scatter(
     "scatter", None, (*ANY, EXTENDED), "Replace windows of `operand` by updates.", "1, 5, 3",

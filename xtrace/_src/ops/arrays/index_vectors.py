@@ -1,4 +1,4 @@
-"""The positions of windows: modes, dimension numbers, and checks that `gather` and `scatter` share."""
+"""Modes, dimension numbers and checks of index vectors, shared by `gather` and `scatter`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(value: object) -> GatherScatterMode:
-        """Return the mode that a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None means."""
+        """Return the mode of a mode, a name ('clip', 'fill', 'drop', 'promise_in_bounds') or None."""
         if isinstance(value, GatherScatterMode):
             return value
         mode = _mode_names.get(value) if value is None or isinstance(value, str) else None
@@ -74,7 +74,7 @@ class GatherDimensionNumbers(NamedTuple):
     offset_dims: tuple[int, ...]
     collapsed_slice_dims: tuple[int, ...]
     start_index_map: tuple[int, ...]
-    # Axes of the operand and of the indices that run together.
+    # Paired axes of the operand and of the indices.
     operand_batching_dims: tuple[int, ...] = ()
     start_indices_batching_dims: tuple[int, ...] = ()
 
@@ -101,7 +101,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def canonical_mode(name: str, mode: object, default: GatherScatterMode) -> GatherScatterMode:
-    """Return the mode that a user gave, `default` for None; ValueError for one_hot."""
+    """Return `mode` as a GatherScatterMode, `default` for None; ValueError for one_hot."""
     canonical = default if mode is None else GatherScatterMode.from_any(mode)
     if canonical is GatherScatterMode.ONE_HOT:
         raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
@@ -152,7 +152,7 @@ def check_indices(
 
 
 def default_fill_value(dtype: Any) -> Any:
-    """What `gather` reads outside the operand: NaN, the smallest signed or largest unsigned integer, True."""
+    """Return the value of `gather` out of bounds: NaN, the smallest signed or largest unsigned integer, or True."""
     if dtypes.is_boolean(dtype):
         return True
     if dtypes.is_inexact(dtype):
@@ -162,7 +162,7 @@ def default_fill_value(dtype: Any) -> Any:
 
 
 def wide(builder: FunctionBuilder, indices: Value) -> Value:
-    """Return indices in a type of at least 32 bits, which can hold the bounds."""
+    """Return indices in a dtype of at least 32 bits, which can hold the bounds."""
     if dtypes.bit_width(indices.aval.dtype) >= 32:
         return indices
     return builder.convert(indices, dtypes.int32)
@@ -171,7 +171,7 @@ def wide(builder: FunctionBuilder, indices: Value) -> Value:
 def last_positions(
     builder: FunctionBuilder, indices: Value, shape: Sequence[int], window: Sequence[int], mapped: Sequence[int]
 ) -> Value:
-    """Write the largest index vector whose window lies inside the operand, spread over the shape of `indices`."""
+    """Write the largest index vector whose window is in bounds, broadcast to the shape of `indices`."""
     dtype = indices.aval.dtype
     limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
     bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
@@ -179,7 +179,7 @@ def last_positions(
 
 
 def attribute_text(name: str, **fields: Any) -> str:
-    """Return the dimension numbers' attribute; empty fields are left out, as MLIR prints them."""
+    """Return the dimension numbers as an attribute; empty fields are omitted, as in MLIR."""
     texts = [
         f"{key} = {value if isinstance(value, int) else attributes.bracketed(value)}"
         for key, value in fields.items()

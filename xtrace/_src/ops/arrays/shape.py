@@ -1,4 +1,4 @@
-"""The shape of arrays: spread, squeezed, collapsed, reversed."""
+"""Broadcasting, squeezing, collapsing, reversing and copying arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def shift_over(axis: int, entries: Sequence[Any], entry: Any) -> tuple[Any, ...]:
-    """Return a tuple of entries for each axis, with `entry` for one added at position `axis`."""
+    """Return per-axis `entries` as a tuple with `entry` inserted for a new axis at position `axis`."""
     return (*entries[:axis], entry, *entries[axis:])
 
 
@@ -43,7 +43,7 @@ def _pieces_jvp(
     return primitive.bind_positional(primals, values), primitive.bind_positional(tangents, values)
 
 
-# The jvp rule of an operation that takes its one operand apart.
+# The jvp rule of an operation that splits its only operand.
 PIECES = Derived(_pieces_jvp)
 
 

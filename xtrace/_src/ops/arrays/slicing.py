@@ -1,4 +1,4 @@
-"""Parts of an array at fixed positions, and padding."""
+"""Slices of an array at static positions, and padding."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _slice_transpose(
     steps = strides or (1,) * len(start_indices)
     counts = aval_of(cotangent).shape
     for start, count, size, step in zip(start_indices, counts, operand.aval.shape, steps, strict=True):
-        # The elements that were read end before `end`.
+        # `end` is one past the last element read.
         end = start + (count - 1) * step + 1 if count else start
         configuration.append((start, size - end, step - 1))
     return pad.bind_positional((cotangent, zero_like(cotangent)), (tuple(configuration),))
@@ -152,7 +152,7 @@ def _pad_abstract(operand: ShapedArray, padding_value: ShapedArray, *, padding_c
     shape = _padded_shape(operand.shape, padding_config)
     if any(n < 0 for n in shape):
         raise ValueError(
-            f"pad: negative padding takes away more than there is: the result's shape would be {shape}, for "
+            f"pad: negative padding removes more elements than there are: the result's shape would be {shape}, for "
             f"padding_config {padding_config} and an operand of shape {operand.shape}"
         )
     return ShapedArray(shape, operand.dtype, operand.weak_type and padding_value.weak_type)
@@ -165,7 +165,7 @@ def _pad_emit(builder: FunctionBuilder, x: Value, padding_value: Value, *, paddi
 def write_pad(
     builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> Value:
-    """Write `x` with (low, high, interior) elements added along each axis; negative low and high take away."""
+    """Write `x` with (low, high, interior) elements added along each axis; negative low and high remove elements."""
     x, padding_config = write_without_cropped(builder, x, padding_config)
     if not any(map(any, padding_config)):
         return x
@@ -181,16 +181,16 @@ def write_pad(
 def write_without_cropped(
     builder: FunctionBuilder, x: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> tuple[Value, list[tuple[int, int, int]]]:
-    """Write `x` without the elements that negative padding takes away, and return it with the padding that is left.
+    """Write `x` without the elements that negative padding removes; return it with the remaining padding.
 
-    XLA must see none: it joins it to the windows of other operations, which then read memory that is not theirs
-    (openxla/xla#48713, #48715), and it adds what other sides need before it takes any away.
+    XLA must see no negative padding: fused into the windows of other operations it makes them read out of bounds
+    (openxla/xla#48713, #48715), and XLA pads the other sides before it removes elements.
     """
     if not any(low < 0 or high < 0 for low, high, _ in padding_config):
         return x, list(padding_config)
     kept, left = [], []
     for n, (low, high, interior) in zip(x.aval.shape, padding_config, strict=True):
-        # Elements stand `step` apart; taking away ends at most `interior` positions before the next one.
+        # Elements are `step` apart; cropping ends at most `interior` positions before the next element.
         step = interior + 1
         start, stop = -(min(low, 0) // step), n + min(high, 0) // step
         if start < stop:
@@ -211,7 +211,7 @@ def zero_like(x: ArrayLike) -> Literal:
 def _pad_transpose(
     cotangent: Array, operand: Array, padding_value: Array, *, padding_config: tuple[tuple[int, int, int], ...]
 ) -> list[Any]:
-    # Padding is taken away, and zeros come for elements that negative padding took; the others stand in steps.
+    # Remove the padding and put zeros for cropped elements; the operand's elements are then `interior + 1` apart.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])
     spaced = pad.bind_positional((cotangent, zero_like(cotangent)), (inverse,))
     steps = tuple([interior + 1 for _, _, interior in padding_config])

@@ -1,4 +1,4 @@
-"""Sorting along an axis, of several arrays together, and the largest elements."""
+"""Sorting arrays along an axis, several together, and the largest elements."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stab
     inner = builder.region([a for a in scalars for _ in range(2)])
     pairs: list[tuple[Value, Value]] = []
     for i in range(num_keys):
-        left, right = [_ordered_parts(inner, x) for x in inner.arguments[2 * i : 2 * i + 2]]
+        left, right = [_write_sort_keys(inner, x) for x in inner.arguments[2 * i : 2 * i + 2]]
         pairs += zip(left, right, strict=True)
 
-    def order(direction: str, pair: tuple[Value, Value]) -> Value:
+    def compare_keys(direction: str, pair: tuple[Value, Value]) -> Value:
         return inner.compare(direction, *pair, "TOTALORDER" if dtypes.is_floating(pair[0].aval.dtype) else None)
 
-    before = order("LT", pairs[-1])
+    before = compare_keys("LT", pairs[-1])
     for pair in reversed(pairs[:-1]):
-        smaller, equal = order("LT", pair), order("EQ", pair)
+        smaller, equal = compare_keys("LT", pair), compare_keys("EQ", pair)
         before = inner.elementwise("or", smaller, inner.elementwise("and", equal, before))
     wide = [a.update(dtype=x.aval.dtype) for a, x in zip(builder.results, values, strict=True)]
     ordered = builder.op_with_regions(
@@ -58,11 +58,11 @@ def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stab
     return [builder.convert(x, a.dtype) for x, a in zip(ordered, builder.results, strict=True)]
 
 
-def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
-    """Write what an element is ordered by: zeros made equal, NaNs made equal and last, complex numbers in two parts."""
+def _write_sort_keys(builder: FunctionBuilder, x: Value) -> list[Value]:
+    """Write the sort keys of an element: zeros are equal, NaNs equal and last; complex numbers have two keys."""
     dtype = x.aval.dtype
     if dtypes.is_complex(dtype):
-        return [p for part in builder.real_and_imaginary(x) for p in _ordered_parts(builder, part)]
+        return [p for part in builder.real_and_imaginary(x) for p in _write_sort_keys(builder, part)]
     if not dtypes.is_floating(dtype):
         return [x]
     zero, nan = builder.constant(0, x.aval), builder.constant(np.nan, x.aval)
@@ -71,7 +71,10 @@ def _ordered_parts(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 
 def take_positions(x: ArrayLike, positions: ArrayLike, axis: int, unique: bool = True) -> Array:
-    """Return the elements of `x` at positions along an axis, distinct if `unique`; on other axes both run together."""
+    """Return the elements of `x` at positions along an axis; `unique` promises that they are distinct.
+
+    The other axes of `positions` are those of `x`.
+    """
     shape = aval_of(x).shape
     others = tuple([i for i in range(len(shape)) if i != axis])
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
@@ -83,7 +86,7 @@ def take_positions(x: ArrayLike, positions: ArrayLike, axis: int, unique: bool =
 def _sort_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[list[Any], list[Any]]:
-    # Positions are sorted along, and say where the tangents go.
+    # The positions are sorted with the operands; the tangents are taken at the sorted positions.
     places = broadcasted_iota(dtypes.uint32, aval_of(primals[0]).shape, dimension)
     *results, places = sort.bind_positional([*primals, places], (dimension, is_stable, num_keys))
     return results, [None if t is None else take_positions(t, places, dimension) for t in tangents]
@@ -167,7 +170,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
             f"shape {operand.shape}; got {k}"
         )
     shape = (*operand.shape[:axis], k, *operand.shape[axis + 1 :])
-    # The positions take over the weak type of the values, as in JAX.
+    # The positions have the weak type of the values, as in JAX.
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, dtypes.int32, operand.weak_type)]
 
 

@@ -1,1 +1,1 @@
-"""Sums of products: `dot_general`, its ragged and scaled forms, and convolutions."""
+"""Contractions: `dot_general`, its ragged and scaled forms, and convolutions."""

@@ -1,4 +1,4 @@
-"""Contractions: products of arrays summed over pairs of axes."""
+"""Contractions: products of two arrays, summed over pairs of axes."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ class DotAlgorithm(NamedTuple):
     lhs_precision_type: Any
     rhs_precision_type: Any
     accumulation_type: Any
-    # How many parts each operand is taken apart into, and how many products of parts are summed.
+    # The number of parts that each operand is split into, and of products of parts that are summed.
     lhs_component_count: int = 1
     rhs_component_count: int = 1
     num_primitive_operations: int = 1
-    # Tensor cores may keep fewer bits of a sum than its type has.
+    # Whether tensor cores may accumulate sums with fewer bits than the accumulation type.
     allow_imprecise_accumulation: bool = False
 
     def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
-        """Return the dtype in which an operand of `dtype` is handed over: its parts are taken from it later."""
+        """Return the dtype that an operand of `dtype` is converted to; XLA splits it into parts."""
         precision = self[position]
         if precision == "tf32":
             return dtypes.float32
@@ -95,7 +95,7 @@ class DotAlgorithm(NamedTuple):
         return precision
 
     def result_dtype(self, operand: Any, dtype: Any) -> Any:
-        """Return the dtype of the product for a result that will be of `dtype`."""
+        """Return the dtype of the product, which is then converted to `dtype`."""
         own = self.lhs_precision_type != "tf32" and operand == dtypes.resolve(self.lhs_precision_type)
         if own and (operand == dtype or _is_float8_pair(operand, operand)):
             return dtype
@@ -125,26 +125,26 @@ class DotAlgorithmPreset(enum.Enum):
     """
 
     DEFAULT = enum.auto()
-    # Of any two float8 types.
+    # Two float8 types.
     ANY_F8_ANY_F8_F32 = enum.auto()
     ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
-    # The same, with sums in the type of the result.
+    # Two float8 types, with sums in the type of the result.
     ANY_F8_ANY_F8_ANY = enum.auto()
     ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
-    # Of half precision.
+    # Half precision.
     F16_F16_F16 = enum.auto()
     F16_F16_F32 = enum.auto()
-    # Of bfloat16, in one product …
+    # One product of bfloat16.
     BF16_BF16_BF16 = enum.auto()
     BF16_BF16_F32 = enum.auto()
-    # … and in several, which recover the digits of float32.
+    # Several products of bfloat16, which recover the precision of float32.
     BF16_BF16_F32_X3 = enum.auto()
     BF16_BF16_F32_X6 = enum.auto()
     BF16_BF16_F32_X9 = enum.auto()
-    # Of float32 with a mantissa of ten bits.
+    # float32 with a mantissa of ten bits.
     TF32_TF32_F32 = enum.auto()
     TF32_TF32_F32_X3 = enum.auto()
-    # Of full precision.
+    # Full precision.
     F32_F32_F32 = enum.auto()
     F64_F64_F64 = enum.auto()
 
@@ -175,16 +175,16 @@ _CPU_PRESETS = frozenset(
 )
 
 
-# A Union, as inspect sees it in jax.
+# A typing.Union, as inspect shows it in JAX.
 PrecisionLike = Union[  # noqa: UP007
     str, Precision, tuple[str | Precision, str | Precision], DotAlgorithm, DotAlgorithmPreset, None
 ]
 
 
 def canonical_precision(name: str, precision: object) -> Any:
-    """Return None, a pair of Precision, a DotAlgorithm or a preset; ValueError says what is accepted.
+    """Return None, a pair of Precision, a DotAlgorithm or a preset; ValueError lists the accepted values.
 
-    `precision` may also be one Precision or string for both operands. None is the setting default_matmul_precision.
+    `precision` may be one Precision or string for both operands. None means the setting default_matmul_precision.
     """
     if precision is None:
         precision = config.default_matmul_precision.value
@@ -200,8 +200,7 @@ def canonical_precision(name: str, precision: object) -> Any:
         raise ValueError(
             f"{name}: precision {abbreviated(precision)} is not one of None, "
             f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
-            "lax.DotAlgorithm, a lax.DotAlgorithmPreset or "
-            "the name of one"
+            "lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one"
         )
     return precisions
 
@@ -271,12 +270,12 @@ def _check_dimension_numbers(lhs: ShapedArray, rhs: ShapedArray, dimension_numbe
 
 
 def _higher_precision(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that both operands are converted to: XLA's order, not NumPy's promotion."""
+    """Return the dtype that both operands are converted to, by XLA's order and not by NumPy's promotion."""
     return lhs if lhs == rhs else max(lhs, rhs, key=_precision_rank)
 
 
 def _precision_rank(dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Complex over floating over integer, then more bits, then more exponent bits or a sign."""
+    """Return a sort key: complex over floating over integer, then more bits, then more exponent bits or a sign."""
     if dtypes.is_boolean(dtype):
         return (0,)
     inexact = dtypes.is_inexact(dtype)
@@ -291,7 +290,7 @@ def _dot_abstract(
 ) -> ShapedArray:
     for side, aval in (("lhs", lhs), ("rhs", rhs)):
         if isinstance(aval.dtype, dtypes.ExtendedDType):
-            raise TypeError(f"dot_general: {side} has dtype {aval.dtype.name}, which has no products")
+            raise TypeError(f"dot_general: {side} must have a numeric or boolean dtype, got {aval.dtype.name}")
     _check_dimension_numbers(lhs, rhs, dimension_numbers)
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     shape = (
@@ -310,7 +309,7 @@ def _dot_abstract(
 
 
 def _width(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a number, of a complex one those of a part."""
+    """Return the bits of a number, for complex numbers those of one part."""
     return 1 if dtypes.is_boolean(dtype) else dtypes.bit_width(dtypes.real_part_dtype(dtype))
 
 
@@ -347,7 +346,7 @@ def _dot_emit(
 def _algorithm(
     platform: str, precision: object, lhs: np.dtype[Any], rhs: np.dtype[Any], result: np.dtype[Any]
 ) -> DotAlgorithm | None:
-    """Return the algorithm that a precision means for these dtypes; ValueError where there is none."""
+    """Return the algorithm of a precision for these dtypes, None for the default; ValueError if unsupported."""
     if precision is DotAlgorithmPreset.DEFAULT or not isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return None
     if any(map(dtypes.is_complex, (lhs, rhs, result))):
@@ -367,6 +366,11 @@ def _is_float8_pair(lhs: np.dtype[Any], rhs: np.dtype[Any]) -> bool:
     return all(dtypes.is_floating(d) and dtypes.bit_width(d) == 8 for d in (lhs, rhs))
 
 
+def move_axes(x: Array, places: Sequence[int]) -> Array:
+    """Return `x` with axis i at ``places[i]``."""
+    return transpose(x, sorted(range(len(places)), key=places.__getitem__))
+
+
 def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
     return [i for i in range(ndim) if not any(i in axes for axes in taken)]
 
@@ -383,17 +387,17 @@ def _dot_transpose(
     batch_count, known_ndim = len(own_batch), aval_of(known).ndim
     own_free = _free(wanted.ndim, own_batch, own_contracting)
     other_free = _free(known_ndim, other_batch, other_contracting)
-    # The cotangent has batch axes, the free axes of lhs, then those of rhs; those of `known` are summed over.
+    # The axes of the cotangent are batch axes, free axes of lhs, free axes of rhs; the free axes of `known` are summed.
     start = batch_count + len(own_free) if left else batch_count
     summed = tuple(range(start, start + len(other_free)))
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
-    # It has batch axes, the free axes of the linear operand, then the axes of `known` that were contracted, in order.
+    # The axes of the product: batch, free axes of the linear operand, contracted axes of `known` in ascending order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
-    of_operand = transpose(of_operand, sorted(range(len(order)), key=order.__getitem__))
+    of_operand = move_axes(of_operand, order)
     of_operand = converted(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
     return [of_operand, None] if left else [None, of_operand]
 
@@ -492,8 +496,8 @@ def dot(
         left, right = operand_aval("dot", lhs, "lhs").shape, operand_aval("dot", rhs, "rhs").shape
         if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
             raise ValueError(
-                f"dot: the shapes {left} and {right} are no product of a matrix or vector with a matrix or vector: "
-                "give dimension_numbers, or make the last size of lhs the first of rhs"
+                f"dot: arrays of shapes {left} and {right} cannot be multiplied: both must be vectors or matrices, and "
+                "the last size of lhs the first of rhs; give dimension_numbers for other products"
             )
         dimension_numbers = (((len(left) - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)

@@ -31,7 +31,7 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import write_without_cropped
 from xtrace._src.ops.comparisons import eq
-from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
 from xtrace._src.ops.contractions.convolution_shapes import (
     ConvDimensionNumbers,
     Ints,
@@ -127,7 +127,7 @@ def _conv_abstract(
     name = "conv_general_dilated"
     check_same_dtype(name, (lhs, rhs))
     if isinstance(lhs.dtype, dtypes.ExtendedDType):
-        raise TypeError(f"{name}: lhs and rhs have dtype {lhs.dtype.name}, which has no products")
+        raise TypeError(f"{name}: lhs and rhs must have a numeric dtype, got {lhs.dtype.name}")
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
     for field, spec in zip(dimension_numbers._fields, dimension_numbers, strict=True):
@@ -178,7 +178,7 @@ def _conv_emit(
     configuration = [(0, 0, 0)] * lhs.aval.ndim
     for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
         configuration[axis] = (low, high, dilation - 1)
-    # XLA itself takes away some of what is at the end, as gradients want it, and does not need a copy for it.
+    # Negative padding at the end, common in gradients, is left to XLA, without a copy, unless it removes a whole axis.
     if any(low < 0 or high <= -lhs.aval.shape[axis] for axis, (low, high) in zip(spatial, padding, strict=True)):
         lhs, configuration = write_without_cropped(builder, lhs, configuration)
         padding = tuple([configuration[axis][:2] for axis in spatial])
@@ -201,7 +201,7 @@ def _conv_emit(
 
     if not dtypes.is_complex(lhs.aval.dtype) or builder.platform == "tpu":
         return convolution(lhs, rhs, result)
-    # (a + ib)(c + id) by three products: (a + b)c, a(d - c) and b(c + d).
+    # (a + ib)(c + id) from three products: (a + b)c, a(d - c) and b(c + d).
     part = result.update(dtype=dtypes.real_part_dtype(result.dtype))
     op = builder.elementwise
     (a, b), (c, d) = builder.real_and_imaginary(lhs), builder.real_and_imaginary(rhs)
@@ -213,7 +213,7 @@ def _conv_emit(
     return builder.convert(builder.complex(real, imaginary, complex_result), result.dtype)
 
 
-# Axes taken apart into (groups, the rest) and put together, groups outermost: what the rules do with grouped axes.
+# Axes split into (groups, rest) and merged, for the rules of grouped convolutions
 
 def _split(x: Array, axis: int, groups: int) -> Array:
     shape = aval_of(x).shape
@@ -230,14 +230,14 @@ def _merge(x: Array, source: int, destination: int) -> Array:
     return reshape.bind_positional((x,), (merged, None, None))
 
 
-def _regrouped(x: Array, source: int, destination: int, groups: int) -> Array:
-    """Move the groups of one axis to be the outer part of another."""
+def _move_groups(x: Array, source: int, destination: int, groups: int) -> Array:
+    """Make the groups of one axis the outer part of another."""
     if groups == 1:
         return x
     return _merge(_split(x, source, groups), source, destination)
 
 
-def _swapped(spec: Ints) -> Ints:
+def _swap_first_two(spec: Ints) -> Ints:
     return (spec[1], spec[0], *spec[2:])
 
 
@@ -255,7 +255,7 @@ def _conv_transpose(
     space, window, positions = [
         [shape[i] for i in spec[2:]] for shape, spec in zip(shapes, dimension_numbers, strict=True)
     ]
-    # Along each axis: what the lhs takes when dilated, the kernel, and the reach of the window's positions.
+    # For each axis the extents of the dilated lhs, of the dilated kernel and of the positions, and the padding.
     extents = list(zip(
         spread_sizes(space, lhs_dilation), spread_sizes(window, rhs_dilation),
         spread_sizes(positions, window_strides), padding, strict=True,
@@ -263,24 +263,24 @@ def _conv_transpose(
     known = converted(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
     if left:
-        # The cotangent, spread by the strides, is convolved with the reversed kernel whose features changed places.
+        # The cotangent, dilated by the strides, is convolved with the reversed kernel, its feature axes swapped.
         for own, kernel, reach, (low, _) in extents:
             before = kernel - 1 - low
             pads.append((before, own + kernel - 1 - reach - before))
         groups = max(feature_group_count, batch_group_count)
-        flipped = rev(_regrouped(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
-        numbers = ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec)
+        flipped = rev(_move_groups(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
+        numbers = ConvDimensionNumbers(out_spec, _swap_first_two(rhs_spec), lhs_spec)
         of_operand = conv_general_dilated.bind_positional(
             (cotangent, flipped),
             (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
              preferred_element_type, None),
         )
-        of_operand = _regrouped(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
+        of_operand = _move_groups(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
         return [converted(of_operand, wanted.dtype, wanted.weak_type), None]
-    # The lhs is convolved with the cotangent: features of the one are summed no more, the batch is.
+    # The lhs is convolved with the cotangent as kernel and summed over the batch instead of the features.
     for own, kernel, reach, (low, _) in extents:
         pads.append((low, reach + kernel - 1 - own - low))
-    numbers = ConvDimensionNumbers(_swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec))
+    numbers = ConvDimensionNumbers(_swap_first_two(lhs_spec), _swap_first_two(out_spec), _swap_first_two(rhs_spec))
     of_operand = conv_general_dilated.bind_positional(
         (known, cotangent),
         (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
@@ -298,7 +298,7 @@ def _conv_batch(
     groups = max(feature_group_count, batch_group_count)
     window_strides, padding, lhs_dilation, rhs_dilation, *rest = others.values()
 
-    def convolved(
+    def convolve(
         x: ArrayLike, y: ArrayLike, features: int = feature_group_count, batches: int = batch_group_count
     ) -> Array:
         parameters = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, features, batches, *rest)
@@ -315,28 +315,28 @@ def _conv_batch(
         )
         return zeros(aval.update(shape=(0, *aval.shape))), 0
     if left is not None and right is not None:
-        # The mapped axis multiplies the groups there are: of batches if there are any, of features otherwise.
+        # The mapped axis multiplies the number of batch groups, or of feature groups without batch groups.
         batched = batch_group_count > 1
         counts = (1, size * groups) if batched else (size * groups, 1)
         place = lhs_spec[0] if batched else lhs_spec[1]
-        product = convolved(_merge(lhs, left, place), _merge(rhs, right, rhs_spec[0]), *counts)
+        product = convolve(_merge(lhs, left, place), _merge(rhs, right, rhs_spec[0]), *counts)
         return _split(product, out_spec[1], size), out_spec[1]
     if left is not None:
         batch = lhs_spec[0]
         if batch_group_count == 1:
-            product = convolved(_merge(lhs, left, batch), rhs)
+            product = convolve(_merge(lhs, left, batch), rhs)
         else:
-            # Groups of batches are outermost in their axis and stay so: the mapped axis goes inside them.
+            # Batch groups must stay outermost in the batch axis, so the mapped axis goes inside of them.
             lhs = _split(move_axis(lhs, left, 0), batch + 1, batch_group_count)
             lhs = _merge(lhs, 0, batch + 1)
-            product = convolved(_merge(lhs, batch, batch), rhs)
+            product = convolve(_merge(lhs, batch, batch), rhs)
         return _split(product, out_spec[0], size), out_spec[0]
     assert right is not None
     out, features = rhs_spec[0], out_spec[1]
     if groups == 1:
-        return _split(convolved(lhs, _merge(rhs, right, out)), features, size), features
+        return _split(convolve(lhs, _merge(rhs, right, out)), features, size), features
     rhs = _merge(_split(move_axis(rhs, right, 0), out + 1, groups), 0, out + 1)
-    product = _split(_split(convolved(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
+    product = _split(_split(convolve(lhs, _merge(rhs, out, out)), features, groups), features + 1, size)
     return _merge(product, features, features + 1), features
 
 
@@ -396,8 +396,8 @@ def conv_general_dilated(
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
-                f"{name}: padding {abbreviated(padding)} is not defined where lhs_dilation is not 1: give (low, "
-                "high) pairs, or use conv_transpose."
+                f"{name}: padding {abbreviated(padding)} is defined for lhs_dilation 1 only: give (low, high) "
+                "pairs, or use conv_transpose."
             )
         window = [right.shape[i] for i in numbers.rhs_spec[2:]]
         for argument, values in (("window_strides", strides), ("rhs_dilation", rhs_dilation)):
@@ -482,7 +482,7 @@ def conv_with_general_padding(
     )
 
 
-# The axes of a transposed convolution by rank, where nothing is said about them: features last.
+# The default dimension numbers of conv_transpose by rank, with features last.
 _TRANSPOSED_NUMBERS = {
     2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
 }
@@ -526,7 +526,7 @@ def conv_transpose(
     if dimension_numbers is None:
         dimension_numbers = _TRANSPOSED_NUMBERS.get(left.ndim)
         if dimension_numbers is None:
-            raise ValueError(f"{name}: give dimension_numbers for operands of rank {left.ndim}: there is no default")
+            raise ValueError(f"{name}: give dimension_numbers: there is no default for operands of rank {left.ndim}")
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     window = [right.shape[i] for i in numbers.rhs_spec[2:]]
     ones = (1,) * len(window)
@@ -556,7 +556,7 @@ def conv_transpose(
 
 
 def _lhs_precision(name: str, precision: object) -> Any:
-    """Return the precision of a product with ones and zeros: that of the lhs, which is what counts."""
+    """Return the precision for a kernel of zeros and ones, where only that of the lhs matters."""
     canonical = canonical_precision(name, precision)
     return (canonical[0], Precision.DEFAULT) if isinstance(canonical, tuple) else canonical
 
@@ -600,7 +600,7 @@ def conv_general_dilated_patches(
     rows = broadcasted_iota(dtypes.int32, (size, size), 0)
     unit = converted(eq(rows, broadcasted_iota(dtypes.int32, (size, size), 1)), aval.dtype)
     kernel = reshape(broadcast_in_dim(unit, (features, size, size), (1, 2)), (features * size, 1, *window))
-    kernel = transpose(kernel, sorted(range(len(numbers.rhs_spec)), key=numbers.rhs_spec.__getitem__))
+    kernel = move_axes(kernel, numbers.rhs_spec)
     return conv_general_dilated(
         lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers, features,
         precision=_lhs_precision(name, precision), preferred_element_type=preferred_element_type,
@@ -647,6 +647,4 @@ def conv_general_dilated_local(
     (_, _, *space), (out_batch, out_feature, *positions) = numbers.rhs_spec, numbers.out_spec
     contracting = (out_feature,), (numbers.rhs_spec[1],)
     product = dot_general(patches, rhs, (contracting, (tuple(positions), tuple(space))), precision)
-    # It has the positions, the batch, and the features.
-    placed = (*positions, out_batch, out_feature)
-    return transpose(product, sorted(range(len(placed)), key=placed.__getitem__))
+    return move_axes(product, (*positions, out_batch, out_feature))

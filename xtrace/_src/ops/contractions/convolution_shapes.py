@@ -1,4 +1,4 @@
-"""The order of axes, the padding and the shapes of convolutions."""
+"""Dimension numbers, padding and shapes of convolutions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConvDimensionNumbers(NamedTuple):
 ConvGeneralDilatedDimensionNumbers = Union[tuple[str, str, str], ConvDimensionNumbers, None]  # noqa: UP007
 
 
-# The letters of batch and feature axes in strings, for lhs, rhs and result; every other letter is a spatial axis.
+# The letters of batch and feature axes for lhs, rhs and result; every other letter is a spatial axis.
 _LETTERS = ("NC", "OI", "NC")
 
 
@@ -126,19 +126,19 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
     return lhs, rhs, out
 
 
-# Sizes along one axis: of what is dilated, and of the positions that a window can have.
+# Sizes along an axis
 
-def _dilated(size: int, dilation: int) -> int:
+def _dilated_size(size: int, dilation: int) -> int:
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
-def _positions(size: int, window: int, stride: int) -> int:
+def _count_positions(size: int, window: int, stride: int) -> int:
     return (size - window) // stride + 1 if size >= window else 0
 
 
 def spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
-    """Return the sizes of axes whose elements are `dilation` apart."""
-    return [_dilated(n, d) for n, d in zip(sizes, dilation, strict=True)]
+    """Return the sizes of axes after dilation."""
+    return [_dilated_size(n, d) for n, d in zip(sizes, dilation, strict=True)]
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
@@ -212,7 +212,7 @@ def conv_shape_tuple(
     if len(pads) != len(space):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(space)}, got {len(pads)}.")
     padded = [n + low + high for n, (low, high) in zip(space, pads, strict=True)]
-    counts = [_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
+    counts = [_count_positions(n, w, s) for n, w, s in zip(padded, window, strides, strict=True)]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *counts)
 
 
@@ -283,7 +283,7 @@ def in_order(spec: Ints, sizes: Sequence[int]) -> tuple[int, ...]:
 # Transposed convolutions and patches
 
 def transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """Return the padding of an axis with which a dilated convolution undoes one with this stride and padding."""
+    """Return the padding of an axis for the transpose of a convolution with this stride and padding."""
     kind = padding.upper()
     if kind == "SAME":
         total = window + stride - 2

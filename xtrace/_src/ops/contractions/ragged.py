@@ -1,4 +1,4 @@
-"""Contractions of operands in groups of rows, and of operands with scales."""
+"""Contractions by groups of rows (ragged), and of operands with scales."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import bitwise_and, le, lt
-from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general
+from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
 from xtrace._src.ops.elementwise import mul, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
@@ -88,7 +88,7 @@ class RaggedDotDimensionNumbers:
 
 
 class _Arrangement:
-    """The axes of a ragged product by what they are, for operands of given ranks."""
+    """The axes of a ragged product by role, for operands of given ranks."""
 
     def __init__(self, lhs_ndim: int, rhs_ndim: int, numbers: RaggedDotDimensionNumbers) -> None:
         (self.lhs_summed, self.rhs_summed), (self.lhs_batch, self.rhs_batch) = numbers.dot_dimension_numbers
@@ -97,19 +97,14 @@ class _Arrangement:
         self.lhs_free = tuple([i for i in range(lhs_ndim) if i not in (*self.lhs_summed, *self.lhs_batch)])
         taken = (*self.rhs_summed, *self.rhs_batch, *self.group)
         self.rhs_free = tuple([i for i in range(rhs_ndim) if i not in taken])
-        # The axes among which the ragged one is.
+        # The role that the ragged axis has.
         self.summed, self.batched = self.ragged in self.lhs_summed, self.ragged in self.lhs_batch
         self.kind = self.lhs_summed if self.summed else self.lhs_batch if self.batched else self.lhs_free
         self.place = self.kind.index(self.ragged)
 
     def outer(self) -> _Axes:
-        """The axes of lhs for each index of which there may be groups of other sizes."""
+        """Return the axes of lhs that the leading axes of `group_sizes` are about."""
         return self.kind[: self.place] if self.batched else (*self.lhs_batch, *self.kind[: self.place])
-
-
-def _undone(x: Array, placed: Sequence[int]) -> Array:
-    """Return `x`, whose axis i is to be at ``placed[i]``."""
-    return transpose(x, sorted(range(len(placed)), key=placed.__getitem__))
 
 
 def _span(start: int, count: int) -> _Axes:
@@ -149,7 +144,7 @@ def _ragged_abstract(
             f"{name} requires rhs group dimension numbers to be distinct from contracting and batch dimensions, got "
             f"{group}."
         )
-    # Without its axis of groups, rhs is an operand of a dot_general.
+    # Without its group axis, rhs is an operand of dot_general.
     plain = rhs.update(shape=tuple([n for i, n in enumerate(rhs.shape) if i not in group]))
     shifted = [tuple([i - sum(g < i for g in group) for i in axes]) for axes in (rhs_summed, rhs_batch)]
     product = dot_general.abstract_eval(
@@ -170,10 +165,10 @@ def _ragged_abstract(
     return ShapedArray((count, *product.shape) if grouped else product.shape, product.dtype, weak)
 
 
-def _in_groups(x: Array, sizes: Array, place: int) -> Array:
-    """Return `x` once for each group, on a new first axis, with zeros outside the group's part of the axis `place`.
+def _mask_groups(x: Array, sizes: Array, place: int) -> Array:
+    """Return copies of `x`, one a group along a new first axis, with zeros outside the group's part of axis `place`.
 
-    The last axis of `sizes` is that of the groups; the others are the first ones of `x`.
+    The last axis of `sizes` is the group axis; the others are the leading axes of `x`.
     """
     shape, aval = aval_of(x).shape, aval_of(sizes)
     count = aval.shape[-1]
@@ -198,16 +193,16 @@ def _ragged_formula(
 ) -> Array:
     numbers = ragged_dot_dimension_numbers
     if numbers.lhs_ragged_dimensions[0] in numbers.dot_dimension_numbers[1][0]:
-        # Every batch is in some group, and all groups are treated alike.
+        # Each index of the batch is in a group, and the product does not depend on which.
         return dot_general(lhs, rhs, numbers.dot_dimension_numbers, precision, preferred_element_type)
     a = _Arrangement(lhs.ndim, rhs.ndim, numbers)
     count = len(a.lhs_batch)
     if a.summed:
-        left = _in_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_summed, *a.lhs_free)), sizes, count + a.place)
-        right = _in_groups(transpose(rhs, (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)), sizes, count + a.place)
+        left = _mask_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_summed, *a.lhs_free)), sizes, count + a.place)
+        right = _mask_groups(transpose(rhs, (*a.rhs_batch, *a.rhs_summed, *a.rhs_free)), sizes, count + a.place)
         batch, summed = _span(0, count + 1), _span(count + 1, len(a.lhs_summed))
         return dot_general(left, right, ((summed, summed), (batch, batch)), precision, preferred_element_type)
-    left = _in_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_free, *a.lhs_summed)), sizes, count + a.place)
+    left = _mask_groups(transpose(lhs, (*a.lhs_batch, *a.lhs_free, *a.lhs_summed)), sizes, count + a.place)
     summed = _span(1 + count + len(a.lhs_free), len(a.lhs_summed))
     pairs = ((*summed, 0), (*a.rhs_summed, *a.group)), (_span(1, count), a.rhs_batch)
     return dot_general(left, rhs, pairs, precision, preferred_element_type)
@@ -254,7 +249,7 @@ def _ragged_transpose(
         return [*of_operand, None]
     wanted = lhs.aval if left else rhs.aval
     batch, free, others, summed = len(a.lhs_batch), len(a.lhs_free), len(a.rhs_free), len(a.lhs_summed)
-    # Below, b, m, n, k and g stand for the batch axes, the free ones of lhs and of rhs, the summed ones, the groups.
+    # Below, b stands for batch axes, m and n for the free axes of lhs and rhs, k for summed axes, g for the group axis.
     swapped = precision[::-1] if isinstance(precision, tuple) else precision
     pairs: _Pairs
     group: _Axes
@@ -286,12 +281,12 @@ def _ragged_transpose(
         (*operands, sizes),
         (RaggedDotDimensionNumbers(pairs, (ragged,), group), order, preferred_element_type, None, None),
     )
-    of_operand = converted(_undone(of_operand, placed), wanted.dtype, wanted.weak_type)
+    of_operand = converted(move_axes(of_operand, placed), wanted.dtype, wanted.weak_type)
     return [of_operand, None, None] if left else [None, of_operand, None]
 
 
-def _mapped_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Axes, place: int) -> Array:
-    """Return sizes of groups with the mapped axis at `place`; `outer` are the sizes of the other outer axes."""
+def _batch_group_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Axes, place: int) -> Array:
+    """Return group sizes with the mapped axis at `place`; `outer` are the sizes of the other leading axes."""
     own = aval_of(sizes).ndim - (axis is not None)
     if axis is None and own == 1:
         return sizes
@@ -302,7 +297,7 @@ def _mapped_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer: _Ax
     return move_axis(sizes, 0, place)
 
 
-def _up(axes: _Axes) -> _Axes:
+def _shift(axes: _Axes) -> _Axes:
     return tuple([i + 1 for i in axes])
 
 
@@ -323,20 +318,20 @@ def _ragged_batch(
         return ragged_dot_general.bind_positional((x, y, sizes), (numbers, *others.values()))
 
     if free and right is not None and left is None and sized is None:
-        # One more free axis of rhs.
+        # The mapped axis is a free axis of rhs.
         rhs = move_axis(rhs, right, 0)
-        pairs = (a.lhs_summed, _up(a.rhs_summed)), (a.lhs_batch, _up(a.rhs_batch))
-        return product(lhs, rhs, sizes, pairs, a.ragged, _up(a.group)), batch + len(a.lhs_free)
+        pairs = (a.lhs_summed, _shift(a.rhs_summed)), (a.lhs_batch, _shift(a.rhs_batch))
+        return product(lhs, rhs, sizes, pairs, a.ragged, _shift(a.group)), batch + len(a.lhs_free)
     lhs = with_axis(lhs, left, mapped.size)
     if free and right is None:
-        # One more free axis of lhs, outside of the ragged one: rhs is not repeated.
-        sizes = _mapped_sizes(mapped, sizes, sized, outer, batch)
-        pairs = (_up(a.lhs_summed), a.rhs_summed), (_up(a.lhs_batch), a.rhs_batch)
+        # The mapped axis is a free axis of lhs, outside of the ragged one, so that rhs is not repeated.
+        sizes = _batch_group_sizes(mapped, sizes, sized, outer, batch)
+        pairs = (_shift(a.lhs_summed), a.rhs_summed), (_shift(a.lhs_batch), a.rhs_batch)
         return product(lhs, rhs, sizes, pairs, a.ragged + 1, a.group), batch
     rhs = with_axis(rhs, right, mapped.size)
-    sizes = _mapped_sizes(mapped, sizes, sized, outer, 0)
-    pairs = (_up(a.lhs_summed), _up(a.rhs_summed)), ((0, *_up(a.lhs_batch)), (0, *_up(a.rhs_batch)))
-    return product(lhs, rhs, sizes, pairs, a.ragged + 1, _up(a.group)), 1 if a.summed else 0
+    sizes = _batch_group_sizes(mapped, sizes, sized, outer, 0)
+    pairs = (_shift(a.lhs_summed), _shift(a.rhs_summed)), ((0, *_shift(a.lhs_batch)), (0, *_shift(a.rhs_batch)))
+    return product(lhs, rhs, sizes, pairs, a.ragged + 1, _shift(a.group)), 1 if a.summed else 0
 
 
 @primitive(
@@ -452,14 +447,14 @@ def _scaled_abstract(
                     )
             elif part == 0 or size % part or size // part < 2:
                 raise TypeError(
-                    f"scaled_dot: axis {axis} of {side}_scale, which is summed over, must divide the size {size} of "
-                    f"{side} into at least two elements for each scale, got {part}"
+                    f"scaled_dot: axis {axis} of {side}_scale is contracted: its size must divide the size {size} of "
+                    f"{side} and leave at least two elements for each scale, got {part}"
                 )
     return ShapedArray(product.shape, product.dtype)
 
 
-def _scaled(x: Array, scale: Array, dtype: DType) -> Array:
-    """Return `x` in `dtype`, times its scales, each repeated over a part of an axis."""
+def _apply_scale(x: Array, scale: Array, dtype: DType) -> Array:
+    """Return `x` in `dtype` times its scales; each scale is repeated over a block of an axis."""
     own, shape = aval_of(scale).shape, aval_of(x).shape
     apart = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
     scale = reshape(broadcast_in_dim(scale, apart, _span(0, 2 * len(own))[::2]), shape)
@@ -471,14 +466,14 @@ def _scaled_formula(
     preferred_element_type: np.dtype[Any],
 ) -> Array:
     dtype = preferred_element_type
-    left, right = _scaled(lhs, lhs_scale, dtype), _scaled(rhs, rhs_scale, dtype)
+    left, right = _apply_scale(lhs, lhs_scale, dtype), _apply_scale(rhs, rhs_scale, dtype)
     return dot_general(left, right, dimension_numbers, preferred_element_type=dtype)
 
 
 def _scaled_emit(
     builder: FunctionBuilder, *values: Value, dimension_numbers: _Pairs, preferred_element_type: np.dtype[Any]
 ) -> Value:
-    """Write a composite operation, which compilers may know, with its formula."""
+    """Write a composite operation that backends may implement, with its decomposition."""
     result = builder.results[0]
     jaxpr, _ = stage(
         lambda *xs: [
@@ -504,7 +499,7 @@ def _scaled_batch(
 ) -> tuple[Any, int]:
     operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
     (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
-    pairs = (_up(lhs), _up(rhs)), ((0, *_up(lhs_batch)), (0, *_up(rhs_batch)))
+    pairs = (_shift(lhs), _shift(rhs)), ((0, *_shift(lhs_batch)), (0, *_shift(rhs_batch)))
     return scaled_dot.bind_positional(operands, (pairs, preferred_element_type)), 0
 
 

@@ -1,1 +1,1 @@
-"""Loops and branches: operations whose parameters are the jaxprs of Python functions."""
+"""Loops and branches: operations whose parameters hold the jaxprs of Python functions."""

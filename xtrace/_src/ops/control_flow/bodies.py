@@ -1,4 +1,4 @@
-"""Bodies of loops and branches: Python functions of pytrees staged as jaxprs, remembered so that programs are too."""
+"""Staging the bodies of loops and branches, Python functions of pytrees; jaxprs are cached, so programs are as well."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 
 
 class Body(NamedTuple):
-    """A staged function: a jaxpr without constvars, whose leading inputs are `consts`, and its result's tree."""
+    """A staged function: a jaxpr without constvars whose leading inputs are `consts`, and the tree of its result."""
 
     jaxpr: ClosedJaxpr
     consts: list[Any]
@@ -32,7 +32,7 @@ class Body(NamedTuple):
 
     @property
     def out_avals(self) -> list[ShapedArray]:
-        """The types of the results' leaves."""
+        """Return the types of the result's leaves."""
         return self.jaxpr.out_avals
 
 
@@ -44,9 +44,9 @@ def stage_body(
 ) -> Body:
     """Return ``function(*args)`` staged on leaves of the types `in_avals`; `in_tree` is the tree of the tuple `args`.
 
-    What the function closes over, arrays and tracers of enclosing traces, are the constants. The same function on the
-    same types gives the same jaxpr object, and so do, outside of jit, functions that do the same: eager loops compile
-    once. TypeError if a result is no array, with its path.
+    The constants are the arrays and tracers that the function closes over. The same function on the same types gives
+    the same jaxpr object; outside of jit, so do functions with equal equations, and an eager loop compiles once.
+    TypeError, with the path, if a leaf of the result is no array.
     """
     stage_once = _stage if type(function) is FunctionType else _stage.__wrapped__
     settings = config.cache_key(), axis_environment(current_trace.get())
@@ -83,14 +83,14 @@ def _stage(
     if jaxpr.constvars:
         jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     closed = ClosedJaxpr(jaxpr, [])
-    # Recorded jaxprs stay those of their functions, as they print; computed at once, equal ones share programs, unless
-    # messages are to name the lines of the very function.
+    # In eager calls equal jaxprs share one program, unless debug checks must name the lines of each function. A staged
+    # equation keeps the jaxpr of its own function, since it is printed.
     staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())
     return Body(closed if staging or config.checks_numbers() else intern_jaxpr(closed), consts, out_tree)
 
 
 def intern_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `closed`, which has no constvars, or the one interned before of the same function and equations."""
+    """Return the interned jaxpr with the source line and equations of `closed`, which has no constvars."""
     try:
         key = _key(closed.jaxpr)
     except TypeError:  # an unhashable parameter
@@ -102,7 +102,7 @@ def intern_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _key(jaxpr: Jaxpr) -> Any:
-    """Return what two jaxprs have in common when they are the same but for their variables' identities."""
+    """Return a key that is equal for jaxprs that differ in their variables only."""
     numbers: dict[Var, int] = {v: i for i, v in enumerate(jaxpr.invars)}
 
     def atom(x: Atom) -> Any:
@@ -111,7 +111,7 @@ def _key(jaxpr: Jaxpr) -> Any:
         value = x.val.tobytes() if isinstance(x.val, np.generic) else repr(x.val)
         return type(x.val), value, x.aval
 
-    # A function that is made anew for each call is in one place; messages name the place.
+    # The source line is part of the key since messages name it; a closure made for each call has the same line.
     info = jaxpr.debug_info
     parts: list[Any] = [None if info is None else (info.file, info.line), tuple(jaxpr.in_avals)]
     for equation in jaxpr.eqns:
@@ -127,14 +127,14 @@ def _key(jaxpr: Jaxpr) -> Any:
 
 
 def _key_of_parameter(value: object) -> Any:
-    # Functions inside are made anew with the one around them.
+    # The body of an inner loop is a new jaxpr each time the outer body is traced.
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
 
 
 def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: PyTreeDef) -> DebugInfo:
-    """Return whose jaxpr is being made, for messages; `in_tree` is the tree of the function's arguments."""
+    """Return the debug info of the function that is staged; `in_tree` is the tree of its arguments."""
     inner: Any = function
     while isinstance(inner, functools.partial) or hasattr(inner, "__wrapped__"):
         inner = inner.func if isinstance(inner, functools.partial) else inner.__wrapped__
@@ -145,7 +145,7 @@ def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: 
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Return the names of the first `count` parameters, ``args[i]`` for those that have none."""
+    """Return the names of the first `count` parameters, ``args[i]`` for parameters without a name."""
     method = isinstance(function, MethodType)
     code = getattr(function.__func__ if isinstance(function, MethodType) else function, "__code__", None)
     known = code.co_varnames[int(method) : code.co_argcount] if isinstance(code, CodeType) else ()
@@ -154,7 +154,7 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
-    """Return how users write each leaf of arguments of the tree `in_tree`, which are called `names`: ``c['w'][0]``."""
+    """Return the path of each leaf of the arguments `names` with the tree `in_tree`, such as ``c['w'][0]``."""
     paths = []
     for name, tree in zip(names, in_tree.children(), strict=True):
         paths += [name + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
@@ -162,7 +162,7 @@ def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
 
 
 def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, list[ShapedArray]]:
-    """Return the leaves of an argument of `function`, tree and types; a TypeError names what is no array."""
+    """Return the leaves, tree and types of an argument; TypeError with the path of a leaf that is no array."""
     leaves, structure = pytree.tree_flatten(tree)
     avals = []
     for position, leaf in enumerate(leaves):
@@ -175,12 +175,12 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
 
 
 def same_type(one: ShapedArray, other: ShapedArray) -> bool:
-    """Whether two types differ in no more than weakness."""
+    """Return whether two types are equal up to weak types."""
     return one.shape == other.shape and one.dtype == other.dtype and one.memory_space is other.memory_space
 
 
 def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]:
-    """Return what two types differ in besides weakness, in words."""
+    """Return the differences of two types, apart from weak types, in words."""
     named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
     return [words for words, field in named if getattr(one, field) != getattr(other, field)]
 
@@ -192,16 +192,16 @@ def check_function(function: str, argument: str, value: object) -> None:
 
 
 def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
-    """Return the jaxpr that takes the constants of `closed` as leading inputs, and these."""
+    """Return the jaxpr with the constants of `closed` as leading inputs, and the constants."""
     return move_constants_to_inputs(closed).jaxpr, closed.consts
 
 
 def promote_carry(
     values: Sequence[Any], avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> list[Any] | None:
-    """Return the initial carry with weakly typed leaves in the dtype that they promote to with what the body returns.
+    """Return the initial carry with weakly typed leaves promoted to the dtypes that the body returns.
 
-    None if there is nothing to change.
+    None if nothing changes.
     """
     carry, changed = list(values), False
     for i, (aval, out) in enumerate(zip(avals, out_avals, strict=True)):
@@ -217,9 +217,9 @@ def check_carry(
     function: str, name: str, tree: PyTreeDef, avals: Sequence[ShapedArray], out_tree: PyTreeDef,
     out_avals: Sequence[ShapedArray],
 ) -> None:
-    """Raise TypeError, naming the leaf, if the carry that a body returns is not of the type of the one it takes.
+    """Raise TypeError, with the path, for leaves whose types differ between the input and the output carry.
 
-    `name` is what the body calls its carry.
+    `name` is the body's name for its carry.
     """
     if out_tree != tree:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""`cond` and `switch`: one of several functions, chosen by a value of the program."""
+"""`cond` and `switch`: a call of one of several functions, selected by an index."""
 
 from __future__ import annotations
 
@@ -52,14 +52,13 @@ __all__ = ["cond", "cond_p", "platform_dependent", "platform_index_p", "switch"]
 
 _Branches = tuple[ClosedJaxpr, ...]
 
-# Programs are found again by the branches, so what is made of a tuple of branches is remembered.
+# Programs are cached by their branches, so equal calls must return the same derived branches.
 _per_branches = memoize(1024)
 
 
 def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:
-    """The results of the branch that the index has."""
     if index.shape or index.dtype != dtypes.int32:
-        raise TypeError(f"cond: the index of a branch is a scalar of dtype int32, got {index.str_short()}")
+        raise TypeError(f"cond: the branch index must be a scalar of dtype int32, got {index.str_short()}")
     first = branches[0]
     for number, branch in enumerate(branches):
         sides = ("takes", branch.in_avals, avals), ("returns", branch.out_avals, first.out_avals)
