@@ -36,6 +36,7 @@ from xtrace._src.transforms.stage import StagingTrace
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    """Call a jitted function."""
     return infer_result_types(jaxpr, avals)
 
 

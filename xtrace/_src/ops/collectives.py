@@ -274,6 +274,7 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
 # The index along the axis
 
 def _axis_index_abstract(*, axis_name: object) -> ShapedArray:
+    """Return the index along a mapped axis."""
     size_of_axis(axis_name)
     checked = axis_name in checked_axes(current_trace.get())
     return ShapedArray((), dtypes.int32, varying=frozenset([axis_name] if checked else []))

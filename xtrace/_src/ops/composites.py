@@ -23,6 +23,7 @@ __all__ = ["composite", "dce_sink", "dce_sink_p"]
 
 
 def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: object) -> list[ShapedArray]:
+    """Call a named operation, defined by its decomposition."""
     if len(avals) != len(jaxpr.in_avals) or not all(map(same_type, avals, jaxpr.in_avals)):
         raise TypeError(f"composite {name}: the decomposition takes {jaxpr.in_avals}, got {list(avals)}")
     return jaxpr.out_avals
@@ -118,6 +119,7 @@ _KEPT = Effect("DceSink")
 
 
 def _sink_abstract(x: ShapedArray, **_: object) -> list[ShapedArray]:
+    """Read a value and return nothing."""
     return []
 
 

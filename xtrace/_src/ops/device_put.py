@@ -1,4 +1,4 @@
-"""Where arrays are, as an operation: moving them to a device, or between the device's memory and its host's."""
+"""The operation that moves arrays to a device, to a sharding, or between device and host memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["device_put_p"]
 
 
 class CopySemantics(enum.Enum):
-    """Whether what is put somewhere may share the memory of what it was, must not, or takes it over."""
+    """Whether the result may share the operand's memory, must be a copy, or takes over the memory."""
 
     REUSE_INPUT = 0
     ALWAYS_COPY = 1
@@ -31,8 +31,8 @@ class CopySemantics(enum.Enum):
         return f"ArrayCopySemantics.{self.name}"
 
 
-def _memory_of(target: object, aval: ShapedArray) -> MemorySpace:
-    """Return the memory that a value of type `aval` is in when put on `target`."""
+def _target_memory(target: object, aval: ShapedArray) -> MemorySpace:
+    """Return the memory space of a value of type `aval` after it is put on `target`."""
     if isinstance(target, MemorySpace):
         return target
     if isinstance(target, Sharding):
@@ -41,12 +41,12 @@ def _memory_of(target: object, aval: ShapedArray) -> MemorySpace:
 
 
 def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[ShapedArray]:
-    """The operands, each on the device or in the memory that `devices` says."""
-    return [a.update(memory_space=_memory_of(d, a)) for a, d in zip(avals, devices, strict=True)]
+    """Return the operands, each on its device, with its sharding or in its memory space."""
+    return [a.update(memory_space=_target_memory(d, a)) for a, d in zip(avals, devices, strict=True)]
 
 
 def _emit(builder: FunctionBuilder, *values: Value, **_: Any) -> list[Value]:
-    # The program runs on one device, so that its memories alone make a difference; on CPU these are one.
+    # A program runs on its own devices: only the memory space can change, and CPUs have one.
     return [_emit_one(builder, x, aval) for x, aval in zip(values, builder.results, strict=True)]
 
 
@@ -67,7 +67,7 @@ def _evaluate(*arrays: ConcreteArray, devices: Sequence[Any], **_: object) -> li
 
 
 def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
-    space = _memory_of(target, array.aval)
+    space = _target_memory(target, array.aval)
     if isinstance(target, Sharding):
         return put_at(array, target)
     if isinstance(target, clients.Device):
@@ -75,8 +75,8 @@ def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
     return array if space is array.aval.memory_space else in_memory(array, space)
 
 
-def _sharding_of(value: Array) -> Any:
-    """Return where a value is, also one that is differentiated or mapped; None while it is traced."""
+def _find_sharding(value: Array) -> Any:
+    """Return the sharding of a value, also under differentiation and vmap; None for traced values."""
     while isinstance(value, (JVPTracer, BatchTracer)):
         value = value.primal if isinstance(value, JVPTracer) else value.value
     return value.sharding if type(value) is ConcreteArray else None
@@ -84,9 +84,9 @@ def _sharding_of(value: Array) -> Any:
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
     results = device_put_p.bind_positional(primals, tuple(parameters.values()))
-    # The way back, which a cotangent takes, is known where the operand is.
+    # Record the sharding of the operand: cotangents are put back there.
     sources = zip(primals, parameters["srcs"], strict=True)
-    parameters["srcs"] = tuple([_sharding_of(x) if source is None else source for x, source in sources])
+    parameters["srcs"] = tuple([_find_sharding(x) if source is None else source for x, source in sources])
     moved = [i for i, t in enumerate(tangents) if t is not None]
     chosen = tuple([tuple([values[i] for i in moved]) for values in parameters.values()])
     by_position = dict(zip(moved, device_put_p.bind_positional([tangents[i] for i in moved], chosen), strict=True))
@@ -96,19 +96,19 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
 def _transpose(
     cotangents: Sequence[Any], *operands: Array, devices: Sequence[Any], srcs: Sequence[Any], **_: object
 ) -> list[Any]:
-    """Return the cotangents, put back where the operands were."""
+    """Return the cotangents on the devices and in the memory of the operands."""
     given = [i for i, c in enumerate(cotangents) if c is not None]
     if not given:
         return [None] * len(operands)
-    back = [_way_back(devices[i], srcs[i], operands[i].aval) for i in given]
+    back = [_source_of(devices[i], srcs[i], operands[i].aval) for i in given]
     in_cotangents = put([cotangents[i] for i in given], back, [devices[i] for i in given])
     results = dict(zip(given, in_cotangents, strict=True))
     return [results.get(i) for i in range(len(operands))]
 
 
-def _way_back(device: object, source: object, aval: ShapedArray) -> Any:
-    """Return where an operand of type `aval` that was put on `device` was: its memory, if that changed."""
-    return source if _memory_of(device, aval) is aval.memory_space else aval.memory_space
+def _source_of(device: object, source: object, aval: ShapedArray) -> Any:
+    """Return the place of an operand of type `aval` before it was put on `device`: its memory, if that changed."""
+    return source if _target_memory(device, aval) is aval.memory_space else aval.memory_space
 
 
 def _batch(
@@ -127,7 +127,7 @@ device_put_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
-    # A device that is None is said, as the others are.
+    # A device of None is printed as well.
     unprinted={"devices": (), "srcs": ()},
 )
 
@@ -136,9 +136,9 @@ def put(
     values: Sequence[Any], devices: Sequence[Any], sources: Sequence[Any] | None = None,
     semantics: Sequence[CopySemantics] | None = None,
 ) -> list[Any]:
-    """Return `values`, each on a device (or where a sharding says), in a `MemorySpace`, or for None as it is.
+    """Return `values`, each on a device, with a sharding, in a `MemorySpace`, or unchanged for None.
 
-    sources: where they were, if that is known. semantics: copies by default.
+    sources: the places of the values before, if known. semantics: copies by default.
     """
     count = len(values)
     sources = (None,) * count if sources is None else tuple(sources)

@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 
-# How derivatives read below: t is the tangent, x and y are the operands, r is the result.
+# In derivatives t is the tangent, x and y are the operands, r is the result.
 
 
 # Signs and rounding
@@ -97,7 +97,7 @@ is_finite = unary(
 )
 
 
-# d|x| = t sign(x), and of a complex number Re(t conj(x) / |x|); at 0 it is t, of a complex 0 it is 0.
+# d|x| = t sign(x); for complex x Re(t conj(x) / |x|). At 0 it is t, at complex 0 it is 0.
 def _abs_derivative(t: Array, x: Array, r: Array) -> Array:
     if not dtypes.is_complex(aval_of(x).dtype):
         return select(ge(x, constant_like(x, 0)), t, neg(t))
@@ -242,7 +242,7 @@ def _integer_pow(builder: FunctionBuilder, x: Value, *, y: int) -> Value:
     aval = x.aval
     one = builder.literal(1, aval.update(shape=()))
     power, product, exponent = x, None, -y if y < 0 else y
-    # By squaring: the exponent's bits from the lowest on say which of x, x², x⁴ … are factors.
+    # Repeated squaring: the set bits of the exponent select the factors among x, x², x⁴ ….
     while exponent:
         if exponent & 1:
             product = power if product is None else builder.elementwise("multiply", product, power)
@@ -330,8 +330,8 @@ def _pow_result(x: Any, y: Any) -> Any:
     return x
 
 
-# The derivative y x**(y - 1) is 0 for the integer exponent 0, also where x**-1 is infinite. As in JAX it is strongly
-# typed, unless that by y is added to it.
+# The derivative y x**(y - 1) is 0 for the integer exponent 0, even if x**-1 is infinite. As in JAX it is strongly
+# typed, unless the derivative by y is added to it.
 def _pow_by_base(t: Array, x: Array, y: Array, r: Array) -> Array:
     x = converted(x, aval_of(x).dtype)
     if dtypes.is_inexact(aval_of(y).dtype):
@@ -359,8 +359,8 @@ pow = binary(
 
 # Trigonometric and hyperbolic functions
 
-def _parts_of_sine(x: Array) -> tuple[Any, ...]:
-    """Return a, sin a, cos a, sinh b and cosh b of x = a + ib; exp(b) - 1 keeps sinh exact near zero."""
+def _sine_parts(x: Array) -> tuple[Any, ...]:
+    """Return a, sin a, cos a, sinh b and cosh b for x = a + ib; expm1(b) keeps sinh exact near zero."""
     a, b = real(x), imag(x)
     up, down = expm1(b), expm1(-b)
     return a, sin(a), cos(a), (up - down) / 2, (up + down + 2) / 2
@@ -369,14 +369,14 @@ def _parts_of_sine(x: Array) -> tuple[Any, ...]:
 # sin(a + ib) = sin a cosh b + i cos a sinh b; on the imaginary axis 0 * inf must not make the real part NaN.
 @lower_fun
 def _complex_sine(x: Array, *, accuracy: object) -> Array:
-    a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
+    a, sin_a, cos_a, sinh_b, cosh_b = _sine_parts(x)
     return complex(select(a == 0, constants_like(a, 0), sin_a * cosh_b), cos_a * sinh_b)
 
 
 # cos(a + ib) = cos a cosh b - i sin a sinh b
 @lower_fun
 def _complex_cosine(x: Array, *, accuracy: object) -> Array:
-    a, sin_a, cos_a, sinh_b, cosh_b = _parts_of_sine(x)
+    a, sin_a, cos_a, sinh_b, cosh_b = _sine_parts(x)
     return complex(cos_a * cosh_b, select(a == 0, constants_like(a, 0), -sin_a * sinh_b))
 
 
@@ -486,10 +486,10 @@ sub: Elementwise = binary(
 
 
 def _integer_division(op: str, of_zero: Callable[[FunctionBuilder, Value], Value]) -> Any:
-    """Return how the division `op` of integers is written; `of_zero` gives the result for a divisor of 0 from x.
+    """Return the emission rule of the integer division `op`; ``of_zero(builder, x)`` writes the result for divisor 0.
 
-    XLA on CPU folds constants with the processor's division, and the process dies of one by zero: there a divisor
-    that may be zero is replaced by 1.
+    XLA on CPU folds constants with the processor's division, which kills the process for divisor 0: a divisor that may
+    be 0 is replaced by 1.
     """
 
     def emit(builder: FunctionBuilder, x: Value, y: Value) -> Value:
@@ -508,7 +508,7 @@ def _all_ones(builder: FunctionBuilder, x: Value) -> Value:
     return constant(builder, -1 if dtypes.is_signed(x.aval.dtype) else int(dtypes.iinfo(x.aval.dtype).max), x)
 
 
-# An element that is zero, or a form of the text that does not show the elements.
+# Matches a zero element, or a constant in hexadecimal form, which may hold one.
 _zero_element = re.compile(r"[<\[ ]0[>\],]|0x")
 
 
@@ -559,8 +559,8 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     return mulhi.bind_positional((x, y), ())
 
 
-# Complex numbers are ordered by their real parts, those of equal real parts by the imaginary ones.
-def _chosen_by_order(greater: bool) -> Any:
+# Complex numbers are ordered lexicographically: by real part, then by imaginary part.
+def _select_by_order(greater: bool) -> Any:
     def formula(x: Array, y: Array) -> Array:
         before = gt if greater else lt
         parts = before(real(x), real(y)), before(imag(x), imag(y))
@@ -569,8 +569,8 @@ def _chosen_by_order(greater: bool) -> Any:
     return lower_fun(formula)
 
 
-# The tangent is that of the operand that was chosen, of equal ones their mean.
-def _chosen_derivatives() -> Any:
+# The tangent is that of the selected operand, or the mean for equal operands.
+def _selection_derivatives() -> Any:
     def share(t: Array, own: object, other: Array, r: Array) -> Array:
         chosen = select(eq(own, r), constants_like(r, 1), constants_like(r, 0))
         return mul(t, div(chosen, select(eq(other, r), constants_like(r, 2), constants_like(r, 1))))
@@ -581,14 +581,14 @@ def _chosen_derivatives() -> Any:
 max = binary(
     "max", "stablehlo.maximum", ANY,
     "Return the larger of corresponding elements, NaN if one is; complex numbers are in lexicographic order.",
-    promoting="maximum", cases={COMPLEX: _chosen_by_order(greater=True)}, derivatives=_chosen_derivatives(),
+    promoting="maximum", cases={COMPLEX: _select_by_order(greater=True)}, derivatives=_selection_derivatives(),
     example=("lax.max(1, 2)", "Array(2, dtype=int32, weak_type=True)"),
 )
 
 min = binary(
     "min", "stablehlo.minimum", ANY,
     "Return the smaller of corresponding elements, NaN if one is; complex numbers are in lexicographic order.",
-    promoting="minimum", cases={COMPLEX: _chosen_by_order(greater=False)}, derivatives=_chosen_derivatives(),
+    promoting="minimum", cases={COMPLEX: _select_by_order(greater=False)}, derivatives=_selection_derivatives(),
     example=("lax.min(1, 2)", "Array(1, dtype=int32, weak_type=True)"),
 )
 
@@ -610,7 +610,7 @@ def _clamp_emit(builder: FunctionBuilder, low: Value, x: Value, high: Value) -> 
     return builder.line(f"stablehlo.clamp {low.name}, {x.name}, {high.name} : {types}", builder.results[0])
 
 
-# Inside the bounds the tangent is that of x, outside that of the bound; where x equals a bound it is 0.
+# The tangent is that of x inside the bounds, that of the bound outside, and 0 where x equals a bound.
 def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     low, x, high = primals
     result, total = clamp.bind_positional(primals), None

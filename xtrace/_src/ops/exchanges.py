@@ -1,4 +1,4 @@
-"""Collectives that move values between the indices of a mapped axis."""
+"""Collectives that exchange data along a mapped axis."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ __all__ = [
 ]
 
 
-# Data moved along the axis
+# Data movement along the axis
 
-class _Moved(Primitive):
-    """A collective that moves data along one mapped axis, which its parameter `axis_name` names."""
+class _Exchange(Primitive):
+    """A collective that moves data along the mapped axis `axis_name`."""
 
     def __init__(
         self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, emit: Any, **rules: Any
@@ -62,7 +62,7 @@ class _Moved(Primitive):
         )
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
-        """Bind; wrong sizes are found here, since a batch rule would not look at them."""
+        """Bind after checking sizes, which batch rules do not check."""
         self.abstract_eval((operand_aval(self.name, x, "x"),), parameters)
         return self.apply(x, parameters)
 
@@ -72,11 +72,13 @@ class _Moved(Primitive):
         return self.bind_positional((vary(x, names),), parameters)
 
 
-def _elsewhere(mapped: MappedAxis, axis_name: object, name: str) -> bool:
-    """Whether the operation is along another axis than the one that is batched."""
+def _is_other_axis(mapped: MappedAxis, axis_name: object, name: str) -> bool:
+    """Return whether the operation is along another axis than the mapped one."""
     names = axis_names(axis_name)
     if mapped.name in names and len(names) > 1:
-        raise NotImplementedError(f"{name} over several axes {names} of which one is vmapped; use one after the other")
+        raise NotImplementedError(
+            f"{name} over the axes {names}, one of them vmapped, is not supported; use one after the other"
+        )
     return mapped.name not in names
 
 
@@ -89,7 +91,7 @@ def _gathered_shape(x: ShapedArray, dimension: int, size: int, tiled: bool) -> t
 def _all_gather_abstract(
     x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: object
 ) -> ShapedArray:
-    """The operands of all indices, one after the other."""
+    """Return the operands of all indices, stacked or concatenated."""
     return x.update(shape=_gathered_shape(x, all_gather_dimension, axis_size, tiled))
 
 
@@ -112,7 +114,7 @@ def _all_gather_batch(
     axis_index_groups: Any, axis_name: object, axis_size: int, tiled: bool,
 ) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
-    if _elsewhere(mapped, axis_name, "all_gather"):
+    if _is_other_axis(mapped, axis_name, "all_gather"):
         x = move_axis(x, place or 0, 0)
         return all_gather_p.bind_positional(
             (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
@@ -120,13 +122,13 @@ def _all_gather_batch(
     x = with_axis(x, place, mapped.size)
     if axis_index_groups is not None:
         parts = {i: [slice_in_dim(x, j, j + 1) for j in g] for g in axis_index_groups for i in g}
-        rows = [_joined(concatenate(parts[i], 0), all_gather_dimension, tiled) for i in range(mapped.size)]
+        rows = [_place_gathered(concatenate(parts[i], 0), all_gather_dimension, tiled) for i in range(mapped.size)]
         return concatenate([broadcast_in_dim(r, (1, *r.shape), range(1, r.ndim + 1)) for r in rows], 0), 0
-    return _joined(x, all_gather_dimension, tiled), None
+    return _place_gathered(x, all_gather_dimension, tiled), None
 
 
-def _joined(x: Array, dimension: int, tiled: bool) -> Array:
-    """Return `x` with axis 0, which counts the indices, at `dimension`, joined with the one there if tiled."""
+def _place_gathered(x: Array, dimension: int, tiled: bool) -> Array:
+    """Return `x` with axis 0, the index axis, moved to `dimension`, and merged with the axis there if tiled."""
     size, *rest = aval_of(x).shape
     x = move_axis(x, 0, dimension)
     if not tiled:
@@ -181,7 +183,7 @@ def all_gather(
     return map_leaves(one, "all_gather", x)
 
 
-all_gather_p = _Moved(
+all_gather_p = _Exchange(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
     _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
 )
@@ -190,11 +192,13 @@ all_gather_p = _Moved(
 def _reduce_scatter_abstract(
     x: ShapedArray, *, axis_size: int, scatter_dimension: int, tiled: bool, **_: object
 ) -> ShapedArray:
-    """The sum over all indices, of which each keeps one part."""
+    """Return one part of the sum over all indices."""
     shape, length = list(x.shape), x.shape[scatter_dimension]
     if tiled:
         if length % axis_size:
-            raise ValueError(f"psum_scatter: axis {scatter_dimension} of size {length} has no {axis_size} equal parts")
+            raise ValueError(
+                f"psum_scatter: axis {scatter_dimension} of size {length} cannot be split into {axis_size} equal parts"
+            )
         shape[scatter_dimension] = length // axis_size
     else:
         if length != axis_size:
@@ -222,7 +226,7 @@ def _reduce_scatter_batch(
     axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _elsewhere(mapped, axis_name, "psum_scatter"):
+    if _is_other_axis(mapped, axis_name, "psum_scatter"):
         x = move_axis(x, place or 0, 0)
         return reduce_scatter_p.bind_positional(
             (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
@@ -281,7 +285,7 @@ def psum_scatter(
     return map_leaves(one, "psum_scatter", x)
 
 
-reduce_scatter_p = _Moved(
+reduce_scatter_p = _Exchange(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
     _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_reduce_scatter_transpose,
     batch=_reduce_scatter_batch,
@@ -291,12 +295,14 @@ reduce_scatter_p = _Moved(
 def _all_to_all_abstract(
     x: ShapedArray, *, axis_index_groups: Any, axis_name: Any, concat_axis: int, split_axis: int, tiled: bool
 ) -> ShapedArray:
-    """What is split along one axis here is joined along another there."""
+    """Exchange the parts along one axis between the indices, and join them along another axis."""
     size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     shape = list(x.shape)
     if tiled:
         if shape[split_axis] % size:
-            raise ValueError(f"all_to_all: axis {split_axis} of size {shape[split_axis]} has no {size} equal parts")
+            raise ValueError(
+                f"all_to_all: axis {split_axis} of size {shape[split_axis]} cannot be split into {size} equal parts"
+            )
         shape[split_axis] //= size
         shape[concat_axis] *= size
     else:
@@ -321,7 +327,7 @@ def _all_to_all_emit(
     )
     if tiled or split_axis == concat_axis:
         return exchanged
-    # The axis of the senders is where the parts were.
+    # The axis of the senders takes the place of the axis of the parts.
     order = [i for i in range(len(result.shape)) if i != split_axis]
     order.insert(concat_axis, split_axis)
     return builder.cast("transpose", exchanged, result, f", dims = {order}")
@@ -346,7 +352,7 @@ def _all_to_all_batch(
         count = mapped.size * axis_size([n for n in names if n != mapped.name])
         parts = (count, shape[split_axis + 1] // count)
         x = reshape(x, (*shape[: split_axis + 1], *parts, *shape[split_axis + 2 :]))
-    x = _exchanged(mapped, move_axis(x, split_axis + 1, 1), names)
+    x = _exchange_parts(mapped, move_axis(x, split_axis + 1, 1), names)
     x = move_axis(x, 1, concat_axis + 1)
     if tiled:
         shape = aval_of(x).shape
@@ -355,12 +361,12 @@ def _all_to_all_batch(
     return x, 0
 
 
-def _exchanged(mapped: MappedAxis, x: Array, names: tuple[Any, ...]) -> Array:
-    """Return `x`, mapped at its axis 0, with the parts along its axis 1 exchanged over the named axes."""
+def _exchange_parts(mapped: MappedAxis, x: Array, names: tuple[Any, ...]) -> Array:
+    """Return `x`, mapped at axis 0, with the parts along axis 1 exchanged over the named axes."""
     shape, place = aval_of(x).shape, names.index(mapped.name)
     before, after = names[:place], names[place + 1 :]
     x = reshape(x, (mapped.size, axis_size(before), mapped.size, axis_size(after), *shape[2:]))
-    # The axis of the parts becomes the mapped one, and the mapped one that of what comes from each index.
+    # The axis of the parts becomes the mapped axis, and the mapped axis becomes that of the senders.
     x = move_axis(move_axis(x, 2, 0), 1, 2)
     if before or after:
         x = reshape(move_axis(x, 2, 1), (mapped.size, mapped.size, shape[1] // mapped.size, *shape[2:]))
@@ -413,7 +419,7 @@ def all_to_all(
     return map_leaves(one, "all_to_all", x)
 
 
-all_to_all_p = _Moved(
+all_to_all_p = _Exchange(
     "all_to_all", ("axis_index_groups", "axis_name", "concat_axis", "split_axis", "tiled"), all_to_all,
     _all_to_all_abstract, _all_to_all_emit, jvp=LINEAR, transpose=_all_to_all_transpose, batch=_all_to_all_batch,
 )
@@ -444,7 +450,7 @@ def pswapaxes(x: ArrayLike, axis_name: object, axis: int, *, axis_index_groups: 
 
 
 def _ppermute_abstract(x: ShapedArray, **_: object) -> ShapedArray:
-    """The operand of another index."""
+    """Return the operand of another index."""
     return x
 
 
@@ -458,7 +464,7 @@ def _ppermute_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: object, perm: Any
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _elsewhere(mapped, axis_name, "ppermute"):
+    if _is_other_axis(mapped, axis_name, "ppermute"):
         return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
     x = with_axis(x, place, mapped.size)
     source = {destination: origin for origin, destination in perm}
@@ -500,7 +506,7 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
     return map_leaves(lambda leaf: ppermute_p.apply(leaf, (names, pairs)), "ppermute", x)
 
 
-ppermute_p = _Moved(
+ppermute_p = _Exchange(
     "ppermute", ("axis_name", "perm"), ppermute, _ppermute_abstract, _ppermute_emit,
     jvp=LINEAR, transpose=_ppermute_transpose, batch=_ppermute_batch,
 )

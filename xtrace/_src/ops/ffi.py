@@ -1,4 +1,4 @@
-"""Calls of foreign functions: compiled code of the user's own, which XLA finds under the name it is registered by."""
+"""Calls of foreign functions: compiled code that is registered with XLA under a name."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _CALLED = Effect("ForeignCall")
 
 
 class CallAttribute:
-    """The value of an attribute of an ffi or composite call: it prints as it is and hashes by its text.
-
-    It may be an array or a dict.
-    """
+    """An attribute of an ffi or composite call, which may be an array or a dict; its hash is that of its MLIR text."""
 
     __slots__ = ("value", "text")
 
@@ -47,7 +44,7 @@ class CallAttribute:
 
 
 def _text(function: str, name: str, value: ArrayLike) -> str:
-    """Return an attribute of a call as MLIR text; TypeError for values that XLA cannot hand over."""
+    """Return an attribute as MLIR text; TypeError for values that MLIR has no attribute for."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, float)) or (isinstance(value, np.generic) and _is_real(value.dtype)):
@@ -82,7 +79,7 @@ def _is_real(dtype: np.dtype[Any]) -> bool:
 
 
 def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any) -> list[ShapedArray]:
-    """What the caller says that the function returns."""
+    """Return the results of a foreign function."""
     return list(result_avals)
 
 
@@ -138,18 +135,20 @@ def _batch(
     method, size = parameters["vmap_method"], mapped.size
     if method is None:
         raise NotImplementedError(
-            f"vmap of the foreign function {parameters['target_name']} needs to be told how: give ffi_call a "
-            f"vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
+            f"vmap of the foreign function {parameters['target_name']} needs a vmap_method: give ffi_call one of "
+            f"{', '.join(map(repr, METHODS))}; got None"
         )
     if method.startswith("sequential"):
         results = call_in_turn(functools.partial(ffi_call_p.bind, **parameters), operands, axes)
         return results, [0] * len(results)
     if method == "legacy_vectorized" and any(i is None for i in axes):
-        raise NotImplementedError("vmap_method='legacy_vectorized' needs every operand to be mapped")
+        raise NotImplementedError(
+            "vmap_method='legacy_vectorized' needs every operand to be mapped; use 'expand_dims' or 'broadcast_all'"
+        )
     moved = with_leading_axis(method, operands, axes, size)
     parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
     for name in ("input_layouts", "output_layouts"):
-        # The mapped axis varies slowest in memory.
+        # The mapped axis is the slowest in memory.
         parameters[name] = tuple([(*[d + 1 for d in order], 0) for order in parameters[name]])
     return ffi_call_p.bind(*moved, **parameters), [0] * len(parameters["result_avals"])
 
@@ -162,8 +161,8 @@ ffi_call_p = Primitive(
     ),
     abstract=_abstract, emit=_emit, effects=_effects, batch=_batch, multiple_results=True,
     jvp=no_rule(
-        "a foreign function cannot be differentiated: what it computes is not known here. Wrap the call in a function "
-        "with a rule of its own, xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
+        "a foreign function cannot be differentiated: its mathematics is unknown. Wrap the call in a function with a "
+        "custom rule, xtrace.custom_jvp or xtrace.custom_vjp", ValueError,
     ),
 )
 
@@ -230,7 +229,10 @@ def ffi_call(
             raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
         for operand, result in aliases:
             if not (0 <= operand < len(avals) and 0 <= result < len(results)):
-                raise ValueError(f"ffi_call of {target_name}: input_output_aliases {aliases} names what is not there")
+                raise ValueError(
+                    f"ffi_call of {target_name}: input_output_aliases {aliases} names an operand or result that does "
+                    "not exist"
+                )
             one, other = avals[operand], results[result]
             if (one.shape, one.dtype) != (other.shape, other.dtype):
                 raise ValueError(
@@ -316,7 +318,7 @@ def _result_aval(position: int, described: object) -> ShapedArray:
 
 
 def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> tuple[tuple[int, ...], ...]:
-    """Return for each array its axes from the one that varies fastest; ValueError if these are no permutations."""
+    """Return for each array its axes, fastest first; ValueError unless they are permutations."""
     if given is None:
         return tuple([tuple(reversed(range(a.ndim))) for a in avals])
     if len(given) != len(avals):

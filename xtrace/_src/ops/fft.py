@@ -49,7 +49,8 @@ def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, 
     name, count = fft_type.name, len(fft_lengths)
     if count > 3:
         raise ValueError(
-            f"fft: at most 3 axes are transformed at once, got fft_lengths {fft_lengths}; transform the others after"
+            f"fft: at most 3 axes are transformed at once, got fft_lengths {fft_lengths}; transform the other "
+            "axes in a second call"
         )
     if x.ndim < count:
         raise ValueError(
@@ -67,22 +68,22 @@ def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, 
         if fft_type is not FftType.RFFT:
             return ShapedArray(x.shape, x.dtype)
         dtype = dtypes.complex64 if x.dtype == dtypes.float32 else dtypes.complex128
-        return ShapedArray((*leading, *fft_lengths[:-1], _kept(fft_lengths[-1])), dtype)
+        return ShapedArray((*leading, *fft_lengths[:-1], _count_terms(fft_lengths[-1])), dtype)
     if last[:-1] != fft_lengths[:-1]:
         raise ValueError(
             f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last fft_length, got "
             f"fft_lengths={fft_lengths}"
         )
-    if last[-1] != _kept(fft_lengths[-1]):
+    if last[-1] != _count_terms(fft_lengths[-1]):
         raise ValueError(
             f"IRFFT input shape {x.shape}: the last dimension must be fft_lengths[-1] // 2 + 1 = "
-            f"{_kept(fft_lengths[-1])}, got fft_lengths={fft_lengths}; slice or pad the spectrum first"
+            f"{_count_terms(fft_lengths[-1])}, got fft_lengths={fft_lengths}; slice or pad the spectrum first"
         )
     return ShapedArray((*leading, *fft_lengths), dtypes.real_part_dtype(x.dtype))
 
 
-def _kept(length: int) -> int:
-    """Return how many terms of the spectrum of so many real numbers are kept: the others are their conjugates."""
+def _count_terms(length: int) -> int:
+    """Return the number of non-redundant terms of a real signal's spectrum."""
     return length // 2 + 1 if length else 0
 
 
@@ -102,9 +103,9 @@ def _scalar(value: float, dtype: np.dtype[Any]) -> Literal:
 
 
 def _multiplicity(length: int, like: Array) -> Array:
-    """Return how often each kept term is in the spectrum of `length` real numbers, in the shape of `like`."""
+    """Return the multiplicity, 1 or 2, of each non-redundant term in the full spectrum, in the shape of `like`."""
     aval = aval_of(like)
-    count = _kept(length)
+    count = _count_terms(length)
     inner = count - 1 if length % 2 else count - 2
     parts = [(1, 1.0), (inner, 2.0), (count - 1 - inner, 1.0)]
     terms = concatenate([broadcast_in_dim(_scalar(v, aval.dtype), (n,), ()) for n, v in parts if n > 0], 0)
@@ -119,7 +120,7 @@ def _fft_transpose(cotangent: Array, x: Array, *, fft_type: FftType, fft_lengths
     if fft_type is FftType.RFFT:
         if not aval_of(cotangent).size:
             return None
-        # The inverse transform counts the terms whose conjugates were dropped twice, and divides by the size.
+        # IRFFT counts the terms with dropped conjugates twice and divides by the size; both are undone.
         once = div(conj(cotangent), _multiplicity(fft_lengths[-1], cotangent))
         transformed = fft.bind_positional((once,), (FftType.IRFFT, fft_lengths))
         aval = aval_of(transformed)

@@ -57,6 +57,7 @@ _per_branches = memoize(1024)
 
 
 def _abstract(index: ShapedArray, *avals: ShapedArray, branches: _Branches, **_: Any) -> list[ShapedArray]:
+    """Call the branch that the index selects."""
     if index.shape or index.dtype != dtypes.int32:
         raise TypeError(f"cond: the branch index must be a scalar of dtype int32, got {index.str_short()}")
     first = branches[0]
@@ -94,29 +95,31 @@ def _effects(*, branches: _Branches, **_: object) -> Effects:
 def bind_cond(
     branches: Sequence[ClosedJaxpr], index: ArrayLike, operands: Sequence[Any], platforms: object
 ) -> list[Any]:
-    """Bind the choice among `branches`, whose constants become operands."""
+    """Bind a cond of `branches`; their constants become operands."""
     if any(b.consts for b in branches):
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
-        branches, consts = _joined(called, [b.consts for b in branches])
+        branches, consts = _share_constants(called, [b.consts for b in branches])
         operands = [*consts, *operands]
     return cond_p.bind_positional((index, *operands), (tuple(branches), platforms))
 
 
-def _joined(branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """Return branches that all take the constants of all as leading inputs, and these; each takes its own so far."""
+def _share_constants(
+    branches: Sequence[ClosedJaxpr], consts: Sequence[Sequence[Any]]
+) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Return branches that take the distinct constants of all branches as leading inputs, and these constants."""
     distinct = list({id(x): x for of_branch in consts for x in of_branch}.values())
     places = {id(x): i for i, x in enumerate(distinct)}
     avals = tuple([aval_of(x) for x in distinct])
     joined = []
     for branch, own in zip(branches, consts, strict=True):
         taken = tuple([places[id(x)] for x in own])
-        joined.append(branch if taken == tuple(range(len(distinct))) else _with_inputs(branch, avals, taken))
+        joined.append(branch if taken == tuple(range(len(distinct))) else _extend_inputs(branch, avals, taken))
     return joined, distinct
 
 
 @memoize_by_owner
-def _with_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
-    """Return `closed` with leading inputs of the types `avals`; those at `places` were its leading inputs already."""
+def _extend_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tuple[int, ...]) -> ClosedJaxpr:
+    """Return `closed` with leading inputs of the types `avals`; its present leading inputs are moved to `places`."""
     jaxpr = closed.jaxpr
     inputs = [Var(a) for a in avals]
     for place, variable in zip(places, jaxpr.invars, strict=False):
@@ -124,15 +127,15 @@ def _with_inputs(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...], places: tu
     return ClosedJaxpr(jaxpr.replace(invars=[*inputs, *jaxpr.invars[len(places) :]]), closed.consts)
 
 
-def _agreed(flags: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """Return for each position whether any of the branches has the flag."""
+def _union_flags(flags: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
+    """Return for each position whether the flag of any branch is set."""
     return tuple(map(any, zip(*flags, strict=True)))
 
 
 @_per_branches
-def _with_tangents(branches: _Branches, given: tuple[bool, ...]) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return branches of operands and nonzero tangents, whose results have one pattern of tangents, and that."""
-    nonzero = _agreed([jvp_jaxpr(b, given)[1] for b in branches])
+def _jvp_branches(branches: _Branches, given: tuple[bool, ...]) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
+    """Return the branches' jvp with one pattern of nonzero tangents for all, and the pattern."""
+    nonzero = _union_flags([jvp_jaxpr(b, given)[1] for b in branches])
     return [jvp_jaxpr(b, given, nonzero)[0] for b in branches], nonzero
 
 
@@ -140,17 +143,17 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, branches: _Branches, branches_platforms: Any
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents[1:]])
-    both, nonzero = _with_tangents(branches, given)
+    both, nonzero = _jvp_branches(branches, given)
     results = bind_cond(both, primals[0], [*primals[1:], *filter_by_mask(tangents[1:], given)], branches_platforms)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
-def _numbered(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
-    """Return for each branch where its residuals are found: in inputs and results, or new ones by type and number.
+def _name_residuals(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
+    """Return for each branch the sources of its residuals: an input, a result, or a new output by type and number.
 
-    Of each type there are as many new ones as the branch that needs most of them has; a result that not every branch
-    keeps goes there too where there is room.
+    For each type there are as many new outputs as the branch with most of them needs. A result that is a residual of
+    some branches only uses a new output that is free.
     """
     count = parts[0].results
     sources = [list(dict.fromkeys(part.residuals)) for part in parts]
@@ -174,9 +177,9 @@ def _numbered(parts: Sequence[PartitionedJaxpr]) -> list[list[Any]]:
 
 
 class _Split:
-    """Branches in two parts, as `PartitionedJaxpr`s: they give and take the residuals of all branches.
+    """Known and linear branches, from `PartitionedJaxpr`s, with residuals that are common to all branches.
 
-    A residual that only some branches compute is one of those of the others, or zero.
+    Branches share outputs for residuals of one type; a branch without such a residual returns zeros.
     """
 
     __slots__ = ("known", "linear", "nonzero", "residuals", "count")
@@ -185,7 +188,7 @@ class _Split:
         first = parts[0]
         self.nonzero, self.count = first.nonzero, first.results
         count = first.results
-        numbered = _numbered(parts)
+        numbered = _name_residuals(parts)
         slots = dict.fromkeys(name for names in numbered for name in names)
         new = [name for name in slots if name[0] == "new"]
         self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
@@ -209,7 +212,7 @@ class _Split:
             self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.linear.jaxpr.debug_info))
 
     def apply(self, index: Array, operands: Sequence[Any], moved: Sequence[Any], platforms: object) -> tuple[Any, Any]:
-        """Bind both choices; return the results of the known one, and those of the linear one."""
+        """Bind the known and the linear cond, and return the results of each."""
         results = bind_cond(self.known, index, operands, platforms)
         if not any(self.nonzero):
             return results[: self.count], []
@@ -218,8 +221,8 @@ class _Split:
 
 
 @_per_branches
-def _linearized(branches: _Branches, given: tuple[bool, ...]) -> _Split:
-    nonzero = _agreed([linearize_jaxpr(b, given).nonzero for b in branches])
+def _linearize_branches(branches: _Branches, given: tuple[bool, ...]) -> _Split:
+    nonzero = _union_flags([linearize_jaxpr(b, given).nonzero for b in branches])
     return _Split([linearize_jaxpr(b, given, nonzero) for b in branches])
 
 
@@ -228,56 +231,56 @@ def _linearize(
 ) -> tuple[list[Any], list[Any]]:
     index, *operands = primals
     given = tuple([t is not None for t in tangents[1:]])
-    parts = _linearized(branches, given)
+    parts = _linearize_branches(branches, given)
     results, moved = parts.apply(index, operands, filter_by_mask(tangents[1:], given), branches_platforms)
     return results, scatter_by_mask(moved, parts.nonzero)
 
 
 @_per_branches
-def _partially_evaluated(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
-    """Return branches of what is known and branches of the rest; None if all depends on what is unknown."""
+def _partially_evaluate_branches(branches: _Branches, unknown: tuple[bool, ...]) -> _Split | None:
+    """Return known and unknown branches; None if all results and work are unknown."""
     analyses = [analyze_unknowns(b, unknown) for b in branches]
-    if not any(works for works, _ in analyses) and all(_agreed([pending for _, pending in analyses])):
+    if not any(works for works, _ in analyses) and all(_union_flags([pending for _, pending in analyses])):
         return None
-    pending = _agreed([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
+    pending = _union_flags([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
     return _Split([partial_evaluate_jaxpr(b, unknown, pending) for b in branches])
 
 
 def _partial_evaluate(
     unknown: tuple[bool, ...], *, branches: _Branches, branches_platforms: object
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
-    parts = None if unknown[0] else _partially_evaluated(branches, unknown[1:])
+    parts = None if unknown[0] else _partially_evaluate_branches(branches, unknown[1:])
     if parts is None:
         return None
 
-    def in_two_choices(operands: Sequence[Any]) -> list[Any]:
+    def compute(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, [not u for u in unknown])
         known, rest = parts.apply(given[0], given[1:], filter_by_mask(operands, unknown), branches_platforms)
         return merge_by_mask(known, rest, parts.nonzero)
 
-    return in_two_choices
+    return compute
 
 
 @memoize_by_owner
-def _with_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
-    """Return `closed` with only those results that are `wanted`."""
+def _select_results(closed: ClosedJaxpr, wanted: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with the `wanted` results only."""
     jaxpr = closed.jaxpr
     return ClosedJaxpr(jaxpr.replace(outvars=filter_by_mask(jaxpr.outvars, wanted)), closed.consts)
 
 
 @memoize_by_owner
-def _without_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _eliminate_dead_code(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(eliminate_dead_code(closed.jaxpr)[0], closed.consts)
 
 
 @_per_branches
-def _transposed(
+def _transpose_branches(
     branches: _Branches, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return branches from known operands and nonzero cotangents to one pattern of cotangents, and that."""
-    has_cotangent = _agreed([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
-    transposed = [_with_results(transpose_jaxpr(b, linear, nonzero, True)[0], has_cotangent) for b in branches]
-    return [_without_dead_code(b) for b in transposed], has_cotangent
+    """Return the transposed branches with one pattern of nonzero cotangents for all, and the pattern."""
+    has_cotangent = _union_flags([transpose_jaxpr(b, linear, nonzero)[1] for b in branches])
+    transposed = [_select_results(transpose_jaxpr(b, linear, nonzero, True)[0], has_cotangent) for b in branches]
+    return [_eliminate_dead_code(b) for b in transposed], has_cotangent
 
 
 def _transpose(
@@ -285,21 +288,21 @@ def _transpose(
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
-    transposed, has_cotangent = _transposed(branches, linear, nonzero)
+    transposed, has_cotangent = _transpose_branches(branches, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = bind_cond(transposed, index, [*known, *[c for c in cotangents if c is not None]], branches_platforms)
     return [None, *scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)]
 
 
 @_per_branches
-def _batched(
+def _batch_branches(
     branches: _Branches, mapped: MappedAxis, axes: tuple[int | None, ...], everywhere: bool
 ) -> tuple[list[ClosedJaxpr], tuple[bool, ...]]:
-    """Return branches of operands mapped at `axes`, whose results agree in which are mapped, at 0, and that."""
+    """Return the batched branches with the same results mapped, at axis 0, in all, and the mask of these."""
     if everywhere:
         moved = (True,) * len(branches[0].out_avals)
     else:
-        moved = _agreed([[i is not None for i in batch_jaxpr(b, mapped, axes)[1]] for b in branches])
+        moved = _union_flags([[i is not None for i in batch_jaxpr(b, mapped, axes)[1]] for b in branches])
     return [batch_jaxpr(b, mapped, axes, moved)[0] for b in branches], moved
 
 
@@ -309,19 +312,19 @@ def _batch(
 ) -> tuple[list[Any], Sequence[int | None]]:
     index, *rest = operands
     if axes[0] is not None:
-        return _batch_of_index(mapped, move_axis(index, axes[0], 0), rest, axes[1:], branches)
-    batched, moved = _batched(branches, mapped, tuple(axes[1:]), False)
+        return _batch_with_mapped_index(mapped, move_axis(index, axes[0], 0), rest, axes[1:], branches)
+    batched, moved = _batch_branches(branches, mapped, tuple(axes[1:]), False)
     return bind_cond(batched, index, rest, branches_platforms), [0 if m else None for m in moved]
 
 
-def _batch_of_index(
+def _batch_with_mapped_index(
     mapped: MappedAxis, index: Array, operands: Sequence[Any], axes: Sequence[int | None], branches: _Branches
 ) -> tuple[list[Any], Sequence[int | None]]:
-    """All branches are computed for all indices, and each result chosen."""
+    """Compute all branches for the whole batch and select among their results."""
     if not IO_EFFECTS.isdisjoint(_effects(branches=branches)):
         raise NotImplementedError(
             "IO effect not supported in vmap-of-cond: with a mapped predicate or index all branches are computed, and "
-            "an io_callback in one of them would be called for examples that do not choose it. Use debug.callback if "
+            "an io_callback would be called for examples that select another branch. Use debug.callback if "
             "that is fine, or lax.map in place of vmap"
         )
     differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
@@ -330,28 +333,28 @@ def _batch_of_index(
         for x, i, smooth in zip(operands, axes, differentiable, strict=True)
     ]
     places = tuple([0 if i is not None or smooth else None for i, smooth in zip(axes, differentiable, strict=True)])
-    batched, _ = _batched(branches, mapped, places, True)
+    batched, _ = _batch_branches(branches, mapped, places, True)
     results_of_branches = []
     for number, branch in enumerate(batched):
         given = [
-            _constant_unless_chosen(x, index, number) if smooth else x
+            _stop_gradient_unless_selected(x, index, number) if smooth else x
             for x, smooth in zip(operands, differentiable, strict=True)
         ]
         results_of_branches.append(call_in_scopes(evaluate, branch.jaxpr, branch.consts, given))
-    chosen_results = [select_n(_along(index, cases[0]), *cases) for cases in zip(*results_of_branches, strict=True)]
-    return chosen_results, (0,) * len(chosen_results)
+    selected = [select_n(_broadcast_index(index, cases[0]), *cases) for cases in zip(*results_of_branches, strict=True)]
+    return selected, (0,) * len(selected)
 
 
-def _constant_unless_chosen(x: Array, index: Array, number: int) -> Array:
-    """Return `x`, a constant to differentiation for those examples for which the branch `number` is not chosen.
+def _stop_gradient_unless_selected(x: Array, index: Array, number: int) -> Array:
+    """Return `x` with derivative zero for the examples that do not select the branch `number`.
 
-    The branch's derivative may be infinite or NaN there, and zero times that is NaN.
+    The branch's derivative may be infinite or NaN there, and its product with a zero cotangent NaN.
     """
-    return select_n(_along(eq(index, _index(number)), x), stop_gradient(x), x)
+    return select_n(_broadcast_index(eq(index, _index(number)), x), stop_gradient(x), x)
 
 
-def _along(index: Array, example: Array) -> Array:
-    """Return the vector `index` spread over the shape of `example`, along its leading axis."""
+def _broadcast_index(index: Array, example: Array) -> Array:
+    """Return the vector `index` broadcast along the leading axis of `example` to its shape."""
     return broadcast_in_dim(index, aval_of(example).shape, (0,))
 
 
@@ -390,7 +393,7 @@ def cond(
         Array(0., dtype=float32, weak_type=True)
     """
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun) and callable(operands[1]):
-        # The older form: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        # The older signature, cond(pred, true_operand, true_fun, false_operand, false_fun).
         on_true, on_false, both = false_fun, operands[1], (true_fun, operands[0])
         return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), *both)
     if not (callable(true_fun) and callable(false_fun)):
@@ -406,7 +409,7 @@ def cond(
     else:
         index = pred if dtypes.is_boolean(aval_of(pred).dtype) else ne(pred, aval_of(pred).dtype.type(0))
         index = converted(index, np.dtype(np.int32))
-    return _choose("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
+    return _bind_functions("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
 
 
 def _operands(function: str, operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
@@ -428,15 +431,15 @@ def _check_predicate(pred: ArrayLike | None) -> None:
     aval = aval_of(pred)
     if aval.shape:
         raise TypeError(
-            f"cond: Pred must be a scalar, got an array of shape {aval.shape}. To choose element by element, use "
-            "xtrace.numpy.where or lax.select; to choose for each example, vmap a function of one"
+            f"cond: Pred must be a scalar, got an array of shape {aval.shape}. To select element by element, use "
+            "xtrace.numpy.where or lax.select; to select for each example, vmap a function of one example"
         )
     if dtypes.is_complex(aval.dtype) or isinstance(aval.dtype, dtypes.ExtendedDType):
         raise TypeError(f"cond: Pred type must be either boolean or number, got {aval.dtype.name}")
 
 
 def _is_known(value: object) -> bool:
-    """Whether Python may look at a scalar: what the device computes outside of jit is not waited for."""
+    """Return whether Python may read a scalar now; results of the device outside of jit are not waited for."""
     if isinstance(value, Tracer):
         return False
     return current_trace.get() is not base_trace or isinstance(value, (bool, int, float, np.generic, np.ndarray))
@@ -476,8 +479,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     aval = aval_of(index)
     if aval.shape:
         raise TypeError(
-            f"switch: Branch index must be scalar, got an array of shape {aval.shape}; to choose for each example, "
-            "vmap a function of one"
+            f"switch: Branch index must be scalar, got an array of shape {aval.shape}; to select for each example, "
+            "vmap a function of one example"
         )
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"switch: Index type must be an integer, got {aval.dtype.name}; cond takes booleans")
@@ -493,50 +496,50 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     else:
         number = converted(index, np.dtype(np.int32))
     names = [f"branch {i}" for i in range(len(functions))]
-    return _choose("switch", clamp(_index(0), number, _index(last)), functions, names, operands)
+    return _bind_functions("switch", clamp(_index(0), number, _index(last)), functions, names, operands)
 
 
-def _choose(
+def _bind_functions(
     function: str, index: Any, functions: Sequence[Callable[..., Any]], names: Sequence[str],
     operands: tuple[Any, ...], platforms: Any = None,
 ) -> Any:
-    """Stage the functions and bind the choice among them; `names` are what messages call them."""
+    """Stage the functions as branches and bind a cond of them; messages use `names`."""
     leaves, in_tree, avals = leaves_of(function, "operands", operands)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions]
     _check_agreement(function, bodies, names)
     branches = [b.jaxpr for b in bodies]
     weak = tuple([a.weak_type for a in branches[0].out_avals])
-    branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _with_weak_types(b, weak) for b in branches]
-    branches, consts = _joined(branches, [b.consts for b in bodies])
+    branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _cast_results(b, weak) for b in branches]
+    branches, consts = _share_constants(branches, [b.consts for b in bodies])
     values = [*consts, *leaves]
-    forwarded = _forwarded(tuple(branches))
+    forwarded = _find_forwarded(tuple(branches))
     kept = tuple([i is None for i in forwarded])
     if not all(kept):
-        branches = [_with_results(b, kept) for b in branches]
+        branches = [_select_results(b, kept) for b in branches]
     computed = iter(cond_p.bind_positional((index, *values), (tuple(branches), platforms)))
     results = [next(computed) if i is None else to_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 
 
 @memoize_by_owner
-def _with_weak_types(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
-    """Return `closed` with results that are weakly typed where `weak` says so."""
+def _cast_results(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
+    """Return `closed` with results of the given weak types."""
 
     def function(*values: Any) -> list[Any]:
         results = evaluate(closed.jaxpr, closed.consts, values)
-        return [_of_weak_type(x, w) for x, w in zip(results, weak, strict=True)]
+        return [_cast_result(x, w) for x, w in zip(results, weak, strict=True)]
 
     return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
 
 
-def _of_weak_type(value: Array, weak: bool) -> Any:
+def _cast_result(value: Array, weak: bool) -> Any:
     aval = aval_of(value).update(weak_type=weak)
     return Literal(value.val, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
 
 
 @_per_branches
-def _forwarded(branches: _Branches) -> list[int | None]:
-    """Return for each result which operand it is, whatever branch is chosen, and None if it is none."""
+def _find_forwarded(branches: _Branches) -> list[int | None]:
+    """Return for each result the position of the operand that every branch returns as it, or None."""
     places = []
     for branch in branches:
         inputs: dict[Any, int] = {v: i for i, v in enumerate(branch.jaxpr.invars)}
@@ -545,12 +548,12 @@ def _forwarded(branches: _Branches) -> list[int | None]:
 
 
 def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]) -> None:
-    """Raise a TypeError that names branches whose results differ in structure or types, and says where."""
+    """Raise TypeError, with names and paths, if branches return different structures or types."""
     order = [len(bodies) - 1, *range(len(bodies) - 1)] if function == "cond" else range(len(bodies))
     first, *others = order
     for other in others:
         one, two = bodies[first], bodies[other]
-        head = "\n".join(f"{names[i]} is {_described(bodies[i])}" for i in (first, other))
+        head = "\n".join(f"{names[i]} is {_describe(bodies[i])}" for i in (first, other))
         revise = f"Revise {names[first]} and/or {names[other]} so that "
         if one.out_tree != two.out_tree:
             raise TypeError(
@@ -577,19 +580,19 @@ def _check_agreement(function: str, bodies: Sequence[Body], names: Sequence[str]
             )
 
 
-def _described(body: Body) -> str:
+def _describe(body: Body) -> str:
     return str(body.jaxpr.jaxpr.debug_info).removesuffix(" for cond").removesuffix(" for switch")
 
 
 def _platform_number(platform: str, platforms: Sequence[Any]) -> int:
-    """Return which entry is for `platform`: a tuple of names, or None for all others."""
+    """Return the position of the entry for `platform`: a tuple of names, or None for all others."""
     for number, names in enumerate(platforms):
         if names is None or platform in names:
             return number
     listed = ", ".join(name for names in platforms for name in names)
     raise NotImplementedError(
-        f"platform_dependent: there are functions for {listed}, but the program is compiled for {platform}; give one "
-        "for it, or default="
+        f"platform_dependent: the functions are for {listed}, but the program is compiled for {platform}; give "
+        f"{platform}= or default="
     )
 
 
@@ -598,7 +601,7 @@ def _emit_platform_index(builder: FunctionBuilder, *, platforms: Sequence[Any]) 
 
 
 def _platform_index_abstract(**_: object) -> ShapedArray:
-    """The number of the entry of `platforms` that is for the platform the program is compiled for."""
+    """Return the position of the entry of `platforms` for the platform that the program is compiled for."""
     return ShapedArray((), np.dtype(np.int32))
 
 
@@ -647,4 +650,4 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
         platforms, branches = (*platforms, None), [*branches, default]
     names = [f"the function for {'default' if p is None else ', '.join(p)}" for p in platforms]
     index = platform_index_p.bind_positional((), (platforms,))
-    return _choose("platform_dependent", index, branches, names, args, platforms)
+    return _bind_functions("platform_dependent", index, branches, names, args, platforms)

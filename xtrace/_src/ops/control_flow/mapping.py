@@ -1,4 +1,4 @@
-"""`map` and `associative_scan`: loops whose steps do not wait for each other."""
+"""`map` and `associative_scan`: loops without a carry from step to step."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     if size < 0:
         raise ValueError(f"map: batch_size must not be negative, got {size}")
     if size < 2:
-        return _in_turn(f, elements, tree, length)
+        return _call_in_turn(f, elements, tree, length)
     count, rest = divmod(length, size)
     whole = count * size
     if not count:
-        return _mapped(f, xs)
+        return _call_on_batch(f, xs)
     parts = [_rows(x, 0, whole) if rest else x for x in elements]
     last = [_rows(x, whole, length) for x in elements] if rest else []
     parts = [reshape(x, (count, size, *a.shape[1:])) for x, a in zip(parts, avals, strict=True)]
-    stacked, out_tree = pytree.tree_flatten(_in_turn(lambda part: _mapped(f, part), parts, tree, count))
-    remainder = pytree.tree_leaves(_mapped(f, pytree.tree_unflatten(tree, last))) if rest else []
+    stacked, out_tree = pytree.tree_flatten(_call_in_turn(lambda part: _call_on_batch(f, part), parts, tree, count))
+    remainder = pytree.tree_leaves(_call_on_batch(f, pytree.tree_unflatten(tree, last))) if rest else []
     results = [reshape(y, (whole, *aval_of(y).shape[2:])) for y in stacked]
     if rest:
         results = [concatenate([y, z], 0) for y, z in zip(results, remainder, strict=True)]
@@ -73,13 +73,13 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
 
 def _rows(x: Array, start: int, stop: int) -> Array:
-    """Return a part of the leading axis."""
+    """Return the slice from `start` to `stop` of the leading axis."""
     shape = aval_of(x).shape
     return slice(x, (start, *(0,) * len(shape[1:])), (stop, *shape[1:]))
 
 
-def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTreeDef, length: int) -> Any:
-    """Return the stacked results of `f`, one call after the other."""
+def _call_in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTreeDef, length: int) -> Any:
+    """Return the stacked results of `f`, computed one after the other."""
     if config.disable_jit.value:
         return scan(lambda carry, x: (carry, f(x)), (), pytree.tree_unflatten(tree, elements))[1]
     inner = [a.update(shape=a.shape[1:]) for a in [aval_of(x) for x in elements]]
@@ -88,8 +88,8 @@ def _in_turn(f: Callable[[Any], Any], elements: Sequence[Any], tree: PyTreeDef, 
     return pytree.tree_unflatten(body.out_tree, results)
 
 
-def _mapped(f: Callable[[Any], Any], xs: object) -> Any:
-    """Return the results of `f` for each index of the leading axis, all at once."""
+def _call_on_batch(f: Callable[[Any], Any], xs: object) -> Any:
+    """Return the results of `f` for all indices of the leading axis, computed at once."""
     elements, tree = pytree.tree_flatten(xs)
     out_tree: Any = None
 
@@ -152,12 +152,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
 
     def whole(*values: Array) -> list[Any]:
         ordered = [rev(x, (i,)) for x, i in zip(values, axes, strict=True)] if reverse else list(values)
-        scanned = _prefixes(combine, ordered, axes)
+        scanned = _scan(combine, ordered, axes)
         return [rev(x, (i,)) for x, i in zip(scanned, axes, strict=True)] if reverse else scanned
 
     if current_trace.get() is not base_trace or config.disable_jit.value:
         return pytree.tree_unflatten(tree, whole(*leaves))
-    # Computed at once, it is one program.
+    # An eager call is one program.
     body = stage_body("associative_scan", whole, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals)
     results = jit_call.bind_positional(
         [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False)
@@ -165,10 +165,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     return pytree.tree_unflatten(tree, results)
 
 
-def _prefixes(
+def _scan(
     combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
 ) -> list[Any]:
-    """Return the combinations of the elements up to each one."""
+    """Return the scan: the scan of pairs of neighbours gives the odd positions, and these give the even ones."""
 
     def part(values: Sequence[Any], start: int, stop: int | None, step: int = 1) -> list[Any]:
         return [slice_in_dim(x, start, stop, step, i) for x, i in zip(values, axes, strict=True)]
@@ -177,15 +177,15 @@ def _prefixes(
     if size < 2:
         return elements
     pairs = combine(part(elements, 0, size - 1, 2), part(elements, 1, None, 2))
-    odd = _prefixes(combine, pairs, axes)
+    odd = _scan(combine, pairs, axes)
     before = part(odd, 0, -1) if size % 2 == 0 else odd
     even = combine(before, part(elements, 2, None, 2))
     even = [concatenate([x, y], i) for x, y, i in zip(part(elements, 0, 1), even, axes, strict=True)]
-    return [_interleaved(x, y, i) for x, y, i in zip(even, odd, axes, strict=True)]
+    return [_interleave(x, y, i) for x, y, i in zip(even, odd, axes, strict=True)]
 
 
-def _interleaved(even: Array, odd: Array, axis: int) -> Array:
-    """Return the elements of two arrays by turns."""
+def _interleave(even: Array, odd: Array, axis: int) -> Array:
+    """Return the elements of two arrays in alternation."""
     first, second = aval_of(even), aval_of(odd)
     unequal = first.shape[axis] > second.shape[axis]
     zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))

@@ -1,4 +1,4 @@
-"""`scan`: a function applied along the leading axis of arrays, which hands a carry from one step to the next."""
+"""`scan`: a loop over the leading axis of arrays, with a carry from step to step."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[
 
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
-    """Return the results of a scan that a user wrote: what its body hands on is no part of the loop."""
+    """Bind the scan of a user; a carry or element that the body returns unchanged is taken out of the loop."""
     forwarded = forwarding(closed, loop)
     if forwarded is None:
         return bind_scan(closed, loop, operands)
@@ -89,7 +89,7 @@ def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[A
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: Any) -> list[ShapedArray]:
-    """The carry after the last step, and what each step returned besides, stacked along a leading axis."""
+    """Return the carry after the last step, and the other results of the steps, stacked along a leading axis."""
     loop = Loop(length, **details)
     consts, carry, xs = loop.split(avals)
     if any(a.ndim == 0 or a.shape[0] != length for a in xs):
@@ -97,7 +97,7 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
     steps = [a.update(shape=a.shape[1:]) for a in xs]
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
-        raise TypeError(f"scan: the jaxpr takes {expected}, the operands give it {[*consts, *carry, *steps]}")
+        raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
     out = jaxpr.out_avals
     if not all(map(same_type, carry, out)):
         raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
@@ -109,7 +109,7 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
 
 
 class _Steps:
-    """The steps of a scan as they are written: inline, or as calls of one function where there are several."""
+    """Writes the steps of a scan: inline, or as calls of one function if there are several."""
 
     def __init__(self, jaxpr: Jaxpr, loop: Loop, consts: list[Value], called: bool) -> None:
         self.jaxpr, self.loop, self.consts, self.called = jaxpr, loop, consts, called
@@ -119,7 +119,7 @@ class _Steps:
         jaxpr = self.jaxpr
         rows = [x.bitcast(v.aval) for x, v in zip(xs, jaxpr.invars[len(jaxpr.invars) - len(xs) :], strict=True)]
         values = [*self.consts, *carry, *rows]
-        # Profiles show the body apart from what the loop is made of, as they do with JAX.
+        # The scope separates the body from the loop's own operations in profiles, as in JAX.
         scope = builder.scope
         builder.scope = builder.path("closed_call")
         if self.called:
@@ -130,68 +130,68 @@ class _Steps:
         builder.scope = scope
         return outputs[: self.loop.num_carry], outputs[self.loop.num_carry :]
 
-    def write_some(
+    def write_group(
         self, builder: FunctionBuilder, count: int, start: Value, carry: list[Value], xs: list[Value], ys: list[Value]
     ) -> tuple[list[Value], list[Value]]:
-        """Write `count` steps on elements from `start` on; return the carry, and `ys` with the results put there."""
+        """Write `count` steps on the elements from `start` on; return the carry, and `ys` with their results stored."""
         place = builder.place
         builder.named("jit(dynamic_index_in_dim)/dynamic_slice")
-        groups = [_read(builder, x, start, count) for x in xs]
+        groups = [_read_group(builder, x, start, count) for x in xs]
         results: list[list[Value]] = []
         for i in reversed(range(count)) if self.loop.reverse else range(count):
-            carry, outputs = self.write(builder, carry, [_element(builder, g, i) for g in groups])
+            carry, outputs = self.write(builder, carry, [_read_element(builder, g, i) for g in groups])
             results.append(outputs)
         if self.loop.reverse:
             results.reverse()
         columns = zip(*results, strict=True) if results else [[] for _ in ys]
         builder.named("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
-        stacked = [_put(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+        stacked = [_store_results(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
         builder.place = place
         return carry, stacked
 
 
-def _starts(builder: FunctionBuilder, start: Value, rank: int) -> list[Value]:
+def _start_indices(builder: FunctionBuilder, start: Value, rank: int) -> list[Value]:
     return [start] if rank == 1 else [start, *[builder.constant(0, start.aval)] * (rank - 1)]
 
 
-def _read(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
-    """Write the reading of `count` elements of the leading axis."""
-    return builder.dynamic_slice(x, _starts(builder, start, x.aval.ndim), (count, *x.aval.shape[1:]))
+def _read_group(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
+    """Write the slice of `count` elements of the leading axis."""
+    return builder.dynamic_slice(x, _start_indices(builder, start, x.aval.ndim), (count, *x.aval.shape[1:]))
 
 
-def _element(builder: FunctionBuilder, group: Value, i: int) -> Value:
-    """Write the reading of one of a few elements."""
+def _read_element(builder: FunctionBuilder, group: Value, i: int) -> Value:
+    """Write element `i` of a group of elements."""
     shape = group.aval.shape
     if shape[0] > 1:
         group = builder.slice(group, [(i, i + 1), *[(0, n) for n in shape[1:]]])
     return builder.cast("reshape", group, group.aval.update(shape=shape[1:]))
 
 
-def _put(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
-    """Write the storing of results of a few steps, from `start` on."""
+def _store_results(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
+    """Write the update of `y` from `start` on with the results of a group of steps."""
     stored = [p.to_physical() for p in parts]
     rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
     row = builder.convert(builder.concatenate(rows, 0), rows[0].aval.dtype) if len(rows) > 1 else rows[0]
     if row.aval.shape == y.aval.shape:
         return row
-    return builder.dynamic_update_slice(y, row, _starts(builder, start, y.aval.ndim))
+    return builder.dynamic_update_slice(y, row, _start_indices(builder, start, y.aval.ndim))
 
 
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
     loop = Loop(**details)
     consts, carry, xs = loop.split(values)
-    # Rows are read from and put into what is stored of elements of extended dtypes.
+    # Slices of arrays of extended dtypes are read and written in their physical type.
     xs = [x.to_physical() for x in xs]
     ys = []
     for aval in builder.results[loop.num_carry :]:
-        # Spread at run time: a constant of this size would be kept with the program.
+        # Broadcast at run time: the executable would hold a constant of this size.
         aval = physical_aval(aval)
         zero = builder.constant(0, aval.update(shape=()))
         ys.append(builder.broadcast(zero, aval.shape))
     if not loop.length:
         return [*carry, *ys]
     if builder.place is not None:
-        # Profiles show it as the loop that it becomes, as they do with JAX.
+        # Profiles show the while loop that the scan becomes, as in JAX.
         position, name = builder.place
         builder.place = position, f"{name.removesuffix('scan')}while"
     unroll = min(loop.unroll, loop.length)
@@ -219,7 +219,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
             start = body.elementwise("multiply", start, body.constant(unroll, index))
         if loop.reverse and rest:
             start = body.elementwise("add", start, body.constant(rest, index))
-        carried, stacked = steps.write_some(body, unroll, start, carried, xs, stacked)
+        carried, stacked = steps.write_group(body, unroll, start, carried, xs, stacked)
         one = body.constant(1, index)
         body.named("add")
         after = body.elementwise("add", i, one)
@@ -227,10 +227,10 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
         carry, ys = _halves(done[1:], loop.num_carry)
     elif trips:
-        carry, ys = steps.write_some(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
+        carry, ys = steps.write_group(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
     if rest:
         at = 0 if loop.reverse else loop.length - rest
-        carry, ys = steps.write_some(builder, rest, builder.constant(at, index), carry, xs, ys)
+        carry, ys = steps.write_group(builder, rest, builder.constant(at, index), carry, xs, ys)
     return [*carry, *ys]
 
 
@@ -238,13 +238,13 @@ def _halves(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
     return list(values[:count]), list(values[count:])
 
 
-def _always(flags: Sequence[bool], loop: Loop, results: int) -> tuple[bool, ...]:
-    """Return which results of the body must have tangents, or be unknown, given which inputs have: the carry."""
+def _force_carry(flags: Sequence[bool], loop: Loop, results: int) -> tuple[bool, ...]:
+    """Return the flags that results of the body must have: those of the input carry, and False for the others."""
     return (*loop.split(flags)[1], *(False,) * (results - loop.num_carry))
 
 
 def _initial_tangents(loop: Loop, avals: Sequence[ShapedArray], tangents: Sequence[Any], moving: Any) -> list[Any]:
-    """Return the tangents of operands with zeros for those of the carry that some step gives one."""
+    """Return the tangents of the operands, instantiated as zeros where the flag in `moving` is set."""
     return [
         zeros(tangent_aval(a)) if moves and t is None else t
         for a, t, moves in zip(avals, tangents, moving, strict=True)
@@ -261,11 +261,11 @@ class _Forward(NamedTuple):
 
 @memoize_by_owner
 def _jvp_body(closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop) -> _Forward:
-    """Return the body of the scan of values and tangents together."""
+    """Return the body of the scan over primals and tangents."""
     results = len(closed.out_avals)
-    # The carry has a tangent if that before the first step has, or if a step gives it one.
-    moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _always(flags, loop, results))[1], given, loop)
-    both, nonzero = jvp_jaxpr(closed, moving, _always(moving, loop, results))
+    # A carry has a tangent if its initial value has one, or if a step adds one.
+    moving, _ = until_stable(lambda flags: jvp_jaxpr(closed, flags, _force_carry(flags, loop, results))[1], given, loop)
+    both, nonzero = jvp_jaxpr(closed, moving, _force_carry(moving, loop, results))
     jaxpr, extra = open_jaxpr(both)
     count, n = len(closed.in_avals), len(extra)
     values = loop.split(jaxpr.invars[n : n + count])
@@ -295,12 +295,12 @@ def _jvp(
     return [*carry, *ys], [*carry_moved, *[next(outputs) if n else None for n in ys_nonzero]]
 
 
-def _in_two(
+def _bind_split(
     parts: Split, loop: Loop, operands: Sequence[Any], moved: Sequence[Sequence[Any]]
 ) -> tuple[list[Any], list[Any]]:
-    """Bind both scans; return the results of the known one, which takes `operands` as `loop` says, and of the other.
+    """Bind the known scan, of `operands` with the layout `loop`, and the linear one; return the results of each.
 
-    moved: the constants, the carry and what is scanned over of the linear scan.
+    moved: the linear constants, carry and elements of the linear scan.
     """
     values: dict[str, Sequence[Any]] = {"operand": operands, "extra": parts.extra}
 
@@ -318,15 +318,15 @@ def _in_two(
 
 
 @memoize_by_owner
-def _linearized_body(
+def _linearize_body(
     closed: ClosedJaxpr, given: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, tuple[bool, ...], tuple[bool, ...]]:
-    """Return the two scans for the tangents that are not zero, which inputs have tangents, and which results."""
+    """Return the known and linear scans, and the masks of inputs and of results with tangents."""
     results = len(closed.out_avals)
     moving, nonzero = until_stable(
-        lambda flags: linearize_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, given, loop
+        lambda flags: linearize_jaxpr(closed, flags, _force_carry(flags, loop, results)).nonzero, given, loop
     )
-    parts = linearize_jaxpr(closed, moving, _always(moving, loop, results))
+    parts = linearize_jaxpr(closed, moving, _force_carry(moving, loop, results))
     consts, carry, _ = loop.split(moving)
     moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
     return in_two_scans(parts, loop, moved_loop), moving, nonzero
@@ -336,9 +336,9 @@ def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
 ) -> tuple[list[Any], list[Any]]:
     loop = Loop(**details)
-    parts, moving, nonzero = _linearized_body(jaxpr, tuple([t is not None for t in tangents]), loop)
+    parts, moving, nonzero = _linearize_body(jaxpr, tuple([t is not None for t in tangents]), loop)
     groups = loop.split(_initial_tangents(loop, jaxpr.in_avals, tangents, moving))
-    results, moved = _in_two(parts, loop, primals, [[t for t in group if t is not None] for group in groups])
+    results, moved = _bind_split(parts, loop, primals, [[t for t in group if t is not None] for group in groups])
     return results, scatter_by_mask(moved, nonzero)
 
 
@@ -346,20 +346,20 @@ def _linearize(
 def _split_body(
     closed: ClosedJaxpr, unknown: tuple[bool, ...], loop: Loop
 ) -> tuple[Split, Loop, tuple[bool, ...], tuple[bool, ...]] | None:
-    """Return the scans of what is known and of the rest, how the first goes, and which inputs and results are unknown.
+    """Return the known and unknown scans, the known scan's loop, and the masks of unknown inputs and results.
 
-    None if all depends on what is unknown.
+    None if all results and work are unknown.
     """
-    # Where a carry starts from what is known and goes on with what is not, the steps know nothing of it.
+    # A carry that starts known but becomes unknown in a step is unknown in all steps.
     flags, pending = until_stable(lambda flags: analyze_unknowns(closed, flags)[1], unknown, loop)
     if all(pending) and not analyze_unknowns(closed, flags)[0]:
         return None
     results = len(closed.out_avals)
     unknown, pending = until_stable(
-        lambda flags: partial_evaluate_jaxpr(closed, flags, _always(flags, loop, results)).nonzero, unknown, loop
+        lambda flags: partial_evaluate_jaxpr(closed, flags, _force_carry(flags, loop, results)).nonzero, unknown, loop
     )
     consts, carry, _ = loop.split(unknown)
-    parts = partial_evaluate_jaxpr(closed, unknown, _always(unknown, loop, results))
+    parts = partial_evaluate_jaxpr(closed, unknown, _force_carry(unknown, loop, results))
     known_loop = loop._replace(num_consts=consts.count(False), num_carry=carry.count(False))
     moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
     return in_two_scans(parts, known_loop, moved_loop), known_loop, unknown, pending
@@ -377,15 +377,15 @@ def _partial_evaluate(
 
     def both(operands: Sequence[Any]) -> list[Any]:
         moved = [filter_by_mask(x, w) for x, w in zip(loop.split(operands), loop.split(flags), strict=True)]
-        return merge_by_mask(*_in_two(parts, known_loop, filter_by_mask(operands, known), moved), pending)
+        return merge_by_mask(*_bind_split(parts, known_loop, filter_by_mask(operands, known), moved), pending)
 
     return both
 
 
-class _Transposed(NamedTuple):
-    """The reverse scan of cotangents, and the scan before it that finds the known part of the carry, if there is one.
+class _TransposedScan(NamedTuple):
+    """The reverse scan of cotangents, and `before`, a scan that computes the known carry of each step, if there is any.
 
-    linear: which operands are linear in the body; nonzero: for which of these there are cotangents.
+    linear: the mask of linear operands of the body. nonzero: the mask of operands with nonzero cotangents.
     """
 
     before: ClosedJaxpr | None
@@ -398,8 +398,8 @@ class _Transposed(NamedTuple):
     nonzero: tuple[bool, ...]
 
 
-def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
-    """Return which outputs depend on the inputs with a flag."""
+def _find_dependent_outputs(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
+    """Return the mask of outputs that depend on the inputs marked by `flags`."""
     dependent: set[Atom] = set(filter_by_mask(jaxpr.invars, flags))
     for equation in jaxpr.eqns:
         if any(x in dependent for x in equation.invars):
@@ -408,11 +408,11 @@ def _depends(jaxpr: Jaxpr, flags: Sequence[bool]) -> tuple[bool, ...]:
 
 
 @memoize_by_owner
-def _transposed_body(
+def _transpose_body(
     closed: ClosedJaxpr, operands_linear: tuple[bool, ...], given: tuple[bool, ...], loop: Loop
-) -> _Transposed:
-    """Return the reverse scan for the operands that are linear and the results whose cotangents are `given`."""
-    linear, _ = until_stable(lambda flags: _depends(closed.jaxpr, flags), operands_linear, loop)
+) -> _TransposedScan:
+    """Return the reverse scan for the linear operands and the results with nonzero cotangents, the mask `given`."""
+    linear, _ = until_stable(lambda flags: _find_dependent_outputs(closed.jaxpr, flags), operands_linear, loop)
     carry_linear = tuple(loop.split(linear)[1])
     carry_given, ys_given = _halves(given, loop.num_carry)
     carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
@@ -460,7 +460,7 @@ def _transposed_body(
         outputs = filter_by_mask(closed.jaxpr.outvars[: loop.num_carry], known[1])
         before = regroup_jaxpr(inputs, [*outputs, *inputs[1]], closed.jaxpr)
     new = loop._replace(reverse=not loop.reverse, num_consts=len(more) + len(groups[0]), num_carry=len(groups[1]))
-    return _Transposed(
+    return _TransposedScan(
         before, before_loop, ClosedJaxpr(body_jaxpr, []), [*more, *extra], new, linear, (*carry_given, *ys_given),
         nonzero,
     )
@@ -469,7 +469,7 @@ def _transposed_body(
 def _transpose(cotangents: Sequence[Any], *operands: ArrayLike, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
     loop = Loop(**details)
     operands_linear = tuple([type(x) is UndefinedPrimal for x in operands])
-    parts = _transposed_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
+    parts = _transpose_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
     fixed, carried, scanned = [
         filter_by_mask(v, [not x for x in w])
         for v, w in zip(loop.split(operands), loop.split(parts.linear), strict=True)
@@ -484,17 +484,17 @@ def _transpose(cotangents: Sequence[Any], *operands: ArrayLike, jaxpr: ClosedJax
     ys = filter_by_mask(cotangents[loop.num_carry :], ys_given)
     outputs = iter(bind_scan(parts.body, parts.loop, [*parts.consts, *fixed, *sums, *moved, *carried, *scanned, *ys]))
     groups = [[next(outputs) if f else None for f in flags] for flags in (consts_found, carry_given, xs_found)]
-    # The cotangent of a zero that became linear in the loop only has nowhere to go.
+    # A zero operand that is linear only inside the loop needs no cotangent.
     return [c if x else None for c, x in zip([c for g in groups for c in g], operands_linear, strict=True)]
 
 
 @memoize_by_owner
-def _batched_body(
+def _batch_body(
     closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], loop: Loop
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...], list[bool]]:
-    """Return the body on operands with the mapped axis, where it is in each result, and in which carry."""
+    """Return the batched body, the mapped axis of each result, and the mask of mapped carries."""
     consts, carry, xs = loop.split(axes)
-    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    # Dependence finds most mapped carries without batching; batching again finds the others.
     carried = find_unknown_carry(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
     results = len(closed.out_avals)
     while True:
@@ -511,7 +511,7 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, jaxpr: ClosedJaxpr, **details: Any
 ) -> tuple[list[Any], list[int | None]]:
     loop = Loop(**details)
-    batched, places, carried = _batched_body(jaxpr, mapped, tuple(axes), loop)
+    batched, places, carried = _batch_body(jaxpr, mapped, tuple(axes), loop)
     extra = batched.consts
     values, where = loop.split(operands), loop.split(axes)
     carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
@@ -568,13 +568,13 @@ def scan(
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
     inner = [a.update(shape=a.shape[1:]) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
-    out_tree = _pair(body)
+    out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:
         promoted = promote_carry(carry, carry_avals, body.out_avals[: len(carry)])
         if promoted is not None:
             carry, carry_avals = promoted, list(map(aval_of, promoted))
             body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
-            out_tree = _pair(body)
+            out_tree = _split_result_tree(body)
     name = parameter_names(f, 2)[0]
     check_carry("scan", name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
@@ -584,7 +584,7 @@ def scan(
 
 
 def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
-    """Return how many steps there are; ValueError if what says so does not agree."""
+    """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:
         return argument_leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
@@ -593,7 +593,7 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         if not aval.shape:
             raise ValueError(
                 f"{function} got value with no leading axis to scan over: {paths()[position]} has type "
-                f"{aval.str_short()}. Close over what is the same in every step"
+                f"{aval.str_short()}. Close over values that are the same in every step"
             )
     sizes = sorted({a.shape[0] for a in avals})
     if len(sizes) > 1:
@@ -601,7 +601,7 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         raise ValueError(
             f"{function} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
             + "\n".join(lines)
-            + "\nCut or pad them to one length, or close over what is the same in every step."
+            + "\nCut or pad them to one length, or close over values that are the same in every step."
         )
     if length is None:
         if not sizes:
@@ -627,7 +627,7 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
 
 
 def unroll_of(function: str, unroll: Any, size: int) -> int:
-    """Return how many of `size` steps are written one after the other."""
+    """Return the number of steps, up to `size`, in one iteration of the loop."""
     if isinstance(unroll, (bool, np.bool_)):
         return max(size, 1) if unroll else 1
     if isinstance(unroll, Tracer):
@@ -641,8 +641,8 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
     return max(number, 1)
 
 
-def _pair(body: Body) -> list[Any]:
-    """Return the trees of the carry and of the results; TypeError if the body did not return a pair."""
+def _split_result_tree(body: Body) -> list[Any]:
+    """Return the trees of the carry and of the stacked results; TypeError unless the body returned a pair."""
     children, data = body.out_tree.children(), body.out_tree.node_data()
     if data is None or not issubclass(data[0], tuple) or len(children) != 2:
         shown = pytree_differences.describe_leaves(body.out_tree, [a.str_short() for a in body.out_avals])

@@ -1,4 +1,4 @@
-"""The two scans that one is split into: what is known, and what is linear, or unknown, with what it needs of that."""
+"""Splitting a scan into a known scan and a linear (or unknown) scan over its residuals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_
 
 
 class Loop(NamedTuple):
-    """How a scan goes: how often, in which direction, how many steps at a time, and what its operands are."""
+    """The trip count, direction and unrolling of a scan, and the layout of its operands."""
 
     length: int
     reverse: bool
@@ -30,26 +30,26 @@ class Loop(NamedTuple):
     num_carry: int
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the constants, the carry and what is scanned over among operands, or what belongs to operands."""
+        """Return the values of constants, carry and scanned elements, from one value for each operand."""
         carried = self.num_consts + self.num_carry
         return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
 
 
 def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Return `jaxpr` with its inputs and outputs in another order, without what the outputs do not need."""
+    """Return `jaxpr` with the given inputs and outputs, without dead code."""
     moved = jaxpr.replace(invars=[v for group in inputs for v in group], outvars=outputs)
     return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
 
 
 def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
-    """Return where either has a flag."""
+    """Return the elementwise disjunction of two masks."""
     return tuple([a or b for a, b in zip(one, other, strict=True)])
 
 
 def until_stable(
     results_of: Callable[[tuple[bool, ...]], tuple[bool, ...]], flags: tuple[bool, ...], loop: Loop
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-    """Return the flags of the inputs, with those of the carry that steps give a flag, and those of the results."""
+    """Return the flags of inputs and results at the fixpoint where no step adds a flag to the carry."""
     while True:
         consts, carry, xs = loop.split(flags)
         results = results_of(flags)
@@ -60,9 +60,9 @@ def until_stable(
 
 
 class _Forwarding(NamedTuple):
-    """A body without what it hands on: `fixed` parts of the carry, which become constants, and elements of operands.
+    """A body without forwarded values: carries that never change (`fixed`), now constants, and elements.
 
-    elements: for each result of a step the operand whose element it is, None if it is computed.
+    elements: for each result of a step the scanned operand whose element it is, or None if it is computed.
     """
 
     body: ClosedJaxpr
@@ -73,7 +73,7 @@ class _Forwarding(NamedTuple):
 
 @memoize_by_owner
 def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
-    """Return the body without the carry and the elements that each step returns as they are; None if there is none."""
+    """Return the body without the carries and elements that it returns unchanged; None if there are none."""
     jaxpr = closed.jaxpr
     consts, carry, xs = loop.split(jaxpr.invars)
     after, ys = jaxpr.outvars[: loop.num_carry], jaxpr.outvars[loop.num_carry :]
@@ -89,17 +89,18 @@ def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     return _Forwarding(body, loop._replace(num_consts=len(consts), num_carry=len(carry)), fixed, elements)
 
 
-# Where a value is: ("extra", i), constants of the jaxprs; ("operand", i) and ("result", i) of the known scan;
-# ("hoisted", i), what is computed before it.
+# The source of a value: ("extra", i), a constant of the jaxprs; ("operand", i) or ("result", i) of the known scan;
+# ("hoisted", i), a loop invariant computed before it.
 Source = tuple[str, int]
 
 
 class Split(NamedTuple):
-    """A scan in two: `known` also stacks the residuals, `linear` goes over the tangents, or the unknown, with them.
+    """A known scan, which also stacks the residuals, and a linear (or unknown) scan over them.
 
-    hoisted: what is the same in every step, from constants `extra` and the operands `fixed`. The sources say where the
-    constants of both scans come from, and the residuals that the linear one goes over. known_extra: how many of `extra`
-    are of the known part. results: how many results of the known scan are results of the whole.
+    hoisted: computes the loop invariants from constants `extra` and the operands `fixed`. known_consts, linear_consts:
+    the sources of the constants of each scan. stacked: the sources of the residuals that the linear scan reads by step.
+    known_extra: the number of constants of the known part in `extra`. results: the number of results of the known scan
+    that are results of the original one.
     """
 
     known: ClosedJaxpr
@@ -117,7 +118,7 @@ class Split(NamedTuple):
 
 
 class _Invariants:
-    """The part of a body that is the same in every step: what is computed from the inputs `fixed` only."""
+    """The loop invariants of a body: the values that depend on the inputs `fixed` only."""
 
     def __init__(self, jaxpr: Jaxpr, fixed: Sequence[Var]) -> None:
         self.inputs = list(fixed)
@@ -132,7 +133,7 @@ class _Invariants:
                 continue
             self.equations.append(equation)
             self.variables.update(equation.outvars)
-            # What needs no input at all may as well be in the body.
+            # Equations without inputs stay in the body as well, so that their results need not be passed to it.
             if all(isinstance(x, Literal) or x in constant for x in equation.invars):
                 constant.update(equation.outvars)
                 self.others.append(equation)
@@ -140,7 +141,7 @@ class _Invariants:
         self.read = [x for x in dict.fromkeys(read) if x in self.variables and x not in constant and x not in fixed]
 
     def position(self, atom: Atom) -> int:
-        """Return where the value is among the outputs, of which it is made one."""
+        """Return the position of a value in the outputs; a new value is appended."""
         return _position(self.outputs, atom)
 
 
@@ -151,12 +152,12 @@ def _position(atoms: list[Atom], atom: Atom) -> int:
 
 
 def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
-    """Return the scans of the parts of a body; the loops say what the known inputs are, and the linear ones."""
+    """Return the scans of a partitioned body; the loops give the layouts of the known and the linear operands."""
     known, extra = open_jaxpr(parts.known)
     n = len(extra)
     inputs = known.invars[n:]
     consts, carry, xs = loop.split(inputs)
-    # A carry that each step returns as it is stays what it was before the first.
+    # A carry that the body returns unchanged is a loop invariant.
     same = [i for i, v in enumerate(carry, loop.num_consts) if known.outvars[i - loop.num_consts] is v]
     fixed = [*range(loop.num_consts), *same]
     invariants = _Invariants(known, [*known.invars[:n], *[inputs[i] for i in fixed]])
@@ -204,12 +205,12 @@ def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split
 def in_python(
     f: Callable[[Any, Any], Any], carry: object, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
 ) -> tuple[Any, Any]:
-    """Run the steps one by one."""
+    """Return the carry and stacked results of a scan whose steps run as Python calls."""
     if not size:
         raise ValueError("scan: zero-length scan is not supported in disable_jit() mode: the type of y is unknown")
     results = []
     for i in reversed(range(size)) if reverse else range(size):
-        x = pytree.tree_unflatten(xs_tree, [_row(e, i) for e in elements])
+        x = pytree.tree_unflatten(xs_tree, [_take_element(e, i) for e in elements])
         carry, y = f(carry, x)
         results.append(y)
     if reverse:
@@ -217,8 +218,8 @@ def in_python(
     return carry, pytree.tree_map(lambda *ys: stack(ys), *results)
 
 
-def _row(element: ArrayLike, i: int) -> Array:
-    """Return what a step is given: of an array, by one program for all steps."""
+def _take_element(element: ArrayLike, i: int) -> Array:
+    """Return element `i`; for arrays the index is traced, so that one program serves all steps."""
     if isinstance(element, Tracer):
         return index_in_dim(element, i, 0, False)
     return dynamic_index_in_dim(element, i, 0, False)

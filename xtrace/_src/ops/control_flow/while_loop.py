@@ -57,7 +57,7 @@ _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
 
 class WhileLoop(NamedTuple):
-    """A loop's functions, and how many constants each takes before the carry."""
+    """The functions of a loop, and the number of constants that each takes before the carry."""
 
     cond_nconsts: int
     cond_jaxpr: ClosedJaxpr
@@ -65,20 +65,20 @@ class WhileLoop(NamedTuple):
     body_jaxpr: ClosedJaxpr
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Return the constants of the predicate, those of the body, and the carry among operands."""
+        """Return the constants of the predicate, those of the body, and the carry."""
         consts = self.cond_nconsts + self.body_nconsts
         return list(values[: self.cond_nconsts]), list(values[self.cond_nconsts : consts]), list(values[consts:])
 
     @property
     def predicate(self) -> ShapedArray:
-        """The type of the predicate: a scalar, or one for each index of the mapped axes that all of the carry has."""
+        """Return the type of the predicate: a scalar, or with mapped axes one element for each index."""
         return self.cond_jaxpr.out_avals[0]
 
 
 def bind_while(
     loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
 ) -> list[Any]:
-    """Bind the loop; constants of its jaxprs become operands."""
+    """Bind the loop; the constants of its jaxprs become operands."""
     cond_consts, body_consts = [*loop.cond_jaxpr.consts, *cond_consts], [*loop.body_jaxpr.consts, *body_consts]
     parameters = (
         len(cond_consts), move_constants_to_inputs(loop.cond_jaxpr), len(body_consts),
@@ -88,12 +88,12 @@ def bind_while(
 
 
 @memoize_by_owner
-def _without_fixed(
+def _hoist_unchanged_carry(
     body: ClosedJaxpr, cond: ClosedJaxpr, consts: int, own: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
-    """Return the functions of a loop whose body has as constants what it hands on and the predicate does not read.
+    """Return the functions with the unchanged carry as constants of the body, and the mask of this carry.
 
-    The last result says which part of the carry that is.
+    A carry is unchanged if the body returns it as it is; the predicate must not read it.
     """
     carry = body.jaxpr.invars[consts:]
     read = eliminate_dead_code(cond.jaxpr)[1][own:]
@@ -107,9 +107,11 @@ def _without_fixed(
     return ClosedJaxpr(step, []), ClosedJaxpr(predicate, []), fixed
 
 
-def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]) -> list[Any]:
-    """Return the results of a loop that a user wrote: what its body hands on is no part of it."""
-    body, cond, fixed = _without_fixed(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
+def _run_while(
+    loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any], carry: Sequence[Any]
+) -> list[Any]:
+    """Bind the loop of a user; a carry that the body returns unchanged is taken out of the loop."""
+    body, cond, fixed = _hoist_unchanged_carry(loop.body_jaxpr, loop.cond_jaxpr, len(body_consts), len(cond_consts))
     body_consts = [*filter_by_mask(carry, fixed), *body_consts]
     new = WhileLoop(len(cond_consts), cond, len(body_consts), body)
     results = iter(bind_while(new, cond_consts, body_consts, filter_by_mask(carry, [not f for f in fixed])))
@@ -117,7 +119,7 @@ def _run(loop: WhileLoop, cond_consts: Sequence[Any], body_consts: Sequence[Any]
 
 
 def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
-    """The carry after the last step."""
+    """Return the carry after the last step."""
     loop = WhileLoop(**parameters)
     cond_consts, body_consts, carry = loop.split(avals)
     for what, given, closed in (
@@ -125,7 +127,7 @@ def _abstract(*avals: ShapedArray, **parameters: Any) -> list[ShapedArray]:
         ("body_jaxpr", [*body_consts, *carry], loop.body_jaxpr),
     ):
         if len(given) != len(closed.in_avals) or not all(map(same_type, given, closed.in_avals)):
-            raise TypeError(f"while: {what} takes {closed.in_avals}, the operands give it {given}")
+            raise TypeError(f"while: {what} takes {closed.in_avals}, its operands have the types {given}")
     out = loop.body_jaxpr.out_avals
     if len(out) != len(carry) or not all(map(same_type, carry, out)):
         raise TypeError(f"while: body_jaxpr takes the carry {carry} and returns {out}")
@@ -145,7 +147,8 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
         operands = [*cond_consts, *values]
         return emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))[0]
 
-    # What the predicate does in order, or to be seen by the steps, is done before the loop and at the end of each step.
+    # StableHLO's condition region cannot thread tokens, so a predicate with effects is computed before the loop and at
+    # the end of each step.
     ahead = has_consequences(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
     state = [*tokens_of(builder, effects), *before, *carry]
@@ -189,10 +192,10 @@ class _Forward(NamedTuple):
 
 @memoize_by_owner
 def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], consts: int) -> _Forward:
-    """Return the functions of the loop over values and tangents.
+    """Return the functions of the loop over primals and tangents.
 
-    given: which constants of the body and which carry have tangents. A carry has one if that before the first step
-    has, or if a step gives it one.
+    given: the mask of the body's constants and carry with tangents. A carry has a tangent if its initial value has one,
+    or if a step adds one.
     """
     constant, carry = given[:consts], given[consts:]
     while True:
@@ -209,10 +212,10 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
     return _Forward(ClosedJaxpr(cond_jaxpr, []), ClosedJaxpr(jaxpr.replace(invars=inputs), []), extra, carry)
 
 
-def _moved(
+def _bind_jvp(
     loop: WhileLoop, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any]] | tuple[None, None]:
-    """Return the results of the loop over values and tangents, None if none of them has a tangent."""
+    """Return the results of the loop and their tangents; a pair of None if all tangents are zero."""
     _, constant, carry = loop.split(tangents)
     given = tuple([t is not None for t in [*constant, *carry]])
     both = _jvp_body(loop.body_jaxpr, loop.cond_jaxpr, given, loop.body_nconsts)
@@ -231,7 +234,7 @@ def _moved(
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
-    results, moved = _moved(WhileLoop(**parameters), primals, tangents)
+    results, moved = _bind_jvp(WhileLoop(**parameters), primals, tangents)
     if results is None or moved is None:
         results = while_p.bind_positional(primals, tuple(parameters.values()))
         return results, [None] * len(results)
@@ -239,7 +242,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
 
 
 class _KnownLoop(NamedTuple):
-    """The loop over that part of the carry which depends on nothing unknown; `unknown` says which part does."""
+    """The loop over the known carry; `unknown` is the mask of the unknown carry."""
 
     cond: ClosedJaxpr
     body: ClosedJaxpr
@@ -250,16 +253,16 @@ class _KnownLoop(NamedTuple):
 def _find_known_loop(
     body: ClosedJaxpr, cond: ClosedJaxpr, flags: tuple[bool, ...], own: int, consts: int
 ) -> _KnownLoop | None:
-    """Return the loop over what is known; None if that is nothing, or how often the loop goes is not.
+    """Return the loop over the known carry; None if all of the carry, or the trip count, is unknown.
 
-    flags: which operands of the loop are unknown.
+    flags: the mask of unknown operands of the loop.
     """
     of_body, carry = flags[own : own + consts], flags[own + consts :]
     works, pending = analyze_unknowns(body, (*of_body, *carry))
     if all(a or b for a, b in zip(carry, pending, strict=True)) and not works:
         return None
     while True:
-        # What a step makes unknown is so in the next.
+        # A carry that becomes unknown in a step is unknown in all steps.
         parts = partial_evaluate_jaxpr(body, (*of_body, *carry), carry)
         if parts.nonzero == carry:
             break
@@ -298,20 +301,20 @@ def _transpose(_: object, *__: Array, cond_jaxpr: ClosedJaxpr, body_jaxpr: Close
     body = f"{infos[1].function}{place}" if infos[1] is not None else "<jaxpr>"
     raise ValueError(
         "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
-        f"values, because how many steps there are to go back over is not known. The loop is the {which} whose "
-        f"body_fun is {body}. Try using lax.scan, or using fori_loop with static start/stop, or give the function "
+        f"values, because the number of steps to go back over is unknown. The loop is the {which} whose body_fun is "
+        f"{body}. Try using lax.scan, or using fori_loop with static start/stop, or give the function "
         "around the loop a derivative with custom_vjp; jvp and jacfwd work."
     )
 
 
 @memoize_by_owner
-def _batched(
+def _batch_functions(
     body: ClosedJaxpr, cond: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], own: int, consts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
-    """Return the predicate and the body with the mapped axis, and for which part of the carry they have it, at 0."""
+    """Return the batched predicate and body, and the mask of the carry that is mapped, at axis 0."""
     predicate = cond.out_avals[0]
     flags = tuple([i is not None for i in axes])
-    # Mostly what depends on mapped values is mapped; where it is not all, batching again finds the rest.
+    # Dependence finds most mapped carries without batching; batching again finds the others.
     carried = find_unknown_carry(body, flags[own:], consts, flags[own + consts :])
     if not cond.effects and any(analyze_unknowns(cond, (*flags[:own], *carried))[1]):
         carried = [True] * len(carried)
@@ -325,7 +328,7 @@ def _batched(
                 "called for examples whose loop has ended. Use debug.callback if that is fine, or lax.map in place of "
                 "vmap"
             )
-        # Where some lanes go on and others have ended, all of the carry differs.
+        # With a mapped predicate examples end at different steps, so that all of the carry is mapped.
         if where is not None and not all(carried):
             carried = [True] * len(carried)
             continue
@@ -340,7 +343,7 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[int | None]]:
     loop = WhileLoop(**parameters)
-    cond, body, carried = _batched(
+    cond, body, carried = _batch_functions(
         loop.body_jaxpr, loop.cond_jaxpr, mapped, tuple(axes), loop.cond_nconsts, loop.body_nconsts
     )
     cond_consts, body_consts, carry = loop.split(operands)
@@ -380,8 +383,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_function("while_loop", "body_fun", body_fun)
     if config.disable_jit.value:
         try:
-            return _in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
-        except ConcretizationTypeError:  # under another trace that has no values
+            return _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
+        except ConcretizationTypeError:  # under another trace without values
             pass
     values, tree, avals = leaves_of("while_loop", "init_val", init_val)
     in_tree = pytree.treedef_tuple([tree])
@@ -399,7 +402,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             cond, body = staged()
     check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
-    return pytree.tree_unflatten(tree, _run(loop, cond.consts, body.consts, values))
+    return pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
 
 
 def _check_predicate(cond: Body) -> None:
@@ -413,7 +416,7 @@ def _check_predicate(cond: Body) -> None:
         )
 
 
-def _in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Array) -> Array:
+def _run_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Array) -> Array:
     while cond_fun(value):
         value = body_fun(value)
     return value
@@ -469,17 +472,17 @@ def fori_loop(
         steps = max(upper - lower, 0)
         at_once = unroll_of("fori_loop", 1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
-        results = run_scan(_counting(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
+        results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
     else:
         bound = aval_of(upper)
-        jaxpr = _counting(body.jaxpr, number, bound)
-        counted = WhileLoop(0, _below(count, bound, tuple(avals)), number, jaxpr)
-        results = _run(counted, [], body.consts, [lower, upper, *values])[2:]
+        jaxpr = _add_counter(body.jaxpr, number, bound)
+        counted = WhileLoop(0, _compare_counter(count, bound, tuple(avals)), number, jaxpr)
+        results = _run_while(counted, [], body.consts, [lower, upper, *values])[2:]
     return pytree.tree_unflatten(tree, results)
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
-    """Return the bounds in one dtype, and whether both are known: then they are Python integers, rounded towards 0."""
+    """Return the bounds in one dtype, and whether both are static; static bounds are ints, truncated towards 0."""
     avals = []
     for name, value in (("lower", lower), ("upper", upper)):
         try:
@@ -508,8 +511,8 @@ def _as_bound(value: object, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
 
 
 @memoize_by_owner
-def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
-    """Return the body of a loop whose carry begins with the counter, and the bound if it has one."""
+def _add_counter(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> ClosedJaxpr:
+    """Return the body with a carry that starts with the counter, and with the bound if it is traced."""
     jaxpr = closed.jaxpr
     constants, counter, values = jaxpr.invars[:consts], jaxpr.invars[consts], jaxpr.invars[consts + 1 :]
     after = Var(counter.aval)
@@ -526,8 +529,8 @@ def _counting(closed: ClosedJaxpr, consts: int, bound: ShapedArray | None) -> Cl
 
 
 @memoize(1024)
-def _below(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    """Return the predicate of a counted loop."""
+def _compare_counter(counter: ShapedArray, bound: ShapedArray, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """Return the predicate counter < bound of a counted loop."""
     inputs = [Var(counter), Var(bound), *map(Var, avals)]
     holds = Var(lt.abstract_eval((counter, bound), ()))
     compared = JaxprEqn([*inputs[:2]], [holds], lt, (), NO_EFFECTS, None)

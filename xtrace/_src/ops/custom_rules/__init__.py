@@ -1,5 +1,5 @@
-"""Operations whose rules a user gives: calls of functions with their own derivative, transpose or batched form.
+"""Operations with rules of the user: calls of functions with their own derivative, transpose or batching rule.
 
-Under traces that compute at once the function and its rules stay Python functions; where something records, the
-function is a jaxpr in the equation, and the rules wait beside it until a transformation asks for them.
+In eager evaluation the function and its rules are Python functions. In a staged program the equation holds the jaxpr of
+the function, and the rules stay Python functions until a transformation calls them.
 """

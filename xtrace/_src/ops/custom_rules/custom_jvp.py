@@ -1,4 +1,4 @@
-"""The call of a function whose jvp rule a user gives."""
+"""The call of a function with a custom jvp rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def _custom_jvp_linearize(
     with program_scopes():
         results, moved = call_rule(jvp, primals, tangents)
     if tape.is_tape and any(type(x) is StagedTracer and x.owner is tape for x in results):
-        # An operation that is on the tape as a whole, such as while_loop, gave them: they depend on no tangent.
+        # Operations such as while_loop put primal results on the tape as well. The primals depend on no tangent, so the
+        # rule is called again with zero tangents outside of the tape.
         assert tape.parent is not None
         with use_trace(tape.parent):
             still = [None if t is None else zero_of(aval_of(t)) for t in tangents]
@@ -68,7 +69,7 @@ def _custom_jvp_batch(
     def mapped_rule(
         primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[int | None], list[Any], list[int | None]]:
-        """Return the results and their tangents, None for zero, each with the axis in it."""
+        """Return the results, their tangents (None for zero), and the mapped axis of each."""
         nonzero = [t is not None for t in tangents]
         out_nonzero: list[bool] = []
 
@@ -86,7 +87,7 @@ def _custom_jvp_batch(
 
     also = None
     if isinstance(call_jaxpr, ClosedJaxpr) and not all(find_mapped_results(call_jaxpr, mapped, axes)):
-        also = _with_mapped_tangents(mapped_rule, call_jaxpr, operands[num_consts:])
+        also = _find_mapped_tangents(mapped_rule, call_jaxpr, operands[num_consts:])
     call, values, in_order, places = batch_call(mapped, call_jaxpr, operands, axes, also)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -110,15 +111,15 @@ def _custom_jvp_batch(
     return results, places()
 
 
-_looking_at_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
+_finding_mapped_tangents: ContextVar[bool] = ContextVar("looking_at_tangents", default=False)
 
 
-def _with_mapped_tangents(
+def _find_mapped_tangents(
     mapped_rule: Callable[..., Any], call_jaxpr: ClosedJaxpr, operands: Sequence[Any]
 ) -> list[bool]:
-    """Return for which results the rule has tangents that differ along the axis, though the results may not."""
-    if _looking_at_tangents.get():
-        # Inside of another rule: a rule may call one of the next order, and so on without end.
+    """Return the mask of results with mapped tangents; the results themselves may be unmapped."""
+    if _finding_mapped_tangents.get():
+        # A rule that calls a custom_jvp function of the next order would recurse without end.
         return [True] * len(call_jaxpr.out_avals)
     is_mapped: list[bool] = []
 
@@ -127,14 +128,14 @@ def _with_mapped_tangents(
         is_mapped[:] = [i is not None for i in moved_where]
         return []
 
-    token = _looking_at_tangents.set(True)
+    token = _finding_mapped_tangents.set(True)
     try:
         stage(both, [aval_of(x) for x in operands], DebugInfo("vmap", "custom_jvp", None, None))
     except Exception:
-        # What is wrong with a rule is said where a derivative is asked for.
+        # An error of the rule is raised when a derivative is computed.
         return [True] * len(call_jaxpr.out_avals)
     finally:
-        _looking_at_tangents.reset(token)
+        _finding_mapped_tangents.reset(token)
     return is_mapped
 
 

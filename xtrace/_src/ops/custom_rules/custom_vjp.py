@@ -1,4 +1,4 @@
-"""The call of a function whose fwd and bwd rules a user gives, and the linear map whose transpose bwd is."""
+"""The call of a function with custom fwd and bwd rules, and the linear operation that bwd transposes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _custom_vjp_batch(
         outputs, where = mapping(both, primals, explicit)
         count, backward = rules
         results = in_order(outputs[:count], where[:count])
-        return results, outputs[count:], _batched_backward(mapped, backward, where[count:], places(), explicit)
+        return results, outputs[count:], _batch_backward(mapped, backward, where[count:], places(), explicit)
 
     outputs = custom_vjp_call.bind_positional(
         values, (name, call, fwd.batched(forward), bwd, num_consts + len(values) - len(operands), symbolic_zeros)
@@ -84,11 +84,11 @@ def _custom_vjp_batch(
     return outputs, places()
 
 
-def _batched_backward(
+def _batch_backward(
     mapped: MappedAxis, backward: Rule, residual_axes: Sequence[int | None], out_axes: Sequence[int | None],
     in_axes: Sequence[int | None],
 ) -> Rule:
-    """Return the rule from residuals and cotangents to cotangents of the inputs, all batched as the axes say."""
+    """Return the batched bwd rule, for residuals, cotangents and inputs mapped at the given axes."""
     residual_axes, out_axes = list(residual_axes), list(out_axes)
 
     def batched(residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -105,13 +105,13 @@ def _batched_backward(
         in_cotangents, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
         in_cotangents, where = scatter_by_mask(in_cotangents, found_nonzero), scatter_by_mask(where, found_nonzero)
         each_input = zip(in_cotangents, where, in_axes, strict=True)
-        return [None if c is None else _as_input(c, i, j, mapped.size) for c, i, j in each_input]
+        return [None if c is None else _align_with_input(c, i, j, mapped.size) for c, i, j in each_input]
 
     return backward.batched(batched)
 
 
-def _as_input(cotangent: Array, axis: int | None, in_axis: int | None, size: int) -> Array:
-    """Return a cotangent with its axis where the input has it; an input that is not mapped is shared by all indices."""
+def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, size: int) -> Array:
+    """Return a cotangent with the mapped axis of the input, or summed over it if the input is not mapped."""
     if in_axis is not None:
         return with_axis(cotangent, axis, size, in_axis)
     return cotangent if axis is None else add_elements(cotangent, (axis,))
@@ -126,11 +126,11 @@ custom_vjp_call = Primitive(
 
 
 def _lin_abstract(*_: ShapedArray, out_avals: Sequence[ShapedArray], **__: object) -> list[ShapedArray]:
-    """The tangents of a custom_vjp function's results: a map that only its transpose, the user's rule, is known of."""
+    """Return the tangents of a custom_vjp function's results; only the transpose, the bwd rule, is defined."""
     return [a for a in out_avals if is_differentiable(a)]
 
 
-def _lin_refused(*_: Array, name: str, **__: object) -> Any:
+def _lin_jvp(*_: Array, name: str, **__: object) -> Any:
     raise _no_forward_mode(name)
 
 
@@ -151,14 +151,14 @@ def _lin_batch(
     size = mapped.size
     tangents = [with_axis(t, i, size) for t, i in zip(operands[num_res:], axes[num_res:], strict=True)]
     in_axes = [0] * len(in_nonzero)
-    rule = _batched_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
+    rule = _batch_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
     avals = tuple([a.update(shape=(size, *a.shape)) for a in out_avals])
     outputs = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
     return outputs, [0] * len(outputs)
 
 
 custom_lin = Primitive(
-    "custom_lin", ("name", "bwd", "in_nonzero", "num_res", "out_avals"), abstract=_lin_abstract, emit=_lin_refused,
-    evaluate=_lin_refused, jvp=_lin_refused, transpose=_lin_transpose, batch=_lin_batch, multiple_results=True,
+    "custom_lin", ("name", "bwd", "in_nonzero", "num_res", "out_avals"), abstract=_lin_abstract, emit=_lin_jvp,
+    evaluate=_lin_jvp, jvp=_lin_jvp, transpose=_lin_transpose, batch=_lin_batch, multiple_results=True,
     memoised=False, unprinted={"out_avals": NEVER_PRINTED},
 )

@@ -1,4 +1,4 @@
-"""The call of a function whose batching rule a user gives."""
+"""The call of a function with a custom batching rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from xtrace._src.transforms.jvp import jvp
 
 
 def _custom_vmap_results(*avals: ShapedArray, call: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """The results of a function that has a batching rule of its own."""
+    """Call a function with a custom batching rule."""
     return abstract_call(*avals, call_jaxpr=call)
 
 
@@ -53,12 +53,12 @@ def _custom_vmap_jvp(
     def moved_rule(size: int, batched: Sequence[bool], values: Sequence[Any]) -> tuple[list[Any], list[bool]]:
         own, moved = list(batched[:split]), scatter_by_mask(batched[split:], nonzero)
         if any(b and m for b, m in zip(own, moved, strict=True)):
-            return of_batched(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
-        # Nothing is batched together with its tangent: the rule is told so, and is itself mapped.
+            return call_with_mask(size, [b or bool(m) for b, m in zip(own, moved, strict=True)], batched, values)
+        # For each operand the primal or its tangent is not batched: map the rule itself, called with nothing batched.
         mapped = MappedAxis(size)
 
         def each(*inner: ArrayLike) -> list[Any]:
-            results, where = of_batched(size, [False] * split, [False] * len(values), inner)
+            results, where = call_with_mask(size, [False] * split, [False] * len(values), inner)
             return [index_in_dim(x, 0, 0, False) if b else x for x, b in zip(results, where, strict=True)]
 
         results, where = batch(each, mapped, values, [0 if b else None for b in batched])
@@ -67,10 +67,10 @@ def _custom_vmap_jvp(
             [i is not None for i in where],
         )
 
-    def of_batched(
+    def call_with_mask(
         size: int, told: Sequence[bool], batched: Sequence[bool], values: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
-        """Return the rule's results and their tangents, which of them are batched; it is `told` of its operands."""
+        """Return the rule's results with their tangents, and the batched mask; `told` is the operands' mask."""
         wanted = [*told, *filter_by_mask(told, nonzero)]
         values = [with_axis(x, 0 if b else None, size) if w else x
                   for x, b, w in zip(values, batched, wanted, strict=True)]
@@ -103,7 +103,7 @@ def _custom_vmap_jvp(
 def _custom_vmap_linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, call: ClosedJaxpr, rule: Rule, name: str
 ) -> tuple[list[Any], list[Any]]:
-    # Values are the rule's; the user says nothing of transposing it, so derivatives are those of the function.
+    # Results come from the custom rule. It may not be transposable, so tangents come from the function itself.
     assert jit_call.linearize is not None
     _, moved = jit_call.linearize(primals, tangents, name=name, jaxpr=call, compiler_options=None)
     return custom_vmap_call.bind_positional(primals, (name, call, rule)), moved

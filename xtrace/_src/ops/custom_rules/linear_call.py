@@ -1,4 +1,4 @@
-"""The call of a linear function whose transpose a user gives."""
+"""The call of a linear function with a custom transpose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 
 
 def _linear_results(*avals: ShapedArray, callee: ClosedJaxpr, **_: object) -> list[ShapedArray]:
-    """The results of a linear function whose transpose is given."""
+    """Call a linear function with a custom transpose."""
     return abstract_call(*avals, call_jaxpr=callee)
 
 
@@ -61,15 +61,15 @@ def _linear_transpose(
     residuals = [*consts, *operands[:num_res]]
     if consts:
         skipped = len(consts)
-        back = Rule(lambda: (_ignoring(callee, skipped, transposed), []), "transpose")
+        back = Rule(lambda: (_add_unused_inputs(callee, skipped, transposed), []), "transpose")
     in_cotangents = linear_call.bind_positional([*residuals, *given_cotangents], (transposed, back, len(residuals)))
     return [None] * num_res + [
         c if type(x) is UndefinedPrimal else None for c, x in zip(in_cotangents, operands[num_res:], strict=True)
     ]
 
 
-def _ignoring(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `callee` with `count` more leading inputs, those of `other`, that it makes no use of."""
+def _add_unused_inputs(callee: ClosedJaxpr, count: int, other: ClosedJaxpr) -> ClosedJaxpr:
+    """Return `callee` with unused leading inputs: the first `count` inputs of `other`."""
     jaxpr = callee.jaxpr
     return ClosedJaxpr(jaxpr.replace(invars=[*other.jaxpr.invars[:count], *jaxpr.invars]), [])
 

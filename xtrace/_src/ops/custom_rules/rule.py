@@ -1,4 +1,4 @@
-"""Rules that a user gives, as parameters of operations, and calling them."""
+"""Custom rules as parameters of operations, and calling them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SCALARS = (bool, int, float, complex, Literal)
 
 
 class Rule:
-    """A Python function of flat values in the parameters of an operation; it prints as the user's name for it.
+    """A Python function of flat values as a parameter of an operation; it prints as its name.
 
-    `origin` is the trace that the operation was bound under: what the function closes over may be its tracers. Rules
-    of equal keys do the same; one without a key is equal to itself alone.
+    `origin` is the trace in which the operation was bound: the function may close over its tracers. Rules with equal
+    keys are equal; a rule without a key equals itself only.
     """
 
     __slots__ = ("function", "name", "key", "_origin")
@@ -51,14 +51,14 @@ class Rule:
         return self.name
 
     def batched(self, function: Callable[..., Any]) -> Rule:
-        """Return `function`, which is this rule batched, as a rule."""
+        """Return the rule of `function`, the batched form of this rule."""
         return Rule(function, self.name, None, self._origin())
 
     def mapping(self, mapped: MappedAxis) -> Callable[..., tuple[list[Any], list[int | None]]]:
-        """Return ``batch`` for what is called while a batch rule is at work.
+        """Return a function that batches as ``batch``, for calls after the batch rule has returned.
 
-        Where the tracers that the function closes over are those of the trace which called the batch rule, that trace
-        is entered again, above whatever is the current one then.
+        The function may close over tracers of the trace that called the batch rule. While it has not ended, that trace
+        is entered again, on top of the current trace.
         """
         current, inner = current_trace.get(), self._origin()
         traced_in: weakref.ref[BatchTrace] | None = None
@@ -72,12 +72,12 @@ class Rule:
             trace = traced_in() if traced_in is not None else None
             if trace is None or trace.ended:
                 return batch(function, mapped, values, axes)
-            return _entered_again(trace, function, values, axes)
+            return _reenter(trace, function, values, axes)
 
         return mapping
 
 
-def _entered_again(
+def _reenter(
     trace: BatchTrace, function: Callable[..., Sequence[Any]], values: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[list[Any], list[int | None]]:
     outer = trace.parent
@@ -97,7 +97,7 @@ def _entered_again(
 
 
 def is_recorded(operands: Sequence[Any]) -> bool:
-    """Whether a function called now on the operands is to be a jaxpr: an enclosing trace records, or a tape does."""
+    """Return whether a call on the operands must be staged: in a program, or if the operands reach a tape."""
     taped = False
     for trace in current_trace.get().enclosing():
         if type(trace) is Tape:
@@ -115,24 +115,24 @@ def _reaches_tape(value: Any) -> bool:
 
 
 def to_user_operand(value: ArrayLike) -> Any:
-    """Return an operand as users' functions take it: Python scalars and literals as arrays."""
+    """Return an operand for a function of the user: Python scalars and literals become arrays."""
     return to_constant(value) if isinstance(value, _SCALARS) else value
 
 
 def call_rule(rule: Rule, *arguments: Any) -> Any:
-    """Return ``rule.function(*arguments)``; an error of a value out of its trace says what rules may close over."""
+    """Return ``rule.function(*arguments)``; a note on UnexpectedTracerError explains the values it may close over."""
     try:
         return call_in_scopes(rule.function, *arguments)
     except UnexpectedTracerError as error:
         error.add_note(
-            f"while the custom rule {rule} was called: it may close over no traced value of a function that has ended, "
-            "such as an outer jitted one. Pass the value as an argument, or through the residuals"
+            f"while the custom rule {rule} was called: it must not close over traced values of a function that has "
+            "ended, such as an outer jitted one. Pass the value as an argument, or through the residuals"
         )
         raise
 
 
 def zero_of(aval: ShapedArray) -> Any:
-    """Return the zero tangent of values of this type; of integers, a NumPy array of float0."""
+    """Return the zero tangent of a type; for integers, a NumPy array of float0."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, dtypes.float0)
     return zeros(aval) if aval.shape else to_constant(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
