@@ -118,6 +118,7 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
     from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+    from xtrace._src.api.pmap import pmap as pmap, smap as smap
     from xtrace._src.api.shard_map import shard_map as shard_map
     from xtrace._src.api.scopes import (
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
@@ -126,6 +127,7 @@ if _typing.TYPE_CHECKING:
     from xtrace._src.api.vmap import vmap as vmap
     from xtrace._src.core.partition_spec import PartitionSpec as P
     from xtrace._src.core.shardings import NamedSharding as NamedSharding
+    from xtrace._src.ops.sharding_constraints import reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
     from xtrace import (
@@ -150,7 +152,8 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
         "xtrace._src.api.meshes": ("make_mesh", "set_mesh"), "xtrace._src.api.shard_map": ("shard_map",),
-        "xtrace.sharding": ("NamedSharding",),
+        "xtrace._src.api.pmap": ("pmap", "smap"),
+        "xtrace.sharding": ("NamedSharding", "reshard"),
         "xtrace._src.core.partition_spec": ("P",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),

@@ -3,13 +3,17 @@
 from xtrace._src.core.errors import (
     BroadcastError,
     ConcretizationTypeError,
+    DuplicateSpecError,
     InconclusiveDimensionOperation,
+    IndivisibleError,
     JAXIndexError,
     JaxprTypeError,
     JAXTypeError,
     KeyReuseError,
+    NoMeshError,
     NonConcreteBooleanIndexError,
     RecompilationWarning,
+    ShardingTypeError,
     StaticArgumentError,
     TracerArrayConversionError,
     TracerBoolConversionError,
@@ -20,9 +24,10 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [
-    "BroadcastError", "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",
-    "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RecompilationWarning",
-    "StaticArgumentError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "BroadcastError", "ConcretizationTypeError", "DuplicateSpecError", "InconclusiveDimensionOperation",
+    "IndivisibleError", "JAXIndexError", "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
+    "NoMeshError", "NonConcreteBooleanIndexError", "RecompilationWarning", "ShardingTypeError", "StaticArgumentError",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
     "UnexpectedTracerError",
 ]
 

@@ -1,5 +1,6 @@
 """Meshes of devices, and the placement of arrays on them, as ``jax.sharding`` has them."""
 
+from xtrace._src.api.axis_types import auto_axes, explicit_axes
 from xtrace._src.api.meshes import (
     get_abstract_mesh,
     get_mesh,
@@ -11,11 +12,12 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from xtrace._src.ops.sharding_constraints import reshard
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
-    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "set_mesh",
-    "use_abstract_mesh",
+    "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]
 
 _make_public(globals(), __all__)

@@ -214,3 +214,14 @@ def test_a_newcomers_program():
         w, alone = step(w, *sharded), step(alone, x, y)
     np.testing.assert_allclose(w, alone, rtol=1e-5, atol=1e-7)
     assert w.sharding == OURS.named("x8")
+
+
+def test_a_mesh_of_one_device():
+    mesh = xtrace.sharding.Mesh(OURS.devices[:1], ("x",))
+    place = xtrace.NamedSharding(mesh, P("x"))
+    x = xtrace.device_put(MATRIX, place)
+    results = xtrace.jit(lambda x, y: (x + y, y * 2, x.sum()))(x, MATRIX)
+    assert all(r.sharding.mesh is mesh for r in results)
+    np.testing.assert_array_equal(results[0], MATRIX * 2)
+    compare(lambda lib: lib.jit(lambda x: x + 1)(
+        lib.put(MATRIX, lib.sharding.NamedSharding(lib.sharding.Mesh(lib.devices[:1], ("x",)), lib.P("x")))))

@@ -79,7 +79,7 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array.
@@ -102,7 +102,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array.

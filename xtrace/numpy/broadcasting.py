@@ -27,7 +27,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Args:
         array: an array or a scalar.
         shape: the lengths of the axes, integers, or one integer.
-        out_sharding: not supported; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of `shape` and the dtype of `array`.

@@ -116,7 +116,7 @@ def dot(
             a scalar multiplies.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the other axes of `a` followed by those of `b`.
@@ -188,7 +188,7 @@ def matmul(
             rank 1 are vectors, whose axes do not remain.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the leading axes, the rows of `a` and the columns of `b`.
@@ -410,7 +410,7 @@ def tensordot(
             sequences of axes, of `a` and of `b`.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the other axes of `a` followed by those of `b`.

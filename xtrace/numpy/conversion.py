@@ -23,7 +23,7 @@ from xtrace._src.ops.comparisons import ne
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, scalar_to_host
 from xtrace._src.xla import clients
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
-from xtrace.numpy.operands import refuse, scalar_of, type_of
+from xtrace.numpy.operands import place_of, scalar_of, type_of
 
 __all__ = ["array", "asarray", "astype", "from_dlpack"]
 _DLPACK_CPU = 1
@@ -44,7 +44,7 @@ def array(
         order: the order in memory, ``"K"``, since arrays have none of their own.
         ndmin: the least number of axes; axes of size 1 are added in front.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.
@@ -82,7 +82,7 @@ def asarray(
         copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
             needed.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.
@@ -108,7 +108,7 @@ def _array(
         raise NotImplementedError(
             f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
         )
-    refuse(function, out_sharding=out_sharding)
+    device = place_of(function, device, out_sharding)
     wanted = requested_dtype(function, dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)

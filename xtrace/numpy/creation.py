@@ -24,7 +24,7 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_sharding
-from xtrace.numpy.operands import broadcast_operand_to, refuse, to_known_integer, type_of
+from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer, type_of
 
 __all__ = [
     "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like", "tri", "tril", "triu",
@@ -54,7 +54,7 @@ def filled_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any],
 def _zero_or_one(
     function: str, number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object
 ) -> Array:
-    refuse(function, out_sharding=out_sharding)
+    device = place_of(function, device, out_sharding)
     wanted = requested_dtype(function, float if dtype is None else dtype)
     return filled_array(canonical_shape(function, shape), python_value(function, number, wanted), wanted, False, device)
 
@@ -68,7 +68,7 @@ def zeros(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -92,7 +92,7 @@ def ones(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -116,7 +116,7 @@ def empty(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -142,7 +142,7 @@ def full(
         fill_value: the value, a scalar or an array that broadcasts to `shape`.
         dtype: the dtype; None for that of the value, with its weak type.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of `shape`.
@@ -156,7 +156,7 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    refuse("full", out_sharding=out_sharding)
+    device = place_of("full", device, out_sharding)
     aval = type_of("full", fill_value, 1)
     wanted = requested_dtype("full", dtype)
     weak = wanted is None and aval.weak_type
@@ -203,7 +203,7 @@ def _like(
     function: str, a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
     out_sharding: object,
 ) -> Array:
-    refuse(function, out_sharding=out_sharding)
+    device = place_of(function, device, out_sharding)
     try:
         model = abstract_leaf(a)
     except TypeError:
@@ -227,7 +227,7 @@ def zeros_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.
@@ -252,7 +252,7 @@ def ones_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.
@@ -301,7 +301,7 @@ def full_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.

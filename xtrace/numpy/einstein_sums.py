@@ -9,6 +9,7 @@ import numpy as np
 import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
+from xtrace._src.algebra.resharding import split_result, unsplit
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
@@ -17,6 +18,7 @@ from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
@@ -72,7 +74,7 @@ def einsum(
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
         _dot_general: the function that is called in the place of `lax.dot_general`.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.
@@ -86,7 +88,15 @@ def einsum(
         >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    refuse("einsum", out=out, out_sharding=out_sharding)
+    refuse("einsum", out=out)
+    if out_sharding is not None:
+        sharding = requested_out_sharding("einsum", out_sharding)
+        operands = tuple([unsplit(x) if isinstance(x, Array) else x for x in operands])
+        summed = einsum(
+            subscripts, *operands, optimize=optimize, precision=precision,
+            preferred_element_type=preferred_element_type, _dot_general=_dot_general,
+        )
+        return split_result(summed, sharding)
     if not isinstance(subscripts, str):
         subscripts, operands = _interleaved("einsum", (subscripts, *operands))
     preferred = requested_dtype("einsum", preferred_element_type)

@@ -49,7 +49,7 @@ def bincount(
         weights: a vector of the weights of the elements; None for 1 each.
         minlength: the least length of the result.
         length: the length of the result, which a traced `x` needs; larger elements do not count.
-        out_sharding: not supported; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         A vector, of the default integer or the dtype of `weights`.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import split_result, unsplit
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
@@ -18,6 +19,7 @@ from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace.numpy.conversion import array, to_array_operand
@@ -96,7 +98,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
             others.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
         copy: whether a copy is made; False raises an error where one is needed.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the dtype of `a`; a NumPy array of a NumPy array.
@@ -110,7 +112,9 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
                [2, 3]], dtype=int32)
     """
     try:
-        refuse("reshape", out_sharding=out_sharding)
+        if out_sharding is not None:
+            sharding = requested_out_sharding("reshape", out_sharding)
+            return split_result(_reshaped("reshape", unsplit(a), shape, order), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
             return a.reshape(shape, order=order)  # type: ignore[call-overload]
         return _reshaped("reshape", a, shape, order)
@@ -129,7 +133,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
     Args:
         a: an array or a scalar.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         A vector of the dtype of `a`.

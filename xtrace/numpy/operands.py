@@ -16,6 +16,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 
@@ -101,6 +102,11 @@ def refuse(function: str, **unsupported: object) -> None:
                 f"The '{name}' argument to xtrace.numpy.{function} is not supported; leave it at None"
                 + (" and use the result, since arrays are immutable" if name == "out" else "")
             )
+
+
+def place_of(function: str, device: object, out_sharding: object) -> Any:
+    """Return where a user wants a new array: ``out_sharding``, or ``device``."""
+    return device if out_sharding is None else requested_out_sharding(function, out_sharding)
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:

@@ -312,7 +312,7 @@ def percentile(
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along

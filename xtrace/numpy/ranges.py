@@ -24,7 +24,7 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, filled_array, python_value, to_size
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, refuse, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
@@ -79,7 +79,7 @@ def arange(
         step: the distance; None for 1.
         dtype: the dtype; None for the one that the arguments promote to.
         device: the device or its position; None for the default device.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         A vector.
@@ -94,7 +94,7 @@ def arange(
         >>> jnp.arange(1, 6, 2)
         Array([1, 3, 5], dtype=int32)
     """
-    refuse("arange", out_sharding=out_sharding)
+    device = place_of("arange", device, out_sharding)
     wanted = requested_dtype("arange", dtype)
     if start is None:
         raise TypeError("arange: start must be a number, got None")

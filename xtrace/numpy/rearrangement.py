@@ -91,7 +91,7 @@ def repeat(
         axis: the axis; None for the flattened array.
         total_repeat_length: the length of the result, which traced `repeats` need: it is cut, or filled with the
             last element.
-        out_sharding: not supported; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the dtype of `a`.

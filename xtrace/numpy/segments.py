@@ -142,7 +142,7 @@ def segment_sum(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 0 for segments without rows.
@@ -176,7 +176,7 @@ def segment_prod(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 1 for segments without rows.
@@ -210,7 +210,7 @@ def segment_max(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the lowest value of the dtype for segments
@@ -245,7 +245,7 @@ def segment_min(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the highest value of the dtype for segments

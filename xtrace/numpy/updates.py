@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import split_result, unsplit
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
@@ -16,6 +17,7 @@ from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.docstrings import docstring
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import gathering, index_vectors
 from xtrace._src.ops.arrays import shape as shapes
@@ -182,14 +184,13 @@ class IndexedArray:
             mode: the elements out of bounds: ``"clip"``, the default, the nearest; ``"fill"`` `fill_value`;
                 ``"promise_in_bounds"`` any.
             fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
-            out_sharding: not supported; leave it at None.
+            out_sharding: the split of the result over a mesh; None for the one that follows.
             wrap_negative_indices: whether negative indices count from the end.
 
         Returns:
             An array of the dtype of the indexed one.
 
         Raises:
-            NotImplementedError: `out_sharding` is given.
             TypeError: the index holds another object than integers, slices, masks and arrays of integers.
             ValueError: there is no such mode.
 
@@ -197,11 +198,13 @@ class IndexedArray:
             >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=0)
             Array(0., dtype=float32)
         """
-        refuse("ndarray.at.get", out_sharding=out_sharding)
-        return get_at(
-            self.array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+        sharding = requested_out_sharding("ndarray.at.get", out_sharding)
+        array = self.array if sharding is None else unsplit(self.array)
+        result = get_at(
+            array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
         )
+        return result if sharding is None else split_result(result, sharding)
 
     @operation
     def apply(

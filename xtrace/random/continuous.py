@@ -63,7 +63,7 @@ def bits(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: an unsigned integer dtype; None for uint32, or uint64 where 64 bits are enabled.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -131,7 +131,7 @@ def uniform(
         dtype: the floating dtype of the result; None for the default floating dtype.
         minval: the lower bound, which belongs to the interval; a number or an array that broadcasts to `shape`.
         maxval: the upper bound, which does not, likewise.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -183,7 +183,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -237,7 +237,7 @@ def gumbel(
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
         mode: "low" or "high": the number of random bits behind each number; None for the one of the settings.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.

@@ -128,7 +128,7 @@ def randint(
         minval: the lower bound, which belongs to the interval; an integer or array.
         maxval: the upper bound, which does not, likewise.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape and dtype.
@@ -182,7 +182,7 @@ def bernoulli(
         p: the probability; a floating number or array.
         shape: the shape of the result; None for the shape that p has.
         mode: "low" or "high": the number of random bits behind each boolean.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of booleans.
@@ -230,7 +230,7 @@ def rademacher(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the dtype of the numbers; None for the default integer dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape and dtype.
@@ -275,7 +275,7 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
         p: the probability of success; a number or array.
         shape: the shape of the result; None for the shape that p has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape and dtype.
@@ -350,7 +350,7 @@ def permutation(
         x: an integer, for ``arange(x)``, or an array.
         axis: the axis along which the parts lie.
         independent: whether each vector along `axis` is ordered on its own.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -513,7 +513,7 @@ def categorical(
         shape: the shape of the result; None for that of `logits` without `axis`.
         replace: whether a category may be drawn more than once.
         mode: "low" or "high": the number of random bits; None for the one of the settings.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of integers.

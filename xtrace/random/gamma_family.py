@@ -145,7 +145,7 @@ def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, ou
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -173,7 +173,7 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -212,7 +212,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         b: the second one, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -254,7 +254,7 @@ def dirichlet(
         alpha: the concentrations along the last axis; an array of positive numbers.
         shape: the shape of the result without the last axis; None for that of `alpha`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape, followed by the length of the last axis of `alpha`.
@@ -297,7 +297,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -335,7 +335,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
         dfden: those of the denominator, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -372,7 +372,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -410,7 +410,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         p: the exponent; a positive number.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -453,7 +453,7 @@ def ball(
         p: the exponent of the norm; a positive number.
         shape: the shape of the result without its last axis.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape, followed by `d`.

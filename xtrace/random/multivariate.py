@@ -56,7 +56,7 @@ def multivariate_normal(
         shape: the shape of the result without its last axis; None for the shape that mean and covariance broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
         method: the factorization of the covariance: "cholesky", "eigh" or "svd".
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape, followed by the length of the vectors.
@@ -121,7 +121,7 @@ def orthogonal(
         shape: leading axes of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
         m: the number of columns; None for `n`.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape, followed by `n` and `m`.

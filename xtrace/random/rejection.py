@@ -104,7 +104,7 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
         lam: the rate; a number or array. The result is -1 for rates that are none.
         shape: the shape of the result; None for the shape that lam has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the shape and dtype.

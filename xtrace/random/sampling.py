@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import split_result
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
@@ -16,6 +17,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
 from xtrace.random.keys import as_typed, check_key
@@ -99,7 +101,7 @@ def draw(
     *, complex_too: bool = False, **parameters: Any,
 ) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""
-    check_unsharded(function, out_sharding)
+    sharding = requested_out_sharding(function, out_sharding)
     dtype = float_dtype(function, dtype, complex_too)
     check_key(function, key)
     if parameters:
@@ -109,7 +111,8 @@ def draw(
                 raise dtypes.TypePromotionError(f"{function}: {name} is complex and does not convert to {dtype.name}")
     else:
         shape = canonical_shape(function, shape)
-    return run(key, *parameters.values(), shape=shape, dtype=dtype)
+    drawn = run(key, *parameters.values(), shape=shape, dtype=dtype)
+    return drawn if sharding is None else split_result(drawn, sharding)
 
 
 def fitted(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:

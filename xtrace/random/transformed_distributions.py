@@ -49,7 +49,7 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -83,7 +83,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -116,7 +116,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -149,7 +149,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -185,7 +185,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -305,7 +305,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         b: the exponent; a positive number or array.
         shape: the shape of the result; None for the shape that b has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -340,7 +340,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         scale: the scale; a positive number or array.
         shape: the shape of the result; None for the shape that scale has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -382,7 +382,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         mean: the mean; a positive number or array.
         shape: the shape of the result; None for the shape that mean has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -418,7 +418,7 @@ def lognormal(
         sigma: the standard deviation of the logarithms; a positive number or array.
         shape: the shape of the result; None for the shape that sigma has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -462,7 +462,7 @@ def truncated_normal(
         upper: the upper bound, likewise.
         shape: the shape of the result; None for the shape that the bounds broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -508,7 +508,7 @@ def triangular(
         right: the greatest value.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.

@@ -33,6 +33,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -79,7 +80,8 @@ class Elementwise(Primitive):
         transpose: Callable[..., Any] | None = None, **documentation: Any,
     ) -> None:
         super().__init__(
-            name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch
+            name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch,
+            sharding=join,
         )
         self.derivatives = derivatives
         if derivatives is not None:

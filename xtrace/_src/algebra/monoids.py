@@ -18,6 +18,7 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sharding_rules import drop
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -140,7 +141,9 @@ class Reduction(Primitive):
         sharded: bool = False, keeps_weak: bool = True, **rules: Any,
     ) -> None:
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
-        super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
+        super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
+            sharding=drop("axes"), **rules,
+        )
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
         arguments = {
             "operand": f"an array of {kind_names(kinds)}.",

@@ -9,6 +9,7 @@ from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -52,11 +53,13 @@ def _emit_sum(builder: FunctionBuilder, x: Value, *, axes: _Names) -> Value:
 
 
 pvary = Primitive(
-    "pvary", ("axes",), abstract=_vary_abstract, emit=_emit_identity, jvp=LINEAR, transpose=_pvary_transpose,
+    "pvary", ("axes",), sharding=same, abstract=_vary_abstract, emit=_emit_identity, jvp=LINEAR,
+    transpose=_pvary_transpose,
     batch=_pvary_batch, varying=lambda varying, *, axes: varying | frozenset(axes), moves_elements=True,
 )
 psum_invariant = Primitive(
-    "psum_invariant", ("axes",), abstract=_sum_abstract, emit=_emit_sum, jvp=LINEAR, transpose=_sum_transpose,
+    "psum_invariant", ("axes",), sharding=same, abstract=_sum_abstract, emit=_emit_sum, jvp=LINEAR,
+    transpose=_sum_transpose,
     batch=_sum_batch, varying=lambda varying, *, axes: varying - frozenset(axes),
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER, no_sharding
 from xtrace._src.algebra.monoids import SUM, Reduction
-from xtrace._src.core import dtypes, explain
+from xtrace._src.core import dtypes, explain, sharding_rules
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
@@ -207,6 +207,7 @@ def _broadcast_batch(
 
 @linear(
     "broadcast_in_dim", ("shape", "broadcast_dimensions", "sharding"), abstract=_broadcast_abstract,
+    sharding=sharding_rules.broadcast,
     emit=_broadcast_emit, transpose=_broadcast_transpose, batch=_broadcast_batch,
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
 )
@@ -285,7 +286,8 @@ def _reshape_batch(
 
 
 @linear(
-    "reshape", ("new_sizes", "dimensions", "sharding"), abstract=_reshape_abstract, emit=_reshape_emit,
+    "reshape", ("new_sizes", "dimensions", "sharding"), sharding=sharding_rules.reshape, abstract=_reshape_abstract,
+    emit=_reshape_emit,
     transpose=_reshape_transpose, batch=_reshape_batch,
 )
 def reshape(
@@ -348,7 +350,8 @@ def _transpose_batch(
 
 
 @linear(
-    "transpose", ("permutation",), abstract=_transpose_abstract, emit=_transpose_emit, transpose=_transpose_transpose,
+    "transpose", ("permutation",), sharding=sharding_rules.permute, abstract=_transpose_abstract,
+    emit=_transpose_emit, transpose=_transpose_transpose,
     batch=_transpose_batch,
 )
 def transpose(operand: Array, permutation: Sequence[int]) -> Array:
@@ -408,7 +411,8 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
 
 
 @primitive(
-    "convert_element_type", ("new_dtype", "weak_type", "sharding"), abstract=_convert_abstract, emit=_convert_emit,
+    "convert_element_type", ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
+    abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
 )
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:

@@ -12,9 +12,9 @@ from xtrace._src.core.ir import Jaxpr, jaxprs_of
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.ops.sharding_constraints import resolve
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import committed_sharding, current_device
@@ -47,7 +47,7 @@ class ShardingTree(NamedTuple):
                 f"{function}: {argument} specification must be a tree prefix of the {what}: {error}. Give one sharding "
                 f"for all, or a tree like the {what}"
             ) from None
-        return tuple([resolve(function, argument, leaf) for leaf in given])
+        return tuple([requested_sharding(function, argument, leaf) for leaf in given])
 
 
 def _is_none(leaf: object) -> bool:
@@ -239,8 +239,10 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
 
 
 def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
-    """Return the sharding of a result that its type says, None if it says none."""
-    return NamedSharding(mesh, aval.sharding.spec) if aval.sharding is not None else None
+    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
+    if aval.sharding is not None:
+        return NamedSharding(mesh, aval.sharding.spec)
+    return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
 
 
 @memoize_by_owner

@@ -17,10 +17,10 @@ from xtrace._src.core.avals import MemorySpace, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
-from xtrace._src.ops.sharding_constraints import resolve
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message
 from xtrace._src.runtime.transfer import array_from_host, current_device, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
@@ -280,7 +280,7 @@ def _checked_target(target: object) -> Any:
     if isinstance(target, (clients.Device, MemorySpace)):
         return target
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
-        return resolve("device_put", "device", target)
+        return requested_sharding("device_put", "device", target)
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
         f"a sharding or None, got {abbreviated(target)}"

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import split_result, unsplit
 from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
 from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
 from xtrace._src.core import pytree
@@ -18,6 +19,7 @@ from xtrace._src.core.array_protocol import taking_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.flags import check_flags, check_hashable, flags_of
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
@@ -125,7 +127,11 @@ def _call_of(
             check_flags(function.__name__, flags, args, kwargs)
         return function(*args, **kwargs)
 
+    splits = public and "out_sharding" in names
+
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if splits and kwargs.get("out_sharding") is not None:
+            return call_split(function, args, kwargs)
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):
                 kwargs = dict(kwargs)
@@ -145,6 +151,15 @@ def _call_of(
         return replay.call(function if whole else _with_operands(function, args, kwargs), operands, key, subprograms)
 
     return call
+
+
+def call_split(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function with ``out_sharding``: the compiler splits the operands as it likes, and the result as told."""
+    kwargs = dict(kwargs)
+    sharding = requested_out_sharding(function.__name__, kwargs.pop("out_sharding"))
+    given = [unsplit(x) if isinstance(x, Array) else x for x in args]
+    result = function(*given, **{name: unsplit(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
+    return split_result(result, sharding)
 
 
 def _key_of(

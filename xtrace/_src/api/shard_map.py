@@ -74,7 +74,7 @@ def shard_map(
         raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
     _check_specs("in_specs", in_specs)
     _check_specs("out_specs", out_specs)
-    call = _ShardMap(f, out_specs, in_specs, mesh, frozenset(axis_names), bool(check_vma))
+    call = ShardMap(f, out_specs, in_specs, mesh, frozenset(axis_names), bool(check_vma))
     # Outside of other programs the computation is one.
     jitted = jit(call.bind)
 
@@ -102,8 +102,8 @@ def _check_specs(argument: str, specs: Any) -> None:
             )
 
 
-class _ShardMap:
-    """A function with its specifications; `bind` calls it."""
+class ShardMap:
+    """A function with its specifications; `bind` calls it. `out_specs` may be a function of the result's structure."""
 
     def __init__(
         self, function: Callable[..., Any], out_specs: Any, in_specs: Any, mesh: Any, axis_names: frozenset[Any],
@@ -200,6 +200,8 @@ class _ShardMap:
                 )
 
     def _out_specs(self, tree: Any) -> list[PartitionSpec]:
+        if callable(self.out_specs):
+            return list(self.out_specs(tree))
         whole = pytree.tree_unflatten(tree, range(tree.num_leaves))
         try:
             return pytree.broadcast_prefix(self.out_specs, whole)

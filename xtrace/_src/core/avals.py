@@ -129,6 +129,8 @@ class ShapedArray:
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
             "memory_space": self.memory_space, "varying": self.varying,
         }
+        if "shape" in changes and "sharding" not in changes and self.sharding is not None:
+            fields["sharding"] = None
         return ShapedArray(**(fields | changes))
 
     def strip_weak_type(self) -> ShapedArray:

@@ -11,7 +11,11 @@ from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.flags import check_flags, flags_of
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.sharding_rules import Split, whole
+from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace
@@ -95,9 +99,12 @@ class Primitive:
         multiple_results: whether the result is a list.
         unprinted: values of parameters that jaxprs do not show.
         memoised: whether the results of `abstract` are remembered.
+        moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
         varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, where the
             operands vary along `axes`; None for the same.
-        moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
+        sharding: ``sharding(name, operands, result, **parameters)`` returns the split of the result over explicit mesh
+            axes (`core/sharding_rules.py`); None where operands must be whole.
+        holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
         operation: the function that a call runs; None for `bind`.
 
     Example:
@@ -113,7 +120,8 @@ class Primitive:
         transpose: Callable[..., Any] | None = None, batch: Callable[..., Any] | Derived | None = None,
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
-        varying: Callable[..., frozenset[Any]] | None = None, operation: Callable[..., Any] | None = None,
+        varying: Callable[..., frozenset[Any]] | None = None, sharding: Callable[..., Any] | None = None,
+        holds_jaxprs: bool = False, operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
         self.abstract, self.emit, self.effects = abstract, emit, effects
@@ -122,7 +130,8 @@ class Primitive:
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
-        self.varying = varying
+        self.varying, self.sharding = varying, sharding
+        self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)
         self.programs = Table()
@@ -190,8 +199,7 @@ class Primitive:
 
     def _apply_abstract_rule(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
-            # Operations that hold jaxprs have their results' types.
-            if self.linearize is None and any(a.is_placed for a in avals):
+            if not self.holds_jaxprs and any(a.is_placed for a in avals):
                 return self._abstract_eval_placed(avals, parameters)
             return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
         except Exception as error:
@@ -200,7 +208,7 @@ class Primitive:
             raise
 
     def _abstract_eval_placed(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> Any:
-        """Infer the types of results: in the memory of the operands, and varying along the axes that these vary along.
+        """Infer the types of results: in the operands' memory, varying along their manual axes, split by the rule.
 
         MixedVarying if some operands vary along fewer axes than others.
         """
@@ -210,11 +218,14 @@ class Primitive:
             raise MixedVarying(varying)
         space = MemorySpace.Device if self.multiple_results else common_memory_space(self.name, avals)
         plain = avals if self.multiple_results else [a.update(memory_space=MemorySpace.Device) for a in avals]
-        result = self.abstract(*[a.update(varying=frozenset()) for a in plain], **named)
+        plain = [a.update(varying=frozenset(), sharding=None) for a in plain]
+        result = self.abstract(*plain, **named)
         varying = self.varying(varying, **named) if self.varying is not None else varying
+        shardings = result_shardings(self, avals, plain, result, named)
         if self.multiple_results:
-            return [a.update(varying=varying) for a in result]
-        return result.update(memory_space=space, varying=varying)
+            return [a.update(varying=varying, sharding=s) for a, s in zip(result, shardings, strict=True)]
+        (sharding,) = shardings
+        return result.update(memory_space=space, varying=varying, sharding=sharding)
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""
@@ -234,6 +245,30 @@ class Primitive:
 
     def __reduce__(self) -> Any:
         return _primitive_named, (self.name,)
+
+
+def result_shardings(
+    primitive: Primitive, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], result: Any, named: dict[str, Any]
+) -> list[NamedSharding | None]:
+    """Return the sharding of each result over explicit mesh axes, None where no operand has one."""
+    results = result if primitive.multiple_results else [result]
+    meshes = {a.sharding.mesh for a in avals if a.sharding is not None}
+    if not meshes:
+        return [None] * len(results)
+    if len(meshes) > 1:
+        raise ShardingTypeError(
+            f"{primitive.name}: the operands are on different meshes, {' and '.join(map(str, meshes))}. Move one with "
+            "xtrace.device_put"
+        )
+    (mesh,) = meshes
+    operands = [
+        Split(p, a.sharding.spec.partitions if a.sharding is not None else (None,) * a.ndim, mesh)
+        for a, p in zip(avals, plain, strict=True)
+    ]
+    rule = primitive.sharding or whole
+    entries = rule(primitive.name, operands, result, **named)
+    entries = entries if primitive.multiple_results else [entries]
+    return [NamedSharding(mesh, PartitionSpec(*each)) for each in entries]
 
 
 def _primitive_named(name: str) -> Primitive:

@@ -40,7 +40,7 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-__all__ = ["axis_index", "axis_index_p", "axis_size", "pmax", "pmean", "pmin", "psum"]
+__all__ = ["axis_index", "axis_index_p", "axis_size", "pcast", "pmax", "pmean", "pmin", "psum"]
 
 
 def size_of_axis(name: object) -> int:
@@ -269,6 +269,36 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
         return psum(leaf, axes, axis_index_groups=axis_index_groups) / count
 
     return map_leaves(one, "pmean", x)
+
+
+def pcast(x: Any, axis_name: object, *, to: str) -> Any:
+    """Return a value as one that varies along mesh axes, inside of a `shard_map`.
+
+    Args:
+        x: an array or a tree of arrays.
+        axis_name: the name of a manual mesh axis, or a tuple of names.
+        to: ``"varying"``.
+
+    Returns:
+        A tree of the structure of `x`, whose types say the axes.
+
+    Raises:
+        NameError: there is no such axis.
+        ValueError: `to` is another value.
+
+    Example:
+        >>> mesh = xtrace.make_mesh((1,), ("i",), axis_types=xtrace.sharding.AxisType.Auto)
+        >>> f = lambda x: lax.pcast(x, "i", to="varying")
+        >>> xtrace.shard_map(f, mesh=mesh, in_specs=xtrace.P(), out_specs=xtrace.P("i"))(jnp.ones(2))
+        Array([1., 1.], dtype=float32)
+    """
+    if to != "varying":
+        raise ValueError(
+            f"pcast: to must be 'varying', got {abbreviated(to)}; lax.psum makes a value the same everywhere"
+        )
+    names = axis_names(axis_name)
+    axis_size(names)
+    return map_leaves(lambda leaf: vary(leaf, names), "pcast", x)
 
 
 # The index along the axis

@@ -69,7 +69,8 @@ def _composite_effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
 
 
 composite_p = Primitive(
-    "composite", ("attributes", "jaxpr", "name", "version"), abstract=_composite_abstract, emit=_composite_emit,
+    "composite", ("attributes", "jaxpr", "name", "version"), holds_jaxprs=True, abstract=_composite_abstract,
+    emit=_composite_emit,
     effects=_composite_effects, batch=_composite_batch, multiple_results=True, memoised=False,
     jvp=no_rule(
         "a composite has no derivative: only XLA's backends know the meaning of its name. Give the function that calls "

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import in_memory, put_at, put_on
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -42,12 +42,22 @@ def _target_memory(target: object, aval: ShapedArray) -> MemorySpace:
 
 def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[ShapedArray]:
     """Return the operands, each on its device, with its sharding or in its memory space."""
-    return [a.update(memory_space=_target_memory(d, a)) for a, d in zip(avals, devices, strict=True)]
+    return [_put_type(a, d) for a, d in zip(avals, devices, strict=True)]
 
 
-def _emit(builder: FunctionBuilder, *values: Value, **_: Any) -> list[Value]:
-    # A program runs on its own devices: only the memory space can change, and CPUs have one.
-    return [_emit_one(builder, x, aval) for x, aval in zip(values, builder.results, strict=True)]
+def _put_type(aval: ShapedArray, target: object) -> ShapedArray:
+    """Return the type of a value of type `aval` when put on `target`."""
+    split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.sharding
+    return aval.update(memory_space=_target_memory(target, aval), sharding=split)
+
+
+def _emit(builder: FunctionBuilder, *values: Value, devices: Sequence[Any], **_: Any) -> list[Value]:
+    # The devices of a program are those of its arguments; the split over them and the memory may change.
+    put = [
+        builder.constrain(x, target) if isinstance(target, NamedSharding) else x
+        for x, target in zip(values, devices, strict=True)
+    ]
+    return [_emit_one(builder, x, aval) for x, aval in zip(put, builder.results, strict=True)]
 
 
 def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
@@ -127,6 +137,8 @@ device_put_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
+    # Its rule says all of the types.
+    holds_jaxprs=True,
     # A device of None is printed as well.
     unprinted={"devices": (), "srcs": ()},
 )

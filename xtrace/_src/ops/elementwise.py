@@ -47,6 +47,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.sharding_rules import join
 from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant, constant_like, constants_like
@@ -639,7 +640,7 @@ def _clamp_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
     return clamp(bounds[0], x, bounds[1]), 0
 
 
-@primitive("clamp", abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
+@primitive("clamp", sharding=join, abstract=_clamp_abstract, emit=_clamp_emit, jvp=_clamp_jvp, batch=_clamp_batch)
 def clamp(min: object, x: ArrayLike, max: object) -> Array:
     """Clip each element to an interval.
 

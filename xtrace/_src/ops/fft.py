@@ -18,6 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.complex_numbers import conj
 from xtrace._src.ops.elementwise import div
@@ -43,6 +44,10 @@ class FftType(enum.IntEnum):
 
 
 _names = {kind.name: kind for kind in FftType} | {kind.name.lower(): kind for kind in FftType}
+
+
+def _split_of_transform(name: str, operands: Any, result: ShapedArray, *, fft_lengths: Any, **_: object) -> Any:
+    return leading(len(fft_lengths))(name, operands, result)
 
 
 def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
@@ -140,7 +145,8 @@ def _fft_batch(
 
 
 @linear(
-    "fft", ("fft_type", "fft_lengths"), abstract=_fft_abstract, emit=_fft_emit, transpose=_fft_transpose,
+    "fft", ("fft_type", "fft_lengths"), sharding=_split_of_transform, abstract=_fft_abstract, emit=_fft_emit,
+    transpose=_fft_transpose,
     batch=_fft_batch, moves_elements=False,
 )
 def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:

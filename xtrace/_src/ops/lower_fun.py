@@ -102,7 +102,7 @@ def _loop_jvp(
 
 
 _loop = Primitive(
-    "lowered_loop", ("condition", "step"), abstract=_loop_abstract, emit=_loop_emit, jvp=_loop_jvp,
+    "lowered_loop", ("condition", "step"), holds_jaxprs=True, abstract=_loop_abstract, emit=_loop_emit, jvp=_loop_jvp,
     transpose=no_rule("a loop in a lowered function is emitted, not transposed"),
     batch=no_rule("a loop in a lowered function is emitted, not batched"), multiple_results=True, memoised=False,
 )

@@ -25,6 +25,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sharding_rules import appended, each_same
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -109,7 +110,8 @@ def _bitcast_batch(
 
 
 @primitive(
-    "bitcast_convert_type", ("new_dtype",), abstract=_bitcast_abstract, emit=_bitcast_emit, jvp=ZERO_DERIVATIVE,
+    "bitcast_convert_type", ("new_dtype",), sharding=appended, abstract=_bitcast_abstract, emit=_bitcast_emit,
+    jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
@@ -162,7 +164,7 @@ def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 @primitive(
-    "optimization_barrier", abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
+    "optimization_barrier", sharding=each_same, abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
     jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: ArrayLike, /) -> Any:

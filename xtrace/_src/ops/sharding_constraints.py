@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.mesh import context_abstract_mesh, context_mesh, naming_mesh
+from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding, unconstrained_dimensions
+from xtrace._src.core.requested_shardings import requested_sharding
+from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    unconstrained_dimensions,
+)
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["sharding_constraint_p", "with_sharding_constraint"]
+__all__ = ["reshard_p", "sharding_constraint_p", "with_sharding_constraint"]
 
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
@@ -36,9 +42,7 @@ def _emit(
 ) -> Value:
     if isinstance(sharding, SingleDeviceSharding):
         return x
-    stored = x.to_physical()
-    text = builder.module.meshes.sharding(sharding, stored.aval.ndim, unconstrained_dims)
-    return builder.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
+    return builder.constrain(x, sharding, unconstrained_dims)
 
 
 def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object) -> Array:
@@ -69,9 +73,48 @@ def _batch(
 
 
 sharding_constraint_p = Primitive(
-    "sharding_constraint", ("context_mesh", "layout", "sharding", "unconstrained_dims"), abstract=_abstract,
+    "sharding_constraint", ("context_mesh", "layout", "sharding", "unconstrained_dims"), sharding=same,
+    abstract=_abstract,
     emit=_emit, evaluate=_evaluate, jvp=LINEAR, transpose=_transpose, batch=_batch, moves_elements=True,
 )
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """Return arrays split otherwise over the explicit axes of a mesh.
+
+    Args:
+        xs: a pytree of arrays.
+        out_shardings: a sharding, or a `PartitionSpec` on the mesh of the arrays, or a tree prefix of these.
+
+    Returns:
+        A pytree of the structure of `xs`, whose types say the new split.
+
+    Raises:
+        TypeError: a leaf of `out_shardings` is none of these.
+        ValueError: a dimension is no multiple of its number of parts, or no mesh is known.
+
+    Example:
+        >>> mesh = xtrace.make_mesh((1,), ("x",))
+        >>> xtrace.typeof(xtrace.reshard(jnp.ones(2), xtrace.NamedSharding(mesh, xtrace.P("x"))))
+        ShapedArray(float32[2@x])
+    """
+    leaves, tree = pytree.tree_flatten(xs)
+    try:
+        given = pytree.broadcast_prefix(out_shardings, xs, is_leaf=lambda s: s is None)
+    except ValueError as error:
+        raise ValueError(f"reshard: out_shardings must be a sharding or a tree prefix of xs: {error}") from None
+    results = []
+    for leaf, one in zip(leaves, given, strict=True):
+        own = aval_of(leaf).sharding
+        sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and own is not None else requested_sharding(
+            "reshard", "out_shardings", one
+        )
+        if sharding is not None and not isinstance(sharding, NamedSharding):
+            raise TypeError(
+                f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviated(sharding)}"
+            )
+        results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
+    return pytree.tree_unflatten(tree, results)
 
 
 def constrain(x: Array, sharding: Sharding) -> Any:
@@ -118,34 +161,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         raise ValueError(f"{name}: shardings must be a sharding or a tree prefix of x: {error}") from None
     constrained = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
-        sharding = resolve(name, "shardings", one)
+        sharding = requested_sharding(name, "shardings", one)
         aval_of(leaf)
         try:
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))
         except ValueError as error:
             raise type(error)(f"{name}: leaf {i} of x: {error}") from None
     return pytree.tree_unflatten(tree, constrained)
-
-
-def resolve(function: str, argument: str, given: Any) -> Sharding | None:
-    """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
-
-    TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
-    """
-    if isinstance(given, Format):
-        given = given.sharding
-    if given is None or isinstance(given, Sharding):
-        return given
-    if not isinstance(given, PartitionSpec):
-        raise TypeError(
-            f"{function}: {argument} leaf specifications are expected to be shardings such as "
-            f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviated(given)}"
-        )
-    mesh = naming_mesh()
-    if mesh.empty:
-        raise NoMeshError(
-            f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}: got "
-            f"{given}. Write with xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {given})"
-        )
-    return NamedSharding(mesh, given)
-

@@ -159,7 +159,8 @@ def _batch(
 
 
 linear_solve = Primitive(
-    "custom_linear_solve", ("const_lengths", "jaxprs"), abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
+    "custom_linear_solve", ("const_lengths", "jaxprs"), holds_jaxprs=True, abstract=_abstract, emit=_emit,
+    effects=_effects, jvp=_jvp,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
 )
 

@@ -11,6 +11,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array, short_repr
+from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
 
@@ -42,7 +43,7 @@ def dtype(x: Any) -> Any:
         raise TypeError(f"dtype: Cannot determine dtype of {short_repr(x)}: {error}") from None
 
 
-@linear("stage", emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
+@linear("stage", sharding=same, emit=lambda builder, x: x, transpose=lambda t, x: t, moves_elements=False)
 def stage(x: ArrayLike, /) -> Array:
     """Record a value in the program that is being traced, so that operations on it are recorded as well.
 

@@ -25,7 +25,7 @@ from xtrace._src.runtime.arrays import (
     new_array,
     placement,
 )
-from xtrace._src.runtime.transfer import put_at, put_on, signature_on, to_input
+from xtrace._src.runtime.transfer import put_at, put_on, signature_on, to_input, typed_on_mesh
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device
 
@@ -91,6 +91,10 @@ class Program:
             self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
             self.inputs, self.results = _shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
+            if assignment.mesh.explicit_axes:
+                # The types of results on explicit axes say their split.
+                pairs = zip(self.out_avals, self.results, strict=True)
+                self.out_avals = [typed_on_mesh(aval, sharding) for aval, sharding in pairs]
         self.handlers = [
             buffers.result_handler(physical_aval(aval), place)
             for aval, place in zip(self.out_avals, places, strict=True)
@@ -222,11 +226,13 @@ def _shardings_of(
             return named
         return sharding_with_tiles(mesh, parts, numbers)
 
+    # XLA says nothing of a program on a mesh of one device.
+    whole: tuple[tuple[int, ...], tuple[int, ...]] = (), tuple(range(mesh.size))
     if None in inputs:
-        tiles = shardings.tiles_of_parameters(executable, mesh.size)[len(hidden) :]
+        tiles = shardings.tiles_of_parameters(executable, mesh.size)[len(hidden) :] or [whole] * len(inputs)
         inputs = tuple([s or sharding_with_tiles(mesh, *t) for s, t in zip(inputs, tiles, strict=True)])
     if None in results:
-        tiles = shardings.tiles_of_results(executable, mesh.size)
+        tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
         results = tuple([s or chosen(*t, n) for s, t, n in zip(results, tiles, ranks, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]

@@ -13,6 +13,7 @@ import numpy as np
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh, Mesh
+from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.shardy import Meshes
@@ -111,6 +112,8 @@ class ModuleBuilder:
         self._callback_places: dict[Any, int] = {}
         # The mesh of a program that is partitioned, and those that are named in it.
         self.mesh: Mesh | None = None
+        # Whether types say how values are split over some of its axes.
+        self.is_explicit = False
         self.meshes = Meshes()
         # The mesh whose axes collectives name, inside of a computation that is manual over some of them.
         self.manual_mesh: BaseMesh | None = None
@@ -374,6 +377,12 @@ class FunctionBuilder:
         """Write a loop over `state`; condition and body are regions of the types of the state, with their results."""
         regions = [(condition[0], [condition[1]]), body]
         return self.op_with_regions("stablehlo.while", state, regions, [x.aval for x in state])
+
+    def constrain(self, x: Value, sharding: Sharding, free: frozenset[int] = frozenset()) -> Value:
+        """Write `x`, split as `sharding` says; the compiler may split the dimensions `free` further."""
+        stored = x.to_physical()
+        text = self.module.meshes.sharding(sharding, stored.aval.ndim, free)
+        return self.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
 
     def all_reduce(self, x: Value, op: str, groups: Sequence[Sequence[int]], aval: ShapedArray) -> Value:
         """Write the reduction of `x` by the operation `op` over groups of devices."""

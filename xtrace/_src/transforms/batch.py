@@ -30,8 +30,20 @@ class MappedAxis(NamedTuple):
 @memoize(4096)
 def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
     """The type of the part at one index of that axis."""
-    shape = aval.shape
-    return aval.update(shape=shape[:axis] + shape[axis + 1 :])
+    shape, sharding = aval.shape, aval.sharding
+    if sharding is not None:
+        spec = sharding.spec
+        sharding = sharding.update(spec=spec.update(partitions=spec[:axis] + spec[axis + 1 :]))
+    return aval.update(shape=shape[:axis] + shape[axis + 1 :], sharding=sharding)
+
+
+def insert_axis(aval: ShapedArray, axis: int, size: int) -> ShapedArray:
+    """Return the type of values of type `aval` stacked along a new axis."""
+    shape, sharding = aval.shape, aval.sharding
+    if sharding is not None:
+        spec = sharding.spec
+        sharding = sharding.update(spec=spec.update(partitions=(*spec[:axis], None, *spec[axis:])))
+    return aval.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=sharding)
 
 
 class BatchTracer(Tracer):

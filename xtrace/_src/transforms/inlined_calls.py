@@ -53,7 +53,8 @@ def _batch(
 
 
 inlined_call = Primitive(
-    "inlined_call", ("template",), abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose, batch=_batch,
+    "inlined_call", ("template",), holds_jaxprs=True, abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose,
+    batch=_batch,
     multiple_results=True,
 )
 

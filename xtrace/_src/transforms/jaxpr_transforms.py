@@ -16,7 +16,7 @@ from xtrace._src.core.source import Place, Scopes, drop_scopes, replay, user_pos
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.transforms.backward import backward
-from xtrace._src.transforms.batch import MappedAxis, batch
+from xtrace._src.transforms.batch import MappedAxis, batch, insert_axis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.linearize import KnownResults, LinearMap, linearize, partial_evaluate
@@ -369,7 +369,7 @@ def batch_jaxpr(
         return results
 
     avals = [
-        a if i is None else a.update(shape=(*a.shape[:i], mapped.size, *a.shape[i:]))
+        a if i is None else insert_axis(a, i, mapped.size)
         for a, i in zip(closed.in_avals, axes, strict=True)
     ]
     return stage_to_jaxpr(mapped_function, avals, jaxpr.debug_info), tuple(out_axes)

@@ -89,6 +89,7 @@ def lower(
     mesh = assignment.mesh if assignment is not None else None
     module = ModuleBuilder("jit_" + symbol(name), platform, num_partitions=mesh.size if mesh is not None else 1)
     module.mesh = mesh
+    module.is_explicit = mesh is not None
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     main.argument_names, main.result_names = argument_names, result_names
     module.functions.append(main)
@@ -212,6 +213,7 @@ def emit_equations(
             values[atom] = builder.literal(atom.val, atom.aval)
         return values[atom]
 
+    explicit = builder.module.is_explicit
     for equation in jaxpr.eqns:
         primitive, invars, source = equation.primitive, equation.invars, equation.source or position
         own = equation.source
@@ -234,6 +236,12 @@ def emit_equations(
             names.update(zip(equation.outvars, template.write(builder, operands), strict=True))
         else:
             names[equation.outvars[0]] = template.write(builder, operands)
+        if explicit:
+            for variable in equation.outvars:
+                if variable.aval.sharding is not None:
+                    value = value_of(variable)
+                    values.pop(variable, None)
+                    names[variable] = builder.constrain(value, variable.aval.sharding).name
     builder.scope, builder.place = outer, places
     return [value_of(x) for x in jaxpr.outvars]
 

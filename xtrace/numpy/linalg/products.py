@@ -144,7 +144,7 @@ def tensordot(
             sequences of axes.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: not supported; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array of the other axes of `x1` followed by those of `x2`.

@@ -17,6 +17,7 @@ from xtrace._src.algebra.vector_space import (
     with_axis,
     zeros,
 )
+from xtrace._src.core import sharding_rules
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -83,7 +84,8 @@ def _concatenate_batch(
 
 
 @primitive(
-    "concatenate", ("dimension",), abstract=_concatenate_abstract, emit=_concatenate_emit,
+    "concatenate", ("dimension",), sharding=sharding_rules.concatenate, abstract=_concatenate_abstract,
+    emit=_concatenate_emit,
     jvp=LINEAR, transpose=_concatenate_transpose, batch=_concatenate_batch, moves_elements=True,
 )
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
@@ -152,7 +154,7 @@ def _stack_batch(
 
 
 @primitive(
-    "stack", ("axis",), abstract=_stack_abstract, emit=_stack_emit,
+    "stack", ("axis",), sharding=sharding_rules.stacked, abstract=_stack_abstract, emit=_stack_emit,
     jvp=LINEAR, transpose=_stack_transpose, batch=_stack_batch, moves_elements=True,
 )
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
@@ -267,7 +269,8 @@ def _split_batch(
 
 
 @primitive(
-    "split", ("sizes", "axis"), abstract=_split_abstract, emit=_split_emit, multiple_results=True,
+    "split", ("sizes", "axis"), sharding=sharding_rules.resized, abstract=_split_abstract, emit=_split_emit,
+    multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:

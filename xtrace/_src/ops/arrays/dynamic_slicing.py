@@ -25,6 +25,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sharding_rules import resized, update_slice
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import stack
@@ -109,7 +110,7 @@ def _dynamic_slice_batch(
 
 
 @primitive(
-    "dynamic_slice", ("slice_sizes",), abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
+    "dynamic_slice", ("slice_sizes",), sharding=resized, abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
 def dynamic_slice(
@@ -309,7 +310,8 @@ def _dynamic_update_slice_batch(
 
 
 @primitive(
-    "dynamic_update_slice", abstract=_dynamic_update_slice_abstract, emit=_dynamic_update_slice_emit,
+    "dynamic_update_slice", sharding=update_slice, abstract=_dynamic_update_slice_abstract,
+    emit=_dynamic_update_slice_emit,
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )
 def dynamic_update_slice(

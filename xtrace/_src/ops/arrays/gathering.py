@@ -39,6 +39,8 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
+from xtrace._src.core.sharding_rules import gather as gather_rule
+from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
@@ -204,7 +206,8 @@ def _add_batching_axis(
 
 @primitive(
     "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
-    abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch,
+    sharding=gather_rule, abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
+    batch=_gather_batch,
     moves_elements=True,
 )
 def gather(
@@ -321,7 +324,7 @@ class Scatter(Primitive):
         super().__init__(
             name, self.PARAMETERS, abstract=self._abstract, emit=self._emit, operation=self._operation,
             unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
-            moves_elements=monoid is None,
+            moves_elements=monoid is None, sharding=same,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__name__ = self.__qualname__ = name.replace("-", "_")

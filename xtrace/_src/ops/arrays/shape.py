@@ -21,6 +21,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.core.sharding_rules import drop, same
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -53,7 +54,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     Args:
         operand: an array.
         sizes: the sizes of the new axes.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
 
     Returns:
         An array of the dtype of `operand`.
@@ -201,7 +202,8 @@ def _squeeze_batch(
 
 
 @linear(
-    "squeeze", ("dimensions",), abstract=_squeeze_abstract, emit=_reshape_to_result, batch=_squeeze_batch,
+    "squeeze", ("dimensions",), sharding=drop("dimensions"), abstract=_squeeze_abstract, emit=_reshape_to_result,
+    batch=_squeeze_batch,
     transpose=lambda t, x, **_: reshape.bind_positional((t,), (x.aval.shape, None, None)),
 )
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -279,7 +281,8 @@ def _rev_transpose(cotangent: Array, operand: Array, **dimensions: object) -> Ar
 
 
 @linear(
-    "rev", ("dimensions",), abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose, axes=("dimensions",)
+    "rev", ("dimensions",), sharding=same, abstract=_rev_abstract, emit=_rev_emit, transpose=_rev_transpose,
+    axes=("dimensions",)
 )
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverse the order of elements along axes.
@@ -305,7 +308,7 @@ def _copy_transpose(cotangent: Array, operand: Array) -> Array:
     return copy.bind(cotangent)
 
 
-@linear("copy", emit=lambda builder, x: x, transpose=_copy_transpose)
+@linear("copy", sharding=same, emit=lambda builder, x: x, transpose=_copy_transpose)
 def copy(x: ArrayLike) -> Array:
     """Return a copy, in memory of its own."""
     return copy.bind(x)

@@ -24,6 +24,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sharding_rules import resized
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import full
@@ -94,7 +95,8 @@ def _slice_batch(
 
 
 @linear(
-    "slice", ("start_indices", "limit_indices", "strides"), abstract=_slice_abstract, emit=_slice_emit,
+    "slice", ("start_indices", "limit_indices", "strides"), sharding=resized, abstract=_slice_abstract,
+    emit=_slice_emit,
     transpose=_slice_transpose, batch=_slice_batch,
 )
 def slice(
@@ -241,7 +243,7 @@ def _pad_batch(
 
 
 @primitive(
-    "pad", ("padding_config",), abstract=_pad_abstract, emit=_pad_emit,
+    "pad", ("padding_config",), sharding=resized, abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
 def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:

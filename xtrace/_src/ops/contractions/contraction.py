@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
-from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.resharding import split_result, unsplit
 from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
@@ -18,6 +18,8 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.sharding_rules import contract
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -393,6 +395,9 @@ def _dot_transpose(
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
+    if wanted.sharding is not None:
+        # The split of the operand decides, so that none is ambiguous.
+        cotangent, known = unsplit(cotangent), unsplit(known)
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # The axes of the product: batch, free axes of the linear operand, contracted axes of `known` in ascending order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
@@ -428,7 +433,8 @@ def _dot_batch(
 
 
 @primitive(
-    "dot_general", ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), abstract=_dot_abstract,
+    "dot_general", ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), sharding=contract,
+    abstract=_dot_abstract,
     emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch,
 )
 def dot_general(
@@ -443,7 +449,7 @@ def dot_general(
             from the front; the axes of a pair have one size.
         precision: a `Precision`, a name, a pair of these, a `DotAlgorithm` or None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
-        out_sharding: must be None.
+        out_sharding: the split of the result over a mesh; None for the one that follows from the operands.
 
     Returns:
         An array with the batch axes, then the remaining axes of `lhs`, then those of `rhs`.
@@ -451,7 +457,6 @@ def dot_general(
     Raises:
         TypeError: `dimension_numbers` has another form, axes or sizes do not agree, or a dtype is not accepted.
         ValueError: `precision` is unknown.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.dot_general(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]), (((1,), (0,)), ((), ())))
@@ -461,9 +466,12 @@ def dot_general(
         preferred_element_type = requested_dtype("dot_general", preferred_element_type)
     parameters = (
         _canonical_dimension_numbers(dimension_numbers), canonical_precision("dot_general", precision),
-        preferred_element_type, no_sharding("dot_general", out_sharding),
+        preferred_element_type, None,
     )
-    return dot_general.bind_positional((lhs, rhs), parameters)
+    sharding = requested_out_sharding("dot_general", out_sharding)
+    if sharding is not None:
+        lhs, rhs = unsplit(lhs), unsplit(rhs)
+    return split_result(dot_general.bind_positional((lhs, rhs), parameters), sharding)
 
 
 def dot(
@@ -479,7 +487,7 @@ def dot(
         precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
             the default.
         preferred_element_type: the dtype of the result; None for that of the operands.
-        out_sharding: not supported on one device; leave it at None.
+        out_sharding: the split of the result over a mesh; None for the one that follows.
 
     Returns:
         An array.

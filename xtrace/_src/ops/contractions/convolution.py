@@ -26,6 +26,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sharding_rules import convolve
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
@@ -346,7 +347,8 @@ def _conv_batch(
         "window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
         "batch_group_count", "precision", "preferred_element_type", "out_sharding",
     ),
-    abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose, batch=_conv_batch,
+    sharding=convolve, abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose,
+    batch=_conv_batch,
 )
 def conv_general_dilated(
     lhs: ArrayLike, rhs: ArrayLike, window_strides: ShapeLike, padding: object, lhs_dilation: ShapeLike | None = None,

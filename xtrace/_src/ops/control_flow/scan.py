@@ -47,7 +47,7 @@ from xtrace._src.ops.control_flow.scan_parts import (
 )
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.batch import MappedAxis, insert_axis, without_axis
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
@@ -94,14 +94,14 @@ def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, **details: A
     consts, carry, xs = loop.split(avals)
     if any(a.ndim == 0 or a.shape[0] != length for a in xs):
         raise TypeError(f"scan: operands that are scanned over must have the leading axis size {length}, got {xs}")
-    steps = [a.update(shape=a.shape[1:]) for a in xs]
+    steps = [without_axis(a, 0) for a in xs]
     expected = jaxpr.in_avals
     if len(avals) != len(expected) or not all(map(same_type, [*consts, *carry, *steps], expected)):
         raise TypeError(f"scan: the jaxpr takes {expected}, its operands have the types {[*consts, *carry, *steps]}")
     out = jaxpr.out_avals
     if not all(map(same_type, carry, out)):
         raise TypeError(f"scan: the jaxpr takes the carry {carry} and returns {out[: loop.num_carry]}")
-    return [*out[: loop.num_carry], *[a.update(shape=(length, *a.shape)) for a in out[loop.num_carry :]]]
+    return [*out[: loop.num_carry], *[insert_axis(a, 0, length) for a in out[loop.num_carry :]]]
 
 
 def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
@@ -566,7 +566,7 @@ def scan(
     if config.disable_jit.value:
         return in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
-    inner = [a.update(shape=a.shape[1:]) for a in xs_avals]
+    inner = [without_axis(a, 0) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
     out_tree = _split_result_tree(body)
     if out_tree[0] == carry_tree:

@@ -354,7 +354,7 @@ def _batch(
 
 
 while_p = Primitive(
-    "while", _PARAMETERS, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
+    "while", _PARAMETERS, holds_jaxprs=True, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
     partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
 )
 

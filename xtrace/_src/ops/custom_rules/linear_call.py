@@ -108,7 +108,7 @@ def _linear_batch(
 
 
 linear_call = Primitive(
-    "linear_call", ("callee", "transpose", "num_res"), abstract=_linear_results, emit=_linear_emit,
+    "linear_call", ("callee", "transpose", "num_res"), holds_jaxprs=True, abstract=_linear_results, emit=_linear_emit,
     effects=_linear_effects, jvp=_linear_jvp, transpose=_linear_transpose, batch=_linear_batch, multiple_results=True,
     memoised=False,
 )

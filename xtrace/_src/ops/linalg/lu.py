@@ -13,6 +13,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice
@@ -100,7 +101,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
 
 @primitive(
     "lu_pivots_to_permutation", ("permutation_size",),
-    abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING,
+    abstract=_permutation_abstract, emit=_permutation_emit, jvp=ZERO_DERIVATIVE, batch=LEADING, sharding=leading(2),
 )
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """Convert the row exchanges of an LU factorization to a permutation.
@@ -219,7 +220,9 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
     return [factors, pivots, permutation], [tangent, None, None]
 
 
-@primitive("lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, multiple_results=True)
+@primitive(
+    "lu", abstract=_lu_abstract, emit=_lu_emit, jvp=_lu_jvp, batch=LEADING, sharding=leading(2), multiple_results=True
+)
 def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """Factor matrices into triangular ones with row exchanges: ``x[permutation] = L U``.
 

@@ -13,6 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.complex_numbers import complex, real
@@ -56,7 +57,7 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 
 @primitive(
-    "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, multiple_results=True,
+    "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
     jvp=no_rule("geqrf has no derivative: qr has"),
 )
 def geqrf(x: ArrayLike) -> tuple[Any, Any]:
@@ -93,7 +94,8 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
 
 
 @primitive(
-    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, multiple_results=True,
+    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2),
+    multiple_results=True,
     jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
 )
 def geqp3(x: ArrayLike, pivots: object, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
@@ -140,7 +142,7 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
 
 
 @primitive(
-    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
+    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING, sharding=leading(2),
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -198,7 +200,7 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
 
 
 @primitive(
-    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
+    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING, sharding=leading(2),
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
 def ormqr(a: ArrayLike, taus: object, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
@@ -327,7 +329,7 @@ def _qr_jvp(
 
 @primitive(
     "qr", ("pivoting", "full_matrices", "use_magma"), abstract=_qr_abstract, emit=_qr_emit, jvp=_qr_jvp,
-    batch=LEADING, multiple_results=True,
+    batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def qr(
     x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None

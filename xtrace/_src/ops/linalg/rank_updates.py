@@ -13,6 +13,7 @@ from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.constants import constant_like
@@ -89,7 +90,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
 
 
 @primitive(
-    "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING,
+    "cholesky_update", abstract=_update_abstract, emit=_update_emit, batch=LEADING, sharding=leading(2),
     jvp=no_rule("Differentiation rule for 'cholesky_update' not implemented; differentiate cholesky instead"),
 )
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
@@ -143,7 +144,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, alpha: floa
 
 @primitive(
     "symmetric_product", ("alpha", "beta"), abstract=_product_abstract, emit=_product_emit, jvp=_product_jvp,
-    batch=LEADING,
+    batch=LEADING, sharding=leading(2),
 )
 def symmetric_product(
     a_matrix: object, c_matrix: object, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False

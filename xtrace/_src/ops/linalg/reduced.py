@@ -13,6 +13,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
@@ -62,7 +63,7 @@ def _schur_emit(
 
 @primitive(
     "schur", ("compute_schur_vectors", "sort_eig_vals", "select_callable"),
-    abstract=_schur_abstract, emit=_schur_emit, batch=LEADING, multiple_results=True,
+    abstract=_schur_abstract, emit=_schur_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
     jvp=no_rule("Differentiation rule for 'schur' not implemented"),
 )
 def schur(
@@ -128,7 +129,8 @@ def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
 
 
 @primitive(
-    "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, multiple_results=True,
+    "hessenberg", abstract=_hessenberg_abstract, emit=_hessenberg_emit, batch=LEADING, sharding=leading(2),
+    multiple_results=True,
     jvp=no_rule("Differentiation rule for 'hessenberg' not implemented"),
 )
 def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
@@ -188,6 +190,7 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
 
 @primitive(
     "tridiagonal", ("lower",), abstract=_tridiagonal_abstract, emit=_tridiagonal_emit, batch=LEADING,
+    sharding=leading(2),
     multiple_results=True, jvp=no_rule("Differentiation rule for 'tridiagonal' not implemented"),
 )
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
@@ -315,7 +318,7 @@ def _solve_transpose(
 
 @primitive(
     "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
-    jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING,
+    jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING, sharding=leading(2),
 )
 def tridiagonal_solve(dl: object, d: ArrayLike, du: object, b: ArrayLike, *, perturb_singular: bool = False) -> Array:
     """Solve systems A x = b with tridiagonal matrices A.

@@ -15,6 +15,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
@@ -224,7 +225,7 @@ def _eigh_jvp(
 
 @primitive(
     "eigh", ("lower", "sort_eigenvalues", "subset_by_index", "algorithm"),
-    abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, multiple_results=True,
+    abstract=_eigh_abstract, emit=_eigh_emit, jvp=_eigh_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def eigh(
     x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
@@ -480,7 +481,7 @@ def _svd_jvp(
 
 @primitive(
     "svd", ("full_matrices", "compute_uv", "subset_by_index", "algorithm"),
-    abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, multiple_results=True,
+    abstract=_svd_abstract, emit=_svd_emit, jvp=_svd_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def svd(
     x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
@@ -634,7 +635,7 @@ def _eig_jvp(
 
 @primitive(
     "eig", ("compute_left_eigenvectors", "compute_right_eigenvectors", "enable_eigvec_derivs", "implementation"),
-    abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, multiple_results=True,
+    abstract=_eig_abstract, emit=_eig_emit, jvp=_eig_jvp, batch=LEADING, sharding=leading(2), multiple_results=True,
 )
 def eig(
     x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,

@@ -12,6 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add, div
@@ -72,7 +73,9 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
     return factor, product(factor, halved)
 
 
-@primitive("cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING)
+@primitive(
+    "cholesky", abstract=_cholesky_abstract, emit=_cholesky_emit, jvp=_cholesky_jvp, batch=LEADING, sharding=leading(2)
+)
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """Factor Hermitian positive definite matrices as ``x = L Lᴴ`` with lower triangular L.
 

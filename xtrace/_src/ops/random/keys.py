@@ -22,6 +22,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sharding_rules import appended, join
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import shift_right_logical
 from xtrace._src.ops.lower_fun import lower_fun
@@ -140,7 +141,8 @@ def _seed_batch(
 
 
 random_seed = Primitive(
-    "random_seed", ("impl",), abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE, batch=_seed_batch,
+    "random_seed", ("impl",), sharding=appended, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
+    batch=_seed_batch,
     evaluate=_seed_evaluate,
 )
 
@@ -183,7 +185,8 @@ def _wrap_batch(
 
 
 random_wrap = Primitive(
-    "random_wrap", ("impl",), abstract=_wrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_wrap_batch,
+    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    batch=_wrap_batch,
     evaluate=_wrap_evaluate,
 )
 
@@ -203,7 +206,8 @@ def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[in
 
 
 random_unwrap = Primitive(
-    "random_unwrap", abstract=_unwrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_unwrap_batch,
+    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    batch=_unwrap_batch,
     evaluate=_unwrap_evaluate,
 )
 
@@ -238,7 +242,7 @@ def _split_batch(
 
 
 random_split = Primitive(
-    "random_split", ("shape",), abstract=_split_abstract,
+    "random_split", ("shape",), sharding=appended, abstract=_split_abstract,
     emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
 )
 
@@ -274,7 +278,7 @@ def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 random_fold_in = Primitive(
-    "random_fold_in", abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
+    "random_fold_in", sharding=join, abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
     batch=_fold_in_batch,
 )
 
@@ -295,7 +299,7 @@ def _bits_batch(
 
 
 random_bits = Primitive(
-    "random_bits", ("bit_width", "shape"), abstract=_bits_abstract,
+    "random_bits", ("bit_width", "shape"), sharding=appended, abstract=_bits_abstract,
     emit=_on_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
     jvp=ZERO_DERIVATIVE, batch=_bits_batch,
 )
@@ -311,6 +315,7 @@ def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
 
 
 random_clone = Primitive(
-    "random_clone", abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE, batch=_clone_batch,
+    "random_clone", sharding=appended, abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    batch=_clone_batch,
     evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

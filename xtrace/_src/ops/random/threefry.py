@@ -17,6 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.sharding_rules import join
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full
@@ -56,6 +57,10 @@ def _rounds(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
     return [x0, x1]
 
 
+def _split_of_both(name: str, operands: Any, result: Any, **_: object) -> Any:
+    return [join(name, operands, r) for r in result]
+
+
 def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
     """The two words that Threefry-2x32 makes of a key and a block."""
     shape = broadcast_shapes("threefry2x32", [a.shape for a in avals])
@@ -64,7 +69,8 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
 
 # Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
 threefry2x32 = Primitive(
-    "threefry2x32", abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"), jvp=ZERO_DERIVATIVE,
+    "threefry2x32", sharding=_split_of_both, abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"),
+    jvp=ZERO_DERIVATIVE,
     batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
     multiple_results=True,
 )

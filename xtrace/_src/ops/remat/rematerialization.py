@@ -14,6 +14,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive, primitive
+from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
@@ -292,7 +293,8 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 
 @primitive(
-    "name", ("name",), abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp, batch=_name_batch
+    "name", ("name",), sharding=same, abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp,
+    batch=_name_batch
 )
 def checkpoint_name(x: ArrayLike, name: str) -> Any:
     """Mark a value with a name for the policies of `checkpoint`.

@@ -1,0 +1,157 @@
+"""Shardings in types: on explicit mesh axes each operation's split follows by a rule, as jax's, or is refused."""
+
+import jax
+import numpy as np
+import pytest
+
+import xtrace
+from tests.sharding.meshes import OURS, THEIRS
+from xtrace.errors import ShardingTypeError
+
+X = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+
+def operands(lib):
+    """Arrays named by the axes of their dimensions."""
+
+    def place(*entries):
+        return lib.named("x4y2", *entries, kind="Explicit")
+
+    specs = {"a": ("x",), "b": ("y",), "c": (None, "y"), "d": ("x", "y"), "e": (), "k": (("x", "y"),)}
+    made = {name: lib.put(X, place(*spec)) for name, spec in specs.items()}
+    made["v"] = lib.put(X[0], place("x"))
+    made["i"] = lib.put(np.arange(8), place("x"))
+    return made | {"lib": lib, "np": lib.np, "lax": lib.lax, "nn": lib.module.nn, "N": place, "m": lib.module}
+
+
+RESULTS = [
+    "a + c", "a + e", "a + v[:, None]", "a * 2", "a > e", "np.sin(d)", "np.where(a > 1, a, 0)", "np.clip(d, 0, 1)",
+    "a @ c", "a @ e", "e @ c", "np.einsum('ij,kj->ik', a, e)", "np.tensordot(a, e, 1)", "np.dot(a, e)", "v @ e",
+    "a.T", "a.sum(0)", "a.sum(1)", "a.max()", "a.mean(1)", "a.sum(1, keepdims=True)", "np.argmax(a, 0)",
+    "np.argmax(a, 1)", "a.reshape(8, 4, 2)", "a.reshape(8, 8, 1)", "a.reshape(1, 8, 8)", "a.reshape(4, 2, 8)",
+    "a.reshape(64)", "k.reshape(4, 2, 8)", "k.reshape(64)", "c.reshape(8, 2, 4)", "a[:, 0]", "a[:, :3]", "a[:, None]",
+    "e[m.numpy.array([0, 1])]", "a[:, m.numpy.array([0, 1])]", "np.concatenate([a, a])", "np.concatenate([a, a], 1)",
+    "np.stack([a, a])", "np.cumsum(a, 1)", "np.sort(a, 1)", "np.broadcast_to(v, (3, 8))", "np.expand_dims(a, 0)",
+    "np.pad(a, ((0, 0), (1, 1)))", "np.squeeze(a[:, :1])", "np.flip(a, 0)", "np.split(a, 2)[0]", "np.split(a, 2, 1)[0]",
+    "lax.dynamic_slice(a, (0, 0), (8, 2))", "lax.dynamic_slice(a, (0, 0), (4, 2))", "nn.softmax(a, 1)",
+    "nn.softmax(a, 0)", "nn.relu(d)", "nn.one_hot(i, 4)", "m.vmap(np.sin)(a)", "m.vmap(lambda r: r.sum())(a)",
+    "m.vmap(lambda r, s: r @ s, (0, None))(a, e)", "lax.top_k(a, 2)[0]", "a.astype('int32')", "np.linalg.norm(a)",
+    "m.jit(lambda a: lax.scan(lambda c, _: (c * 2, c), a, None, 3)[1])(a)", "m.jit(lambda a: a.sum(0) * 2)(a)",
+    "m.reshard(a, N(None, 'x'))", "m.reshard(a, N('y'))", "m.jit(lambda a: a.sum(0), out_shardings=N('x'))(a)",
+    "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
+    "a - a.mean(1, keepdims=True)",
+]
+
+# In the context of the mesh, as jax wants it.
+WANTED = [
+    "np.einsum('ij,jk->ik', c, b, out_sharding=P())", "np.einsum('ij,jk->ik', c, b, out_sharding=P('x'))",
+    "np.dot(c, b, out_sharding=P('x'))", "np.matmul(c, b, out_sharding=P(None, 'x'))", "m.reshard(a, P(None, 'x'))",
+    "np.reshape(a, (64,), out_sharding=P('y'))", "a.reshape(2, 32, out_sharding=P('y'))",
+    "a.at[m.numpy.array([0, 1])].get(out_sharding=P())", "a.at[0].get(out_sharding=P('x'))",
+    "np.ones((8, 2), out_sharding=P('x'))", "np.zeros(8, out_sharding=P('y'))",
+    "np.full((8,), 3., out_sharding=P('x'))",
+    "np.arange(8, out_sharding=P('x'))", "np.zeros_like(e, out_sharding=P('x'))", "np.ones(8)",
+    "m.random.uniform(m.random.key(0), (8,), out_sharding=P('x'))",
+    "m.random.normal(m.random.key(0), (8, 4), out_sharding=P('x', 'y'))",
+    "lax.dot_general(c, b, (((1,), (0,)), ((), ())), out_sharding=P('x'))", "m.device_put(e, P('x'))",
+    "m.jit(lambda c, b: np.einsum('ij,jk->ik', c, b, out_sharding=P('x')).sum(1))(c, b)",
+    "m.grad(lambda c: np.einsum('ij,jk->ik', c, b, out_sharding=P('x')).sum())(c)",
+    "m.jit(m.grad(lambda c: np.einsum('ij,jk->ik', c, b, out_sharding=P('x')).sum()))(c)",
+    "m.vmap(lambda r: np.sin(r) * 2)(a)", "m.jit(m.grad(lambda a: (a @ c).sum()))(a)",
+]
+
+
+@pytest.mark.parametrize("expression", WANTED)
+def test_the_split_that_is_asked_for(expression):
+    results = []
+    for lib in (OURS, THEIRS):
+        names = operands(lib) | {"P": lib.P}
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            results.append(eval(expression, names))
+    ours, theirs = results
+    assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("expression", RESULTS)
+def test_the_split_of_results(expression):
+    ours, theirs = [eval(expression, operands(lib)) for lib in (OURS, THEIRS)]
+    assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
+    assert ours.sharding.devices_indices_map(ours.shape) == dict(
+        zip(ours.sharding.devices, theirs.sharding.devices_indices_map(theirs.shape).values(), strict=True)
+    )
+
+
+REFUSED = [
+    ("a + b", "incompatible shardings for broadcasting"), ("a + v", r"illegally sharded result.*mesh axis x"),
+    ("c @ b", "ambiguous how the output should be sharded"), ("c @ a", "consistent sharding"),
+    ("d @ d", "consistent sharding"), ("a.reshape(2, 4, 8)", "without communication"), ("a[0]", "axis 0"),
+    ("a[m.numpy.array([0, 1])]", "axis 0, which is indexed"), ("np.cumsum(a, 0)", "unsharded along axis 0"),
+    ("np.sort(a, 0)", "unsharded along axis 0"), ("np.pad(a, 1)", "4 parts do not divide"),
+    ("np.roll(a, 1, 0)", "do not divide"), ("np.concatenate([a, c])", "same sharding"),
+    ("np.linalg.qr(a)", "unsharded along its last 2 axes"),
+    ("lax.dynamic_update_slice(a, np.ones((2, 2)), (0, 0))", "must be equal to update sharding"),
+]
+
+
+@pytest.mark.parametrize(("expression", "text"), REFUSED)
+def test_refusals(expression, text):
+    with pytest.raises(ShardingTypeError, match=text):
+        eval(expression, operands(OURS))
+    with pytest.raises(Exception, match=r"shard|spec"):
+        eval(expression, operands(THEIRS))
+
+
+def test_derivatives_are_split_as_their_arguments():
+    given = operands(OURS)
+    loss = xtrace.value_and_grad(lambda a, c: (np.float32(0.5) * (a @ c)).sum(), argnums=(0, 1))
+    for function in (loss, xtrace.jit(loss)):
+        _, (left, right) = function(given["a"], given["c"])
+        assert [xtrace.typeof(x).str_short() for x in (left, right)] == ["f32[8@x,8]", "f32[8,8@y]"]
+        np.testing.assert_allclose(left, np.broadcast_to(0.5 * X.sum(1), (8, 8)), rtol=1e-5)
+    gradient = xtrace.grad(lambda a: (a.sum(0) ** 2).sum())(given["a"])
+    assert xtrace.typeof(gradient).str_short() == "f32[8@x,8]"
+
+
+def test_types_are_printed_with_their_axes():
+    given = operands(OURS)
+    text = str(xtrace.make_jaxpr(lambda a: a * 2 + a.sum(1, keepdims=True))(given["a"]))
+    assert "a:f32[8@x,8]" in text
+    assert repr(xtrace.typeof(given["k"])) == "ShapedArray(float32[8@(x,y),8])"
+    lowered = xtrace.jit(lambda a: a * 2).lower(given["a"]).as_text()
+    assert 'sdy.sharding_constraint %1 <@mesh, [{"x"}, {}]> : tensor<8x8xf32>' in lowered
+
+
+def test_make_mesh_has_explicit_axes_by_default():
+    mesh = xtrace.make_mesh((4, 2), ("data", "model"))
+    with xtrace.set_mesh(mesh):
+        x = xtrace.device_put(X, xtrace.P("data", "model"))
+        assert xtrace.typeof(x).str_short() == "f32[8@data,8@model]"
+        assert xtrace.typeof(xtrace.reshard(x, xtrace.P(None, "model"))).str_short() == "f32[8,8@model]"
+    described = xtrace.eval_shape(lambda x: x.T, x)
+    assert described.shape == (8, 8)
+
+
+def test_a_sharded_network_trains():
+    """A data- and tensor-parallel network: types say every split, and the weights are those of one device."""
+    rng = np.random.default_rng(0)
+    w1, w2 = rng.normal(size=(8, 16)).astype("f") / 4, rng.normal(size=(16, 4)).astype("f") / 4
+    x, y = rng.normal(size=(32, 8)).astype("f"), rng.normal(size=(32, 4)).astype("f")
+    mesh = xtrace.make_mesh((4, 2), ("data", "model"))
+
+    def loss(ws, x, y, hidden=None, out=None):
+        h = xtrace.numpy.tanh(xtrace.numpy.dot(x, ws[0], out_sharding=hidden))
+        return ((xtrace.numpy.dot(h, ws[1], out_sharding=out) - y) ** 2).mean()
+
+    def put(v, *spec):
+        return xtrace.device_put(v, xtrace.NamedSharding(mesh, xtrace.P(*spec)))
+
+    given = [put(w1, None, "model"), put(w2, "model")], put(x, "data"), put(y, "data")
+    with xtrace.set_mesh(mesh):
+        step = xtrace.jit(xtrace.grad(lambda *a: loss(*a, hidden=xtrace.P("data", "model"), out=xtrace.P("data"))))
+        got = step(*given)
+    expected = xtrace.grad(loss)([w1, w2], x, y)
+    for g, e, spec in zip(got, expected, ("f32[8,16@model]", "f32[16@model,4]"), strict=True):
+        np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-6)
+        assert xtrace.typeof(g).str_short() == spec

@@ -1,0 +1,200 @@
+"""`pmap`: a function mapped over an axis of arrays, each index on a device of its own; and `smap`, its newer form."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.api.jit import jit
+from xtrace._src.api.shard_map import Infer, ShardMap, shard_map
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.integers import to_integer
+from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.trace import axis_environment, current_trace
+from xtrace._src.ops.arrays.shape import expand_dims, squeeze
+from xtrace._src.xla import clients
+
+
+class _PmapAxis(str):
+    """The name of an axis of `pmap`."""
+
+    __slots__ = ()
+
+
+def pmap(
+    fun: Callable[..., Any], axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (), devices: Sequence[Any] | None = None,
+    backend: str | None = None, axis_size: int | None = None, donate_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]:
+    """Return `fun` mapped over an axis of its arguments, each index on a device of its own.
+
+    It is `jit` of a `shard_map` over a mesh of one axis, which new programs use directly.
+
+    Args:
+        fun: a function of arrays, or of pytrees of arrays.
+        axis_name: the name of the mapped axis in collectives.
+        in_axes: the mapped axis of each argument by position, an integer or None for none, or a tree prefix of these.
+        out_axes: the position of the mapped axis in the results, likewise.
+        static_broadcasted_argnums: positions of arguments that are Python values, the same on all devices.
+        devices: the devices; None for the first ones of the process.
+        backend: the platform, such as "cpu".
+        axis_size: the size of the mapped axis, where no argument says it.
+        donate_argnums: positions of arguments whose memory may be reused.
+
+    Returns:
+        A function of whole arrays.
+
+    Raises:
+        TypeError: `fun` cannot be called.
+        ValueError: mapped axes differ in size, or there are fewer devices.
+        NotImplementedError: it is called inside of another `pmap`.
+
+    Example:
+        >>> xtrace.pmap(lambda x: x + lax.psum(x, "i"), axis_name="i")(jnp.arange(1))
+        Array([0], dtype=int32)
+    """
+    check_callable("pmap", fun)
+    name = axis_name
+    if axis_name is None or isinstance(axis_name, str):
+        name = _PmapAxis("pmap_axis" if axis_name is None else axis_name)
+    given_static = static_broadcasted_argnums
+    static = (given_static,) if isinstance(given_static, int) else tuple(given_static)
+    given_devices = None if devices is None else list(devices)
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(own, _PmapAxis) for own, _ in axis_environment(current_trace.get())):
+            raise NotImplementedError(
+                f"pmap: {function_name(fun)} is mapped inside of another pmap, which is not supported; use shard_map "
+                "over a mesh of two axes"
+            )
+        fixed = {i % len(args): args[i] for i in static}
+        given = tuple([x for i, x in enumerate(args) if i not in fixed])
+        axes = _axes_of_arguments(in_axes, given, kwargs, fixed, len(args))
+        leaves, tree = pytree.tree_flatten((given, kwargs))
+        places = [_checked_axis(axis, x) for axis, x in zip(axes, leaves, strict=True)]
+        size = _mapped_size(leaves, places, axis_size, function_name(fun))
+        mesh = Mesh(np.array([*_devices(given_devices, backend, size), None], object)[:-1], (name,))
+        out_places: list[int | None] = []
+
+        def body(*pieces: Any) -> Any:
+            values = [x if i is None else squeeze(x, (i,)) for x, i in zip(pieces, places, strict=True)]
+            inner, named = pytree.tree_unflatten(tree, values)
+            rest = iter(inner)
+            whole = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            results, out_tree = pytree.tree_flatten(fun(*whole, **named))
+            numbered = pytree.tree_unflatten(out_tree, range(out_tree.num_leaves))
+            wanted = pytree.broadcast_prefix(out_axes, numbered, is_leaf=_is_none)
+            out_places[:] = [
+                None if axis is None else axis % (aval_of(x).ndim + 1) for axis, x in zip(wanted, results, strict=True)
+            ]
+            parts = [x if i is None else expand_dims(x, (i,)) for x, i in zip(results, out_places, strict=True)]
+            return pytree.tree_unflatten(out_tree, parts)
+
+        specs = tuple([_spec(i, name) for i in places])
+        call = ShardMap(body, lambda _: [_spec(i, name) for i in out_places], specs, mesh, frozenset(), False)
+        return call.bind(*leaves)
+
+    return jit(functools.wraps(fun)(mapped), static_argnums=static, donate_argnums=donate_argnums)
+
+
+def _is_none(axis: object) -> bool:
+    return axis is None
+
+
+def _spec(axis: int | None, name: Any) -> PartitionSpec:
+    """Return the specification of an array that is split along one axis."""
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _axes_of_arguments(
+    in_axes: Any, given: tuple[Any, ...], kwargs: dict[str, Any], fixed: dict[int, Any], count: int
+) -> list[Any]:
+    """Return the mapped axis of each leaf of the arguments; those by name are mapped along the first."""
+    if isinstance(in_axes, (tuple, list)):
+        if len(in_axes) not in (count, len(given)):
+            raise ValueError(
+                f"pmap: in_axes must have an entry for each of {count} arguments by position, got "
+                f"{abbreviated(in_axes)}"
+            )
+        own = in_axes if len(in_axes) == len(given) else [a for i, a in enumerate(in_axes) if i not in fixed]
+        in_axes = tuple(own)
+    try:
+        return [
+            *pytree.broadcast_prefix(in_axes, given, is_leaf=_is_none), *[0] * len(pytree.tree_leaves(kwargs)),
+        ]
+    except ValueError as error:
+        raise ValueError(f"pmap: in_axes must be a tree prefix of the arguments by position: {error}") from None
+
+
+def _checked_axis(axis: Any, leaf: Any) -> int | None:
+    if axis is None:
+        return None
+    number, ndim = to_integer("pmap", "in_axes", axis), aval_of(leaf).ndim
+    if not -ndim <= number < ndim:
+        raise ValueError(f"pmap: in_axes {number} is no axis of an argument of shape {aval_of(leaf).shape}")
+    return number % ndim
+
+
+def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size: int | None, function: str) -> int:
+    """Return the size of the mapped axis; ValueError if the arguments disagree."""
+    sizes = {aval_of(x).shape[i] for x, i in zip(leaves, places, strict=True) if i is not None}
+    if axis_size is not None:
+        sizes.add(to_integer("pmap", "axis_size", axis_size))
+    if len(sizes) != 1:
+        raise ValueError(
+            f"pmap got inconsistent sizes for array axes to be mapped: the mapped axes of the arguments of {function} "
+            f"have the sizes {sorted(sizes)}"
+            if sizes else f"pmap: no argument of {function} is mapped; give axis_size"
+        )
+    return sizes.pop()
+
+
+def _devices(devices: Sequence[Any] | None, backend: str | None, size: int) -> Sequence[Any]:
+    """Return the devices to use; ValueError if there are fewer."""
+    known = clients.local_devices(backend) if devices is None else devices
+    if size > len(known):
+        raise ValueError(
+            f"pmap: the mapped axis has the size {size}, but only {len(known)} devices are available. Devices of a CPU "
+            "are made by the setting jax_num_cpu_devices, before the first computation"
+        )
+    return known[:size]
+
+
+def smap(
+    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+) -> Callable[..., Any]:
+    """Return `f` mapped over the pieces of arrays along one axis of the mesh in force.
+
+    Args:
+        f: a function of pieces, by position.
+        in_axes: the axis along which each argument is split, an integer or None for none, or a tree prefix of these.
+        out_axes: the axis along which the pieces of each result are put together, likewise.
+        axis_name: the axis of the mesh of `set_mesh`.
+
+    Returns:
+        A function of whole arrays.
+
+    Raises:
+        TypeError: `f` cannot be called.
+        ValueError: no mesh is in force, or a dimension is no multiple of the number of parts.
+
+    Example:
+        >>> with xtrace.set_mesh(xtrace.make_mesh((1,), ("x",))):
+        ...     xtrace.smap(lambda a: a * 2, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
+        Array([0, 2], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    in_specs = Infer if in_axes is Infer else _specs_of_axes(in_axes, axis_name)
+    return shard_map(f, in_specs=in_specs, out_specs=_specs_of_axes(out_axes, axis_name), axis_names={axis_name})
+
+
+def _specs_of_axes(axes: Any, name: Any) -> Any:
+    return pytree.tree_map(lambda axis: _spec(axis, name), axes, is_leaf=_is_none)

@@ -1,0 +1,48 @@
+"""Shardings as users ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.errors import NoMeshError
+from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.mesh import naming_mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding
+
+
+def requested_sharding(function: str, argument: str, given: Any) -> Sharding | None:
+    """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
+
+    TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
+    """
+    if isinstance(given, Format):
+        given = given.sharding
+    if given is None or isinstance(given, Sharding):
+        return given
+    if not isinstance(given, PartitionSpec):
+        raise TypeError(
+            f"{function}: {argument} leaf specifications are expected to be shardings such as "
+            f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviated(given)}"
+        )
+    mesh = naming_mesh()
+    if mesh.empty:
+        raise NoMeshError(
+            f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}: got "
+            f"{given}. Write with xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {given})"
+        )
+    return NamedSharding(mesh, given)
+
+
+def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
+    """Return the sharding of a result that a user gives as ``out_sharding``."""
+    sharding = requested_sharding(function, "out_sharding", given)
+    if sharding is None:
+        return None
+    if not isinstance(sharding, NamedSharding):
+        raise TypeError(
+            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviated(sharding)}; move "
+            "the result to one device with xtrace.device_put"
+        )
+    return sharding

@@ -1,0 +1,366 @@
+"""Sharding rules: the split of an operation's result over explicit mesh axes, from those of its operands.
+
+A rule is ``rule(name, operands, result, **parameters) -> entries``. An operand is a `Split`, its type and the entry of
+each dimension; the entries of the result are returned, a list of these where there are several results. A rule raises
+ShardingTypeError where the split does not follow, or would need communication that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.errors import ShardingTypeError
+from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.partition_spec import axes_of_entry
+
+Entries = tuple[Any, ...]
+Rule = Callable[..., Any]
+
+
+class Split(NamedTuple):
+    """The type of an operand without its split, the entry of each of its dimensions, and the mesh."""
+
+    aval: ShapedArray
+    entries: Entries
+    mesh: BaseMesh
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no dimension is split."""
+        return not any(self.entries)
+
+    def parts(self, dimension: int) -> int:
+        """Return the number of parts of a dimension."""
+        return parts_of(self.entries[dimension], self.mesh)
+
+    def shown(self) -> str:
+        """Return the type as messages show it."""
+        sizes = [f"{n}{_shown(p)}" for n, p in zip(self.aval.shape, self.entries, strict=True)]
+        return f"{self.aval.dtype.name}[{','.join(sizes)}]"
+
+
+def _shown(entry: Any) -> str:
+    axes = axes_of_entry(entry)
+    return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(map(str, axes))})"
+
+
+def parts_of(entry: Any, mesh: BaseMesh) -> int:
+    """Return the number of parts of a dimension with the entry `entry`."""
+    return math.prod([mesh.shape[axis] for axis in axes_of_entry(entry)])
+
+
+_RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"
+
+
+def whole(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
+    """The rule of an operation whose operands must be whole."""
+    for position, x in enumerate(operands):
+        if not x.is_whole:
+            raise ShardingTypeError(
+                f"{name}: operand {position}, {x.shown()}, must not be split over explicit mesh axes. {_RESHARD}"
+            )
+    if isinstance(result, list):
+        return [(None,) * r.ndim for r in result]
+    return (None,) * result.ndim
+
+
+def join(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
+    """The rule of elementwise operations: each dimension is split as that of the operands that are split along it."""
+    entries: list[Any] = [None] * result.ndim
+    for x in operands:
+        if x.aval.ndim != result.ndim:
+            continue
+        for i, (size, entry) in enumerate(zip(x.aval.shape, x.entries, strict=True)):
+            if entry is None or (size == 1 and result.shape[i] != 1):
+                continue
+            if entries[i] is not None and entries[i] != entry:
+                shown = ", ".join([y.shown() for y in operands])
+                raise ShardingTypeError(
+                    f"{name} got incompatible shardings for broadcasting: {shown} are split differently along axis "
+                    f"{i}. {_RESHARD}"
+                )
+            entries[i] = entry
+    return _distinct(name, operands, tuple(entries))
+
+
+def _distinct(name: str, operands: Sequence[Split], entries: Entries) -> Entries:
+    """Return entries that use each mesh axis once; ShardingTypeError if one is used twice."""
+    used = [axis for entry in entries for axis in axes_of_entry(entry)]
+    for axis in used:
+        if used.count(axis) > 1:
+            shown = ", ".join([x.shown() for x in operands])
+            raise ShardingTypeError(
+                f"{name} operation with inputs {shown} produces an illegally sharded result: two dimensions would be "
+                f"split over the mesh axis {axis!s}. {_RESHARD}"
+            )
+    return entries
+
+
+def same(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
+    """The rule of operations whose results are split as their first operand."""
+    return [operands[0].entries] * len(result) if isinstance(result, list) else operands[0].entries
+
+
+def each_same(name: str, operands: Sequence[Split], result: list[ShapedArray], **_: object) -> list[Entries]:
+    """The rule of operations whose results are split as the operands, one by one."""
+    return [x.entries for x in operands]
+
+
+def drop(parameter: str) -> Rule:
+    """Return the rule of operations that lose the dimensions in a parameter."""
+
+    def rule(name: str, operands: Sequence[Split], result: ShapedArray, **parameters: Any) -> Entries:
+        axes = parameters[parameter]
+        return tuple([p for i, p in enumerate(operands[0].entries) if i not in axes])
+
+    return rule
+
+
+def unsplit_along(parameter: str) -> Rule:
+    """Return the rule of operations along one dimension, in a parameter, which must be whole."""
+
+    def rule(name: str, operands: Sequence[Split], result: Any, **parameters: Any) -> Any:
+        axis = parameters[parameter]
+        for x in operands:
+            if x.aval.ndim and x.entries[axis] is not None:
+                raise ShardingTypeError(
+                    f"{name}: the operand {x.shown()} should be unsharded along axis {axis}. {_RESHARD}"
+                )
+        entries = join(name, operands, operands[0].aval)
+        return [entries] * len(result) if isinstance(result, list) else entries
+
+    return rule
+
+
+def leading(kept: int) -> Rule:
+    """Return the rule of operations on the last `kept` dimensions, which must be whole; the others are mapped over."""
+
+    def rule(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
+        batches = [x.entries[: max(x.aval.ndim - kept, 0)] for x in operands]
+        for position, (x, batch) in enumerate(zip(operands, batches, strict=True)):
+            if any(x.entries[len(batch) :]):
+                raise ShardingTypeError(
+                    f"{name}: operand {position}, {x.shown()}, must be unsharded along its last {kept} axes. {_RESHARD}"
+                )
+        longest = max(batches, key=len)
+        batch = tuple([next((b[i] for b in batches if len(b) > i and b[i] is not None), None)
+                       for i in range(len(longest))])
+
+        def entries_of(aval: ShapedArray) -> Entries:
+            return batch[: aval.ndim] + (None,) * (aval.ndim - len(batch))
+
+        return [entries_of(r) for r in result] if isinstance(result, list) else entries_of(result)
+
+    return rule
+
+
+def resized(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
+    """The rule of slices and pads: a dimension whose size changes stays split if its parts still divide it."""
+    if isinstance(result, list):
+        return [resized(name, operands, r) for r in result]
+    x = operands[0]
+    for i, (before, after) in enumerate(zip(x.aval.shape, result.shape, strict=True)):
+        if before != after and after % x.parts(i):
+            raise ShardingTypeError(
+                f"{name}: axis {i} of {x.shown()} would have the size {after}, which its {x.parts(i)} parts do not "
+                f"divide. {_RESHARD}"
+            )
+    return x.entries
+
+
+def broadcast(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, broadcast_dimensions: Sequence[int], **_: object
+) -> Entries:
+    """The rule of `broadcast_in_dim`."""
+    entries: list[Any] = [None] * result.ndim
+    x = operands[0]
+    for i, place in enumerate(broadcast_dimensions):
+        if x.aval.shape[i] == result.shape[place]:
+            entries[place] = x.entries[i]
+    return tuple(entries)
+
+
+def permute(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, permutation: Sequence[int], **_: object
+) -> Entries:
+    """The rule of `transpose`."""
+    return tuple([operands[0].entries[i] for i in permutation])
+
+
+def reshape(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, dimensions: object = None, **_: object
+) -> Entries:
+    """The rule of `reshape`: a split follows where dimensions are merged or taken apart from their slowest one on."""
+    (x,) = operands
+    if x.is_whole:
+        return (None,) * result.ndim
+    refusal = ShardingTypeError(
+        f"{name}: {x.shown()} cannot take the shape {result.shape} without communication. Specify the sharding of the "
+        f"output with out_sharding=, or split the operand otherwise with xtrace.reshard first"
+    )
+    if dimensions is not None or not x.aval.size:
+        raise refusal
+    entries: list[Any] = [None] * result.ndim
+    for before, after in _groups(x.aval.shape, result.shape):
+        split = [i for i in before if x.entries[i] is not None]
+        if not split:
+            continue
+        sizes = [i for i in before if x.aval.shape[i] != 1]
+        if split != sizes[:1]:
+            # All but the last of the split dimensions are in pieces of one, or the elements of a part are apart.
+            single = all(x.aval.shape[i] == x.parts(i) for i in sizes[: len(split) - 1])
+            if split != sizes[: len(split)] or not single:
+                raise refusal
+        axes = [axis for i in split for axis in axes_of_entry(x.entries[i])]
+        for place in after:
+            size = result.shape[place]
+            own: list[Any] = []
+            while axes and size % (parts_of(tuple(own), x.mesh) * x.mesh.shape[axes[0]]) == 0:
+                own.append(axes.pop(0))
+            if own:
+                entries[place] = own[0] if len(own) == 1 else tuple(own)
+            if axes and parts_of(tuple(own), x.mesh) != size:
+                raise refusal
+        if axes:
+            raise refusal
+    return tuple(entries)
+
+
+def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Return the smallest runs of dimensions that have the same number of elements in both shapes, side by side."""
+    groups = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        left: list[int] = []
+        right: list[int] = []
+        one = other = 1
+        while True:
+            if i < len(before) and (one <= other or not left):
+                one *= before[i]
+                left.append(i)
+                i += 1
+            elif j < len(after):
+                other *= after[j]
+                right.append(j)
+                j += 1
+            else:
+                break
+            if one == other and left and right and not _continues(before, i) and not _continues(after, j):
+                break
+        groups.append((left, right))
+    return groups
+
+
+def _continues(shape: Sequence[int], position: int) -> bool:
+    """Whether a dimension of size 1 follows, which belongs to the run before it."""
+    return position < len(shape) and shape[position] == 1
+
+
+def contract(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, **_: object
+) -> Entries:
+    """The rule of `dot_general`."""
+    left, right = operands[0], operands[1]
+    (left_contracting, right_contracting), (left_batch, right_batch) = dimension_numbers
+    pairs = [(left.entries[i], right.entries[j]) for i, j in zip(left_contracting, right_contracting, strict=True)]
+    shown = f"{left.shown()} and {right.shown()}"
+    for one, other in pairs:
+        if one is not None and other is not None and one != other:
+            raise ShardingTypeError(
+                f"{name} requires contracting dimensions to have consistent sharding, got {shown}. {_RESHARD}"
+            )
+    if any(one is not None and other is not None for one, other in pairs):
+        raise ShardingTypeError(
+            f"{name}: Contracting dimensions are sharded and it is ambiguous how the output should be sharded, got "
+            f"{shown}. Specify it with out_sharding="
+        )
+    batch = []
+    for i, j in zip(left_batch, right_batch, strict=True):
+        one, other = left.entries[i], right.entries[j]
+        if one is not None and other is not None and one != other:
+            raise ShardingTypeError(
+                f"{name} requires batch dimensions to have consistent sharding, got {shown}. {_RESHARD}"
+            )
+        batch.append(one if one is not None else other)
+    rest = [p for i, p in enumerate(left.entries) if i not in left_batch and i not in left_contracting]
+    rest += [p for i, p in enumerate(right.entries) if i not in right_batch and i not in right_contracting]
+    return _distinct(name, operands, (*batch, *rest))
+
+
+def convolve(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, **_: object
+) -> Entries:
+    """The rule of convolutions: batches and output features may be split."""
+    left, right = operands[0], operands[1]
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    if any(left.entries[i] for i in lhs_spec[1:]) or any(right.entries[i] for i in rhs_spec[1:]):
+        raise ShardingTypeError(
+            f"{name}: only the batch of {left.shown()} and the output features of {right.shown()} may be split. "
+            f"{_RESHARD}"
+        )
+    entries: list[Any] = [None] * result.ndim
+    entries[out_spec[0]], entries[out_spec[1]] = left.entries[lhs_spec[0]], right.entries[rhs_spec[0]]
+    return _distinct(name, operands, tuple(entries))
+
+
+def concatenate(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
+    """The rule of `concatenate`: all operands are split alike."""
+    first = operands[0]
+    for x in operands:
+        if x.entries != first.entries:
+            raise ShardingTypeError(
+                f"{name}: All operands should have the same sharding, got {', '.join([y.shown() for y in operands])}. "
+                f"{_RESHARD}"
+            )
+    return resized(name, operands, result)  # type: ignore[no-any-return]
+
+
+def stacked(name: str, operands: Sequence[Split], result: ShapedArray, *, axis: int, **_: object) -> Entries:
+    """The rule of `stack`."""
+    entries = list(join(name, operands, operands[0].aval))
+    entries.insert(axis, None)
+    return tuple(entries)
+
+
+def update_slice(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
+    """The rule of `dynamic_update_slice`: the update is split as the operand."""
+    operand, update = operands[0], operands[1]
+    if operand.entries != update.entries:
+        raise ShardingTypeError(
+            f"{name}: operand sharding must be equal to update sharding, got {operand.shown()} and {update.shown()}. "
+            f"{_RESHARD}"
+        )
+    return operand.entries
+
+
+def gather(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, slice_sizes: Sequence[int],
+    **_: object,
+) -> Entries:
+    """The rule of `gather`: dimensions that are taken whole keep their split, and so do those of the indices."""
+    operand, indices = operands[0], operands[1]
+    numbers = dimension_numbers
+    collapsed = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    for i, entry in enumerate(operand.entries):
+        if entry is not None and slice_sizes[i] != operand.aval.shape[i] and i not in numbers.operand_batching_dims:
+            raise ShardingTypeError(
+                f"{name}: the out sharding could not be resolved unambiguously: {operand.shown()} is split along axis "
+                f"{i}, which is indexed. Use `.at[...].get(out_sharding=)`, or split it otherwise with xtrace.reshard"
+            )
+    offsets = iter([p for i, p in enumerate(operand.entries) if i not in collapsed])
+    batches = iter(indices.entries[:-1])
+    entries = [next(offsets) if i in numbers.offset_dims else next(batches) for i in range(result.ndim)]
+    for i, j in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        places = [k for k in range(result.ndim) if k not in numbers.offset_dims]
+        if entries[places[j]] is None:
+            entries[places[j]] = operand.entries[i]
+    return _distinct(name, operands, tuple(entries))
+
+
+def appended(name: str, operands: Sequence[Split], result: ShapedArray, **_: object) -> Entries:
+    """The rule of operations whose result has the operand's dimensions, and others after them."""
+    entries = operands[0].entries[: result.ndim]
+    return entries + (None,) * (result.ndim - len(entries))
