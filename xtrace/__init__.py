@@ -125,9 +125,8 @@ if _typing.TYPE_CHECKING:
         named_scope as named_scope,
     )
     from xtrace._src.api.vmap import vmap as vmap
-    from xtrace._src.core.partition_spec import PartitionSpec as P
-    from xtrace._src.core.shardings import NamedSharding as NamedSharding
-    from xtrace._src.ops.sharding_constraints import reshard as reshard
+    from xtrace._src.core.partition_spec import P as P
+    from xtrace.sharding import NamedSharding as NamedSharding, reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
     from xtrace import (

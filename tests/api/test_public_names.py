@@ -21,7 +21,10 @@ import xtrace
 OWN = {
     "xtrace": {"lower"},
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
-    "xtrace.errors": {"BroadcastError", "RecompilationWarning", "StaticArgumentError"},
+    "xtrace.errors": {
+        "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",
+        "ShardingTypeError", "StaticArgumentError",
+    },
     "xtrace.lax": {"platform_index_p", "reduce_scatter_p"},
     "xtrace.lax.linalg": {"geqp3_p", "geqrf_p"},
     "xtrace.tree_util": {"build_tree"},

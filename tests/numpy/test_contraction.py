@@ -65,7 +65,7 @@ ERRORS = [
     ("jnp.dot(x, [1, 2, 3, 4])", TypeError, "dot requires ndarray or scalar arguments; argument 1"),
     ("jnp.dot(x, v, precision='nothing')", ValueError, "precision 'nothing'"),
     ("jnp.dot(x, v, preferred_element_type='nothing')", TypeError, "dot: 'nothing' is not a dtype"),
-    ("jnp.dot(x, v, out_sharding=3)", NotImplementedError, "out_sharding"),
+    ("jnp.dot(x, v, out_sharding=3)", TypeError, "dot: out_sharding leaf specifications"),
     ("jnp.matmul(x, x)", TypeError, r"matmul requires contracting dimensions .* \(4,\) and \(3,\)"),
     ("jnp.matmul(x, 2)", ValueError, "matmul input operand 1 must have ndim at least 1"),
     ("2 @ x", ValueError, "matmul input operand 0 must have ndim at least 1"),

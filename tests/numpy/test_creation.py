@@ -142,7 +142,7 @@ ERRORS = [
     ("jnp.array(x, order='F')", NotImplementedError, "order"),
     ("jnp.array(x, int, True, 'K', 0, None)", TypeError, "at most 5 arguments"),
     ("jnp.array(x, device='gpu7')", ValueError, "device must be a device"),
-    ("jnp.array(x, out_sharding=3)", NotImplementedError, "out_sharding"),
+    ("jnp.array(x, out_sharding=3)", TypeError, "array: out_sharding leaf specifications"),
     ("jnp.zeros(3, dtype=object)", TypeError, "zeros: .*object.* is not a dtype"),
     ("jnp.zeros((2, -1))", TypeError, "zeros: shape .* negative"),
     ("jnp.zeros(2.5)", TypeError, "zeros: shape must be an integer"),

@@ -70,7 +70,7 @@ ERRORS = [
     ("jnp.einsum('ij->', [[1, 2]])", TypeError, "einsum requires ndarray or scalar arguments; argument 0"),
     ("jnp.einsum(3, x)", TypeError, "einsum: the first argument must be a string"),
     ("jnp.einsum('ij', x, out=x)", NotImplementedError, "'out' argument to xtrace.numpy.einsum"),
-    ("jnp.einsum('ij', x, out_sharding=x)", NotImplementedError, "out_sharding"),
+    ("jnp.einsum('ij', x, out_sharding=x)", TypeError, "einsum: out_sharding leaf specifications"),
     ("jnp.einsum('ij', x, optimize=3)", TypeError, "optimize must be a bool"),
     ("jnp.einsum('ij,kj,lj', x, x, x, optimize='bogus')", KeyError, "einsum: .*bogus"),
     ("jnp.einsum('ij,kj', x, x, optimize=['einsum_path', (0, 1)])", TypeError, "list of tuples of positions"),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Jaxpr, jaxprs_of
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import Mesh, context_mesh
@@ -66,6 +66,12 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
                 f"{function}: {argument} leaf specifications are expected to be shardings such as "
                 f"xtrace.NamedSharding(mesh, xtrace.P('x')) or x.sharding, PartitionSpec instances or None, but got "
                 f"{abbreviated(leaf)}"
+            )
+        kind = getattr(leaf, "memory_kind", None)
+        if memory_space_of_kind(kind) is MemorySpace.Host:
+            raise ValueError(
+                f"{function}: {argument} asks for {kind} memory; move the array with xtrace.device_put, which may be "
+                "called inside the function, instead"
             )
     return ShardingTree(tuple(leaves), tree)
 

@@ -27,7 +27,7 @@ from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["reshard_p", "sharding_constraint_p", "with_sharding_constraint"]
+__all__ = ["sharding_constraint_p", "with_sharding_constraint"]
 
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
