@@ -145,7 +145,7 @@ def test_singular_values(name):
     dtype, inner = x.dtype, min(x.shape[-2:])
     for full in EITHER if name in ("tall", "wide") else (False,):
         u, s, vh = lax.linalg.svd(x, full_matrices=full)
-        values, left, right = run(spectral._svd_by_polar, [s, u, vh], x, full_matrices=full, compute_uv=True)
+        values, left, right = run(spectral._polar_svd, [s, u, vh], x, full_matrices=full, compute_uv=True)
         roundings = 32 * np.finfo(dtype).eps
         largest = np.asarray(s).max()
         assert np.abs(values - np.asarray(s)).max() <= roundings * largest
@@ -154,7 +154,7 @@ def test_singular_values(name):
         assert np.abs(rebuilt - x).max() <= roundings * largest
         for gram in (left.swapaxes(-1, -2).conj() @ left, right @ right.swapaxes(-1, -2).conj()):
             assert np.abs(gram - np.eye(gram.shape[-1])).max() <= roundings
-    (alone,) = run(spectral._svd_by_polar, [s], x, full_matrices=True, compute_uv=False)
+    (alone,) = run(spectral._polar_svd, [s], x, full_matrices=True, compute_uv=False)
     assert np.abs(alone - values).max() <= roundings * largest
 
 

@@ -206,7 +206,7 @@ PROGRAMS = [
         error="ValueError",
         says=["Unused positional arguments"],
         underlined='xtrace.debug.print("x =", x)',
-        fix="Each has the place of a {} in the format",
+        fix="Give each a {} in the format",
         in_message=False,
         right="""
         @xtrace.jit
@@ -255,7 +255,7 @@ PROGRAMS = [
         error="JaxRuntimeError",
         says=["outside", "float32[2]", "float32[3]"],
         underlined="f(1.0)",
-        fix="Return an array of the shape that result_shape_dtypes says",
+        fix="Return an array of the shape in result_shape_dtypes",
         in_message=False,
         right="""
         def outside(x):

@@ -1,4 +1,4 @@
-"""Emission of operations that StableHLO lacks, by the equations of a Python function."""
+"""Emission rules from Python functions, for operations that StableHLO lacks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from xtrace._src.transforms.stage import stage
 def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Callable[..., Any]:
     """Return the emission rule that writes the equations of ``function(*arrays, **parameters)``.
 
-    `function` is written with operators and operations of lax; it returns one array, or a list where the operation
-    has several results. It is staged once for each choice of types and parameters. The lines carry the place of the
-    equation they stand for. call: the name of a private function of the module that the equations stand in.
+    `function` is written with operators and operations of lax; it returns one array, or a list for an operation with
+    several results. It is staged once for each choice of types and parameters. The lines have the source position of
+    the emitted equation. call: the name of a private function of the module for the equations, which are inlined
+    without it.
     """
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
@@ -62,14 +63,14 @@ def _stage(
         return list(result) if several else [result]
 
     jaxpr, constants = stage(flat, avals, DebugInfo("emission", function.__name__, None, None))
-    # The places are those of the equations that it is written for.
+    # Without positions of their own, the lines get that of the emitted equation.
     for equation in jaxpr.eqns:
         equation.source = None
     return jaxpr, constants, several
 
 
 def _loop_abstract(*state: ShapedArray, condition: Array, step: Array) -> list[ShapedArray]:
-    """A loop inside a function that is lowered in the place of an operation."""
+    """Repeat a step inside of a function that `lower_fun` lowers."""
     return list(state)
 
 
@@ -111,7 +112,6 @@ _loop = Primitive(
 def repeat_while(condition: Callable[..., Any], step: Callable[..., Any], state: Sequence[Any]) -> list[Any]:
     """Return `state` after ``state = step(*state)`` for as long as ``condition(*state)`` holds.
 
-    It is for functions that `lower_fun` lowers. Both functions see no other arrays than those of the state. `jvp` of
-    the function goes through the loop.
+    It is for functions that `lower_fun` lowers. Both functions may use only arrays of the state. The loop has a jvp.
     """
     return _loop.bind(*state, condition=condition, step=step)

@@ -1,4 +1,4 @@
-"""Reductions over axes, cumulative operations along an axis, and positions of extremes."""
+"""Reductions over axes, cumulative operations along an axis, and positions of extreme elements."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ __all__ = [
     "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor",
 ]
 
-# A function of two lists of arrays of one shape that combines them elementwise.
+# An elementwise function of two lists of arrays, all of one shape.
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 
@@ -86,17 +86,17 @@ def _scalar_like(x: Array, value: ArrayLike) -> Literal:
     return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
 
 
-def _padded(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
-    """Return `x` with a scalar added along one axis."""
+def _pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:
+    """Return `x` padded with a scalar along one axis."""
     return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
 
 
-def _in_halves(
+def _reduce_by_halves(
     combine: _Combination, operands: Sequence[Any], initial: Sequence[Any], axes: Sequence[int]
 ) -> Sequence[Any]:
-    """Return the reduction of `operands` over `axes`: one half is combined with the other until one element is left.
+    """Return the reduction of `operands` over `axes`, by combining halves until one element is left.
 
-    A half that is shorter is filled up with the elements `initial`.
+    The shorter half is padded with the elements `initial`.
     """
     shape = aval_of(operands[0]).shape
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -110,32 +110,32 @@ def _in_halves(
         first = [slice_in_dim(x, 0, half) for x in operands]
         second = [slice_in_dim(x, half, size) for x in operands]
         if size % 2:
-            second = [_padded(x, start, 0, (0, 1, 0)) for x, start in zip(second, initial, strict=True)]
+            second = [_pad_axis(x, start, 0, (0, 1, 0)) for x, start in zip(second, initial, strict=True)]
         operands, size = combine(first, second), half
     return [squeeze(x, (0,)) for x in operands]
 
 
-def _scanned(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
-    """Return the combinations of all elements up to each one along `axis`, in logarithmic depth.
+def _scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
+    """Return the inclusive scan of `x` along `axis`, in logarithmic depth.
 
-    Neighbours are combined in pairs, and the pairs scanned: that gives the elements at odd positions, and these with
-    one more element each those at even positions.
+    The scan of the combined pairs of neighbours gives the odd positions; each of these combined with the next element
+    gives the even positions.
     """
     size = aval_of(x).shape[axis]
     if size < 2:
         return x
     pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
-    odd = _scanned(combine, pairs, axis)
+    odd = _scan(combine, pairs, axis)
     before = slice_in_dim(odd, 0, size // 2 - 1, axis=axis) if size % 2 == 0 else odd
     even = concatenate([slice_in_dim(x, 0, 1, axis=axis), combine(before, slice_in_dim(x, 2, size, 2, axis))], axis)
     zero, parity = _scalar_like(x, 0), size % 2
-    return elementwise.add(_padded(even, zero, axis, (0, 1 - parity, 1)), _padded(odd, zero, axis, (1, parity, 1)))
+    return elementwise.add(_pad_axis(even, zero, axis, (0, 1 - parity, 1)), _pad_axis(odd, zero, axis, (1, parity, 1)))
 
 
 def _extreme_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:
-    """The mean of the tangents of those elements that are the extreme."""
+    # The tangent is the mean of the tangents of the elements that equal the result.
     (x,), (tangent,) = primals, tangents
     result = primitive.bind_positional((x,), (axes,))
     spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
@@ -145,8 +145,8 @@ def _extreme_jvp(
 
 def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axes: tuple[int, ...]) -> tuple[Any, Any]:
     one = [_scalar_like(primals[0], 1)]
-    results, moved = jvp(lambda x: _in_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
-    # The product of no elements does not change.
+    results, moved = jvp(lambda x: _reduce_by_halves(lambda a, b: [mul(a[0], b[0])], [x], one, axes), primals, tangents)
+    # The product of no elements is constant.
     return results[0], zeros(aval_of(results[0])) if moved[0] is None else moved[0]
 
 
@@ -178,9 +178,9 @@ reduce_xor = Reduction(
 
 
 class ExtremePosition(Primitive):
-    """The position of an extreme element along one axis: the first NaN if there is one, else the first of equals.
+    """The position of an extreme element along one axis: of the first NaN if there is one, else of the first extreme.
 
-    direction: the comparison by which an element beats another; neutral: what loses to every element.
+    direction: the comparison that holds for a more extreme left element. neutral: the least extreme element of a dtype.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class ExtremePosition(Primitive):
             raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype.name}")
         if operand.shape[axis] == 0:
             raise ValueError(
-                f"{self.name}: axis {axis} of operand {operand.str_short()} has no elements, so none is extreme; "
+                f"{self.name}: axis {axis} of operand {operand.str_short()} has no elements and so no extreme; "
                 "check the size before the call"
             )
         return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
@@ -236,7 +236,7 @@ class ExtremePosition(Primitive):
         start = [builder.constant(self.neutral(element.dtype), element), builder.constant(0, position)]
         inner = builder.region([element, position, element, position])
         a, i, b, j = inner.arguments
-        # A NaN beats everything, and of equals the one that comes first wins.
+        # A NaN is more extreme than all numbers; among equal elements the first position wins.
         wins = inner.compare(self.direction, a, b)
         if dtypes.is_inexact(element.dtype):
             wins = inner.elementwise("or", wins, inner.compare("NE", a, a))
@@ -268,9 +268,9 @@ argmin = ExtremePosition(
 
 
 class Cumulative(Primitive):
-    """A monoid applied to all elements up to each one along `axis`, or from each one on if `reverse`.
+    """The inclusive scan of a monoid along `axis`, from the end if `reverse`.
 
-    combine: the monoid as an operation on arrays, whose derivative gives that of the whole; or rules.
+    combine: the monoid as an operation on arrays, which gives the derivative; without it, `rules` hold the derivative.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ class Cumulative(Primitive):
         padding = [[0, 0] for _ in range(rank)]
         padding[axis][int(reverse)] = size - 1
         neutral = self.monoid.neutral_value(builder, x.aval.dtype)
-        # XLA rewrites a window as long as its axis into a scan of logarithmic depth.
+        # XLA rewrites a window of the size of the axis into a scan of logarithmic depth.
         return builder.op_with_regions(
             "stablehlo.reduce_window", [x, neutral], [self.monoid.region(builder, x.aval)], builder.results,
             window_dimensions=attributes.integers(window), window_strides=attributes.integers([1] * rank),
@@ -331,7 +331,7 @@ class Cumulative(Primitive):
         assert combine is not None
 
         def scan(x: Array) -> list[Any]:
-            scanned = _scanned(combine, rev(x, (axis,)) if reverse else x, axis)
+            scanned = _scan(combine, rev(x, (axis,)) if reverse else x, axis)
             return [rev(scanned, (axis,)) if reverse else scanned]
 
         results, moved = jvp(scan, primals, tangents)
@@ -354,19 +354,19 @@ class LogSumExp(Monoid):
         largest = MAXIMUM.combine(builder, x, y)
         total = op("add", x, y)
         if dtypes.is_complex(aval.dtype):
-            # The smaller less the larger, as the sum less twice the larger; imaginary parts wrap into [-pi, pi).
+            # The smaller minus the larger is the sum minus twice the larger. Imaginary parts wrap into [-pi, pi).
             twice = op("multiply", largest, builder.constant(2, aval))
             power = op("exponential", op("subtract", total, twice))
-            return self._wrapped(builder, op("add", largest, op("log_plus_one", power)))
+            return self._wrap_angle(builder, op("add", largest, op("log_plus_one", power)))
         difference = op("subtract", x, y)
         power = op("exponential", op("negate", op("abs", difference)))
         logarithm = op("add", largest, op("log_plus_one", power))
-        # The difference of equal infinities is NaN; their sum is the answer.
+        # The difference of equal infinities is NaN; the result is their sum.
         return builder.select(builder.compare("NE", difference, difference), total, logarithm)
 
     @staticmethod
-    def _wrapped(builder: FunctionBuilder, z: Value) -> Value:
-        """Write the complex number with the imaginary part brought to [-pi, pi) by whole turns."""
+    def _wrap_angle(builder: FunctionBuilder, z: Value) -> Value:
+        """Write the complex number with the imaginary part reduced to [-pi, pi) modulo 2 pi."""
         op = builder.elementwise
         real, imaginary = builder.real_and_imaginary(z)
         part = real.aval
@@ -377,17 +377,17 @@ class LogSumExp(Monoid):
         return builder.complex(real, angle, z.aval)
 
 
-def _finite_or_zero(x: Array) -> Array:
-    """Return `x` with zero in the place of infinity."""
+def _replace_infinity(x: Array) -> Array:
+    """Return `x` with zero in place of infinity."""
     part = complex_numbers.real(x) if dtypes.is_complex(aval_of(x).dtype) else x
     return select(eq(part, _scalar_like(part, np.inf)), zeros(aval_of(x)), x)
 
 
-def _share(operand: int) -> Callable[..., Any]:
-    """The derivative of log(exp(x) + exp(y)): the operand's share in the sum of exponentials."""
+def _softmax_derivative(operand: int) -> Callable[..., Any]:
+    """Return the derivative of log(exp(x) + exp(y)) by an operand: its fraction of the sum of exponentials."""
 
     def derivative(tangent: ArrayLike, x: Array, y: Array, result: Array) -> Array:
-        difference = elementwise.sub(_finite_or_zero((x, y)[operand]), _finite_or_zero(result))
+        difference = elementwise.sub(_replace_infinity((x, y)[operand]), _replace_infinity(result))
         return mul(tangent, elementwise.exp(difference))
 
     return derivative
@@ -396,7 +396,7 @@ def _share(operand: int) -> Callable[..., Any]:
 _LOG_SUM_EXP = LogSumExp()
 logaddexp = binary(
     "logaddexp", _LOG_SUM_EXP.combine, INEXACT, "Return log(exp(x) + exp(y)), without overflow.",
-    derivatives=(_share(0), _share(1)),
+    derivatives=(_softmax_derivative(0), _softmax_derivative(1)),
 )
 
 
@@ -428,7 +428,7 @@ cumlogsumexp = Cumulative(
 
 
 def add_elements(x: ArrayLike, axes: Sequence[int]) -> Array:
-    """Return the sum of `x` over `axes`. Floats of 16 bits are added up as float32, as in every sum of numpy."""
+    """Return the sum of `x` over `axes`; floats of 16 bits are accumulated in float32, as in all sums of numpy."""
     aval = aval_of(x)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
         return vector_space.reduce_sum(x, axes)
@@ -463,13 +463,13 @@ def _reduce_emit(
     )
 
 
-def _over_arrays(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
-    """Return what `jaxpr`, a function of scalars, gives for the elements of arrays of one shape."""
+def _evaluate_elementwise(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return `jaxpr`, a function of scalars, evaluated for the elements of arrays of one shape."""
 
     def function(*scalars: Any) -> Sequence[Any]:
         return evaluate(jaxpr, (), scalars)
 
-    def over_axis(inner: Callable[..., Sequence[Any]], size: int) -> Callable[..., Sequence[Any]]:
+    def map_axis(inner: Callable[..., Sequence[Any]], size: int) -> Callable[..., Sequence[Any]]:
         def outer(*values: Array) -> Sequence[Any]:
             results, axes = batch(inner, MappedAxis(size), values, [0] * len(values))
             return [with_axis(x, i, size) for x, i in zip(results, axes, strict=True)]
@@ -477,7 +477,7 @@ def _over_arrays(jaxpr: Jaxpr, arrays: Sequence[Any]) -> Sequence[Any]:
         return outer
 
     for size in reversed(aval_of(arrays[0]).shape):
-        function = over_axis(function, size)
+        function = map_axis(function, size)
     return function(*arrays)
 
 
@@ -492,10 +492,10 @@ def _reduce_jvp(
             "constants. Combine with other values after the reduction"
         )
 
-    def halves(*operands: ArrayLike) -> Sequence[Any]:
-        return _in_halves(lambda a, b: _over_arrays(jaxpr, [*a, *b]), operands, initial, dimensions)
+    def function(*operands: ArrayLike) -> Sequence[Any]:
+        return _reduce_by_halves(lambda a, b: _evaluate_elementwise(jaxpr, [*a, *b]), operands, initial, dimensions)
 
-    return jvp(halves, primals[:count], tangents[:count])
+    return jvp(function, primals[:count], tangents[:count])
 
 
 def _reduce_batch(
@@ -513,7 +513,7 @@ def _reduce_batch(
     return reduce.bind_positional([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
 
 
-# The computations that are a reduction of their own when they start from the neutral element.
+# The computations for which a reduction exists, if init_values are its neutral element.
 _MONOIDS: dict[str, tuple[Reduction, Callable[[Any], Any]]] = {
     "add": (reduce_sum, SUM.neutral), "mul": (reduce_prod, PRODUCT.neutral), "max": (reduce_max, MAXIMUM.neutral),
     "min": (reduce_min, MINIMUM.neutral), "and": (reduce_and, AND.neutral), "or": (reduce_or, OR.neutral),
@@ -568,10 +568,10 @@ def reduce(
 
 
 def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequence[ShapedArray]) -> Jaxpr:
-    """Return the jaxpr of a function of two trees of `scalars` that returns one, remembered with the function.
+    """Return the jaxpr of a function of two trees of `scalars` that returns one tree, cached with the function.
 
-    The same jaxpr each time is what lets compiled programs be found again. ValueError if it returns something else,
-    NotImplementedError if it closes over arrays.
+    Compiled programs are cached by the jaxpr, so it must be the same object each time. ValueError if the function
+    returns other types, NotImplementedError if it closes over arrays.
     """
     check_callable(name, computation)
     jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
@@ -596,14 +596,14 @@ def _stage_reducer(computation: Any, name: str, tree: PyTreeDef, scalars: tuple[
         raise NotImplementedError(f"{name}: computation closes over arrays; close over scalars only")
     if out_tree != tree or any(a.shape or a.dtype != s.dtype for a, s in zip(jaxpr.out_avals, scalars, strict=True)):
         raise ValueError(
-            f"{name}: computation must return what it takes, {[s.str_short() for s in scalars]} in the structure "
-            f"{tree}; it returned {[a.str_short() for a in jaxpr.out_avals]} in the structure {out_tree}"
+            f"{name}: computation must return the types of its arguments, {[s.str_short() for s in scalars]} in the "
+            f"structure {tree}; it returned {[a.str_short() for a in jaxpr.out_avals]} in the structure {out_tree}"
         )
     return jaxpr
 
 
 def is_value(given: ArrayLike, expected: object, dtype: DTypeLike) -> bool:
-    """Whether a scalar, of Python, NumPy or a concrete array, is the given element of `dtype`."""
+    """Return whether a scalar (Python, NumPy or a concrete array) equals the expected element of `dtype`."""
     if isinstance(given, Tracer) or not isinstance(given, (bool, int, float, complex, np.generic, np.ndarray, Array)):
         return False
     if getattr(given, "ndim", 0):

@@ -1,4 +1,4 @@
-"""Arrays read as another type of the same bits, rounded to fewer bits, or kept from the compiler's rewriting."""
+"""Bitcasts, reduced precision, and optimization barriers."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _bitcast_emit(builder: FunctionBuilder, x: Value, **_: object) -> Value:
 def _bitcast_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, new_dtype: object
 ) -> tuple[Any, int]:
-    # The last axis may be added or consumed, so the mapped one is not it.
+    # A bitcast may add or remove the last axis, so the mapped axis goes first.
     return bitcast_convert_type.bind_positional((move_axis(operands[0], axes[0], 0),), (new_dtype,)), 0
 
 
@@ -146,7 +146,7 @@ def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
 
 
 def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
-    """Return what is not None behind a barrier."""
+    """Return the values behind a barrier; None stays None."""
     results = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
     return [x if x is None else next(results) for x in values]
 

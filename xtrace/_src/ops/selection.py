@@ -1,4 +1,4 @@
-"""Elements chosen from several arrays: `select_n`."""
+"""Elementwise selection among arrays: `select_n`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["select", "select_n"]
 
-
-# Choice
 
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
     if not cases:
@@ -59,7 +57,7 @@ def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value
 
 
 def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, ...], first: int) -> Value:
-    """Write the choice among `cases`, which are for the indices from `first` on, by halving."""
+    """Write the selection among `cases`, for the indices from `first` on, as a binary tree."""
     if len(cases) == 1:
         return cases[0]
     middle = len(cases) // 2

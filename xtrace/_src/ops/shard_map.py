@@ -45,7 +45,7 @@ _Specs = tuple[PartitionSpec, ...]
 
 @contextlib.contextmanager
 def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
-    """Give the names of manual mesh axes a meaning inside of the block."""
+    """Put the names of manual mesh axes in scope for the block."""
     with contextlib.ExitStack() as stack:
         for name, size in mesh.shape_tuple:
             if name in axes:
@@ -54,12 +54,12 @@ def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) 
 
 
 def named_axes(spec: PartitionSpec) -> frozenset[Any]:
-    """Return the mesh axes that a specification names."""
+    """Return the mesh axes of a specification."""
     return frozenset([axis for entry in spec for axis in axes_of_entry(entry)])
 
 
 def parts_of(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
-    """Return the numbers of parts of the dimensions of an array."""
+    """Return the number of parts of each dimension of an array."""
     entries = full_entries(spec, ndim)
     return tuple([math.prod([mesh.shape[axis] for axis in axes_of_entry(p)]) for p in entries])
 
@@ -85,7 +85,7 @@ def _abstract(
     *avals: ShapedArray, check_vma: bool, jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any],
     out_specs: _Specs, **_: object,
 ) -> list[ShapedArray]:
-    """The results of a function on the pieces of arrays, put together."""
+    """Return the concatenated results of a function of the pieces of arrays."""
     return [
         whole_aval(a, mesh, s, newly_manual_axes, check_vma) for a, s in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
@@ -107,7 +107,7 @@ def _emit(
     free = frozenset(range(64)) if partial else frozenset()
     operands, specs, avals = list(values), list(in_specs), [v.aval for v in jaxpr.jaxpr.invars]
     if partial:
-        # Devices have no number along an axis there: each gets its index as a piece of all.
+        # Devices do not know their index along an axis here: each gets it as its piece of an array of all indices.
         for axis in axes:
             index = ShapedArray((mesh.shape[axis],), "int32")
             operands.append(builder.iota(index, 0))
@@ -138,7 +138,7 @@ def bind_shard_map(
     closed: ClosedJaxpr, operands: Sequence[Any], in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec],
     mesh: BaseMesh, newly_manual_axes: frozenset[Any], check_vma: bool,
 ) -> list[Any]:
-    """Bind the computation of `closed` on pieces; its constants become operands that all devices have whole."""
+    """Bind the computation of `closed` on pieces; its constants become replicated operands."""
     if closed.consts:
         in_specs = [*[PartitionSpec()] * len(closed.consts), *in_specs]
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
@@ -148,13 +148,13 @@ def bind_shard_map(
 
 
 def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
-    """Return the specification of a residual, whose pieces are put together along its first dimension."""
+    """Return the specification of a residual, whose pieces are concatenated along the first dimension."""
     axes = tuple([a for a in mesh.axis_names if a in manual and (not check_vma or a in aval.varying)])
     return PartitionSpec(axes) if axes else PartitionSpec()
 
 
-def _with_ranks(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
-    """Return `closed` with its scalar results from `first` on as arrays of one element, which can be put together."""
+def _reshape_scalars(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
+    """Return `closed` with scalar results from `first` on as arrays of one element, which can be concatenated."""
     if all(a.shape for a in closed.out_avals[first:]):
         return closed
 
@@ -190,7 +190,7 @@ def _linearize(
         parts = linearize_jaxpr(jaxpr, given)
         count = len(out_specs)
         residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
-        known = _with_ranks(parts.known, count)
+        known = _reshape_scalars(parts.known, count)
         linear, specs = _linear_part(parts, in_specs, [*out_specs, *residuals])
     results = bind_shard_map(known, primals, in_specs, [*out_specs, *residuals], *details)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
@@ -235,12 +235,12 @@ def _partial_evaluate(
         parts = partial_evaluate_jaxpr(jaxpr, unknown)
         count = parts.results
         residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
-        known = _with_ranks(parts.known, count)
+        known = _reshape_scalars(parts.known, count)
         known_in = filter_by_mask(in_specs, [not u for u in unknown])
         known_out = [*filter_by_mask(out_specs, [not n for n in parts.nonzero]), *residuals]
         linear, specs = _linear_part(parts, known_in, known_out)
 
-    def in_two_calls(operands: Sequence[Any]) -> list[Any]:
+    def compute(operands: Sequence[Any]) -> list[Any]:
         given = filter_by_mask(operands, [not u for u in unknown])
         results = bind_shard_map(known, given, known_in, known_out, *details)
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
@@ -250,11 +250,11 @@ def _partial_evaluate(
         ) if any(parts.nonzero) else []
         return merge_by_mask(results[:count], moved, parts.nonzero)
 
-    return in_two_calls
+    return compute
 
 
 def _has_known_work(closed: ClosedJaxpr, unknown: Sequence[bool]) -> bool:
-    """Whether more depends on known inputs alone than the reshapes of scalar residuals."""
+    """Return whether the known part has more equations than the reshapes of scalar residuals."""
     pending: set[Any] = set(filter_by_mask(closed.jaxpr.invars, unknown))
     for equation in closed.jaxpr.eqns:
         if any(x in pending for x in equation.invars):
@@ -278,20 +278,20 @@ def _transpose(
         wanted = filter_by_mask(filter_by_mask(in_specs, linear), has_cotangent)
         given = [*filter_by_mask(in_specs, [not x for x in linear]), *filter_by_mask(out_specs, nonzero)]
         if not check_vma:
-            transposed = _summed(transposed, mesh, newly_manual_axes, linear.count(False), given, wanted)
+            transposed = _sum_replicated(transposed, mesh, newly_manual_axes, linear.count(False), given, wanted)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     results = bind_shard_map(transposed, [*known, *[c for c in cotangents if c is not None]], given, wanted, *details)
     return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
 
-def _summed(
+def _sum_replicated(
     closed: ClosedJaxpr, mesh: BaseMesh, manual: frozenset[Any], known: int, in_specs: Sequence[PartitionSpec],
     out_specs: Sequence[PartitionSpec],
 ) -> ClosedJaxpr:
-    """Return a transposed jaxpr with the sums over axes along which an array is whole.
+    """Return a transposed jaxpr with sums over the axes along which arrays are replicated.
 
-    Each device gets the whole cotangent of a whole result, so that it counts its share only. What the types do not say
-    of operands is summed: each device has a part of the cotangent of a whole operand.
+    Each device gets the full cotangent of a replicated result, and counts its share of it only. Each device has a part
+    of the cotangent of a replicated operand, and the parts are summed.
     """
 
     def function(*values: Any) -> list[Any]:
@@ -315,13 +315,13 @@ def _batch(
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
         batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    given = [_with_entry(s, i) for s, i in zip(in_specs, axes, strict=True)]
-    wanted = [_with_entry(s, i) for s, i in zip(out_specs, out_axes, strict=True)]
+    given = [_insert_entry(s, i) for s, i in zip(in_specs, axes, strict=True)]
+    wanted = [_insert_entry(s, i) for s, i in zip(out_specs, out_axes, strict=True)]
     return bind_shard_map(batched, operands, given, wanted, mesh, newly_manual_axes, check_vma), out_axes
 
 
-def _with_entry(spec: PartitionSpec, axis: int | None) -> PartitionSpec:
-    """Return the specification with an entry for a mapped axis at a position."""
+def _insert_entry(spec: PartitionSpec, axis: int | None) -> PartitionSpec:
+    """Return the specification with an entry inserted for a mapped axis."""
     if axis is None or axis >= len(spec):
         return spec
     entries = list(spec)

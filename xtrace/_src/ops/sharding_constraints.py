@@ -1,4 +1,4 @@
-"""The identity that says how an array is split over a mesh."""
+"""Sharding constraints: the identity with the sharding of its result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["sharding_constraint_p", "with_sharding_constraint"]
 
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
-    """The operand, split as `sharding` says."""
+    """Return the operand with a sharding."""
     sharding.check_compatible_aval(operand.shape)
     sharding.check_divisible(operand.shape)
     return operand
@@ -118,7 +118,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def constrain(x: Array, sharding: Sharding) -> Any:
-    """Return `x`, split as `sharding` says."""
+    """Return `x` with a sharding."""
     mesh = context_abstract_mesh() if context_mesh().empty else context_mesh().abstract_mesh
     return sharding_constraint_p.bind(
         x, context_mesh=mesh, layout=None, sharding=sharding, unconstrained_dims=unconstrained_dimensions(sharding)
@@ -126,7 +126,7 @@ def constrain(x: Array, sharding: Sharding) -> Any:
 
 
 def constrain_all(values: Sequence[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
-    """Return values, each split as its sharding says; no shardings leave all as they are."""
+    """Return values, each with its sharding; None leaves a value unchanged."""
     if not shardings:
         return list(values)
     return [x if s is None else constrain(x, s) for x, s in zip(values, shardings, strict=True)]

@@ -1,4 +1,4 @@
-"""Solutions of equations by a user's solver, differentiated as solutions and not through the solver's steps."""
+"""Solutions of equations by a user's solver, with derivatives of the exact solution and not of the solver's steps."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["custom_linear_solve", "custom_root"]
 
 
 class LinearSolve(NamedTuple):
-    """What belongs to each of the four functions of a linear system; None for the last two where there is no transpose.
+    """A value for each function of a linear system: matvec and solve, and for its transpose vecmat and transpose_solve.
 
-    matvec and solve are of the system itself, vecmat and transpose_solve of its transpose.
+    The values of the transpose are None if it is not given.
     """
 
     matvec: Any
@@ -42,11 +42,11 @@ class LinearSolve(NamedTuple):
     transpose_solve: Any
 
     def transposed(self) -> LinearSolve:
-        """Return the same for the transposed system."""
+        """Return the values for the transposed system."""
         return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
     def split(self, values: Sequence[Any]) -> tuple[LinearSolve, list[Any]]:
-        """Return, of lengths, the constants of each function among `values`, and the right-hand side after them."""
+        """Return the constants of each function, by the lengths `self`, and the right-hand side after them."""
         parts, start = [], 0
         for length in self:
             parts.append(list(values[start : start + length]))
@@ -61,7 +61,7 @@ def _bind(consts: LinearSolve, jaxprs: LinearSolve, right: Sequence[Any]) -> lis
 
 
 def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[ShapedArray]:
-    """The solution of a linear system, and what else the solver returns."""
+    """Return the solution of a linear system, and the auxiliary results of the solver."""
     consts, right = const_lengths.split(avals)
     expected = jaxprs.solve.in_avals
     operands = [*consts.solve, *right]
@@ -94,16 +94,16 @@ def _jvp(
     solution = results[:count]
     change: Sequence[Any] = [None] * count
     if any(t is not None for t in dconsts.matvec):
-        change = _moved(jaxprs.matvec, [*consts.matvec, *solution], [*dconsts.matvec, *[None] * count])
+        change = _push_forward(jaxprs.matvec, [*consts.matvec, *solution], [*dconsts.matvec, *[None] * count])
     with program_scopes(below=True):
-        moved = [_difference(t, c) for t, c in zip(dright, change, strict=True)]
+        moved = [_subtract_tangents(t, c) for t, c in zip(dright, change, strict=True)]
     if all(t is None for t in moved):
         return results, [None] * len(results)
     filled = [zeros(tangent_aval(aval_of(x))) if t is None else t for x, t in zip(right, moved, strict=True)]
     return results, [*_bind(consts, jaxprs, filled)[:count], *[None] * (len(results) - count)]
 
 
-def _moved(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+def _push_forward(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     """Return the tangents of the results of `closed`."""
     def function(*args: Any) -> list[Any]:
         with scope(JVP):
@@ -112,7 +112,7 @@ def _moved(closed: ClosedJaxpr, primals: Sequence[Any], tangents: Sequence[Any])
     return call_in_scopes(jvp, function, primals, tangents)[1]
 
 
-def _difference(x: Array | None, y: Array | None) -> Any:
+def _subtract_tangents(x: Array | None, y: Array | None) -> Any:
     if y is None:
         return x
     return neg(y) if x is None else add_any(x, neg(y))
@@ -168,7 +168,7 @@ linear_solve = Primitive(
 def _check_like(
     function: str, what: str, body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray], has_aux: bool
 ) -> Any:
-    """Return the tree of what else the function returns, None for nothing; the rest must be like `avals`."""
+    """Return the tree of the auxiliary result, None without one; the result itself must have the types `avals`."""
     out_tree, aux = body.out_tree, None
     if has_aux:
         parts = out_tree.children() if out_tree is not None else []
@@ -186,12 +186,12 @@ def _check_like(
     return aux
 
 
-def _as_staged(
+def _reuse_staged(
     function: Callable[..., Any], body: Body, tree: PyTreeDef, avals: Sequence[ShapedArray]
 ) -> Callable[..., Any]:
-    """Return `function` that is not traced again for an argument of the types for which it was staged as `body`.
+    """Return a function that evaluates `body` for arguments of its types, and calls `function` for others.
 
-    A function around others of the kind would be traced as often as solvers call it, to the power of the levels.
+    Without it, nested functions would be traced a number of times that is exponential in the depth.
     """
 
     def call(x: ArrayLike) -> Any:
@@ -237,7 +237,7 @@ def custom_linear_solve(
     product = stage_body(name, matvec, in_tree, avals)
     _check_like(name, "matvec", product, tree, avals, False)
 
-    staged = _as_staged(matvec, product, tree, avals)
+    staged = _reuse_staged(matvec, product, tree, avals)
 
     def solution(x: Array) -> Any:
         return solve(staged, x)
@@ -309,7 +309,7 @@ def custom_root(
     residual = stage_body(name, f, in_tree, avals)
     _check_like(name, "f", residual, tree, avals, False)
 
-    staged = _as_staged(f, residual, tree, avals)
+    staged = _reuse_staged(f, residual, tree, avals)
 
     def root(x: Array) -> Any:
         return solve(staged, x)
@@ -326,7 +326,8 @@ def custom_root(
                 converted(to_user_operand(t), a.dtype)
                 for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)
             ]
-            return pytree.tree_unflatten(tree, _filled(_moved(residual.jaxpr, point, [*[None] * split, *moved]), avals))
+            results = _push_forward(residual.jaxpr, point, [*[None] * split, *moved])
+            return pytree.tree_unflatten(tree, _instantiate_zeros(results, avals))
 
         return tangent_solve(linear, y)
 
@@ -339,8 +340,8 @@ def custom_root(
             f"{[a.str_short() for a in linear_solver.out_avals]}"
         )
     closed_over = [*residual.consts, *solver.consts, *linear_solver.consts]
-    # The call takes all that the functions close over: the derivative is with respect to that of f, and values of the
-    # rest have their part in it.
+    # The operands of the call are all closed-over values: the derivative is with respect to those of f, and its value
+    # depends on the others as well.
     opened = solver.jaxpr.jaxpr
     first, last = split + len(solver.consts), len(closed_over)
     inputs = [
@@ -355,10 +356,10 @@ def custom_root(
         solution = results[:count]
         change = [None] * count
         if any(t is not None for t in tangents[:split]):
-            change = _moved(residual.jaxpr, [*primals[:split], *solution], [*tangents[:split], *[None] * count])
+            change = _push_forward(residual.jaxpr, [*primals[:split], *solution], [*tangents[:split], *[None] * count])
         if all(t is None for t in change):
             return results, [None] * len(results)
-        operands = [*primals[first:last], *solution, *_filled(change, avals)]
+        operands = [*primals[first:last], *solution, *_instantiate_zeros(change, avals)]
         tangents_of_root = evaluate(linear_solver.jaxpr.jaxpr, linear_solver.jaxpr.consts, operands)
         with program_scopes(below=True):
             tangents_of_root = [neg(t) for t in tangents_of_root]
@@ -373,5 +374,5 @@ def custom_root(
     return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
 
 
-def _filled(tangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def _instantiate_zeros(tangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     return [zeros(tangent_aval(a)) if t is None else t for t, a in zip(tangents, avals, strict=True)]

@@ -1,4 +1,4 @@
-"""Special functions of lax: error functions, Bessel functions, the gamma functions and the incomplete ones."""
+"""Special functions of lax: error, Bessel, gamma and incomplete gamma and beta functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `formula` computed in float32 for dtypes of fewer bits."""
+    """Return `formula` computed in float32 for dtypes with fewer bits."""
 
     def widened(*operands: Array) -> Array:
         dtype = operands[0].dtype
@@ -92,7 +92,7 @@ _I0E_FAR = (
 
 
 def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
-    """Return the Chebyshev series at x / 2, by Clenshaw's recurrence, without terms below the dtype's precision."""
+    """Return the Chebyshev series at x / 2 by Clenshaw's recurrence, without terms below the dtype's precision."""
     smallest = float(dtypes.finfo(x.dtype).eps) * 1e-2
     kept = [c for c in coefficients if c > smallest or -c > smallest]
     one = two = later = constants_like(x, 0)
@@ -173,12 +173,12 @@ zeta: Elementwise = binary(
 
 
 # The incomplete gamma functions P and Q = 1 - P: a series for P where x is small, a continued fraction for Q elsewhere
-# (Abramowitz and Stegun 6.5.29 and 6.5.31; the fraction's convergents as in Cephes' igamc). What they give by their
-# derivatives with respect to a follows the recurrences term by term (Figurnov, Mohamed and Mnih, Implicit
-# Reparameterization Gradients, 2018).
+# (Abramowitz and Stegun 6.5.29 and 6.5.31; the fraction's convergents as in Cephes' igamc). The derivatives with
+# respect to a differentiate the recurrences term by term (Figurnov, Mohamed and Mnih, Implicit Reparameterization
+# Gradients, 2018).
 
-# How often a recurrence is applied at most. It is needed most often where x is near a, in proportion to the square root
-# of a; a float32 a + n that rounds to a would go on for ever.
+# The maximal number of terms. For x near a it is proportional to the square root of a; without a maximum the series
+# would not end for a float32 a + n that rounds to a.
 _MOST_TERMS, _MOST_CONVERGENTS = 20000, 2000
 
 
@@ -187,8 +187,8 @@ def _until_small(
 ) -> list[Any]:
     """Return `values` after repeating ``more, values = step(n, *values, *given)`` for n = 1, 2, ….
 
-    An element stays as it is once it is not `active`, or its step says there is no more; the loop ends when all do, or
-    after `most` steps.
+    An element is final if it is not `active`, or once its `more` is False; the loop ends when all are final, or after
+    `most` steps.
     """
     count, axes = len(values), tuple(range(active.ndim))
 
@@ -207,7 +207,7 @@ def _until_small(
 def _gamma_series(a: Array, x: Array, active: object, differentiated: bool) -> tuple[Any, Any]:
     """Return the sum of x**n / ((a + 1) … (a + n)) over n = 0, 1, …, and its derivative by a.
 
-    The sum ends when what is asked for, the derivative if `differentiated`, does not change any more.
+    The sum ends when its value, or the derivative if `differentiated`, does not change any more.
     """
     smallest = float(dtypes.finfo(x.dtype).eps)
 
@@ -233,7 +233,7 @@ def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) ->
         n: ArrayLike, fraction: Any, slope: Any, p2: Any, q2: Any, p1: Any, q1: Any, dp2: Any, dq2: Any, dp1: Any,
         dq1: Any, a: ArrayLike, x: ArrayLike,
     ) -> Any:
-        # The numerators and denominators of three successive convergents, and their derivatives.
+        # Numerators and denominators of three successive convergents, and their derivatives.
         y = n + 1 - a
         z = x + y + n + 1
         numerator = y * n
@@ -263,12 +263,12 @@ def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) ->
 
 
 def _is_far(x: Array) -> Array:
-    """Return where `x` is so large that P(a, x) is 0 for a > x and 1 for a < x, and that its square may overflow."""
+    """Return the mask of `x` so large that P(a, x) is 0 for a > x and 1 for a < x, where squares may overflow."""
     return x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
 
 
-def _inner(a: Array, x: Array) -> tuple[Any, Any, Any]:
-    """Return where P(a, x) needs to be computed, and `a` and `x` with 1 elsewhere."""
+def _mask_regular(a: Array, x: Array) -> tuple[Any, Any, Any]:
+    """Return the mask of elements for which P(a, x) is computed, and `a` and `x` with 1 for the others."""
     regular = (a > 0) & (x > 0) & ~_is_far(x)
     one = constants_like(x, 1)
     return regular, select(regular, a, one), select(regular, x, one)
@@ -282,7 +282,7 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
 def _stirling_rest(a: Any) -> Any:
-    """Return δ(a), what Stirling's formula for log Γ(a) leaves, for large `a`."""
+    """Return δ(a), the remainder of Stirling's formula for log Γ(a), for large `a`."""
     rest = constants_like(a, 0)
     for coefficient in reversed(_STIRLING):
         rest = rest / (a * a) + coefficient
@@ -318,8 +318,8 @@ def _log_density(a: Array, x: Array) -> Array:
     return select(near, central, a * log(x) - x - lgamma(a))
 
 
-# From this parameter on, in float32 and in float64, Temme's uniform expansion has all digits, where the series and the
-# fraction would take as many terms as the square root of the parameter: DLMF 8.12.3, the coefficients of 8.12.8.
+# From this parameter on, in float32 and in float64, Temme's uniform expansion has full precision (DLMF 8.12.3, with the
+# coefficients of 8.12.8). The series and the fraction would need about the square root of the parameter of terms.
 _UNIFORM = {32: 2.0**14, 64: 2.0**17}
 _UNIFORM_TERMS = (
     (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600),
@@ -349,8 +349,8 @@ def _incomplete_gamma(upper: bool) -> Any:
     """Return the formula of Q if `upper`, of P otherwise."""
 
     def formula(a: Array, x: Array) -> Array:
-        regular, inner_a, inner_x = _inner(a, x)
-        # On the border P is computed by its series and Q by its fraction.
+        regular, inner_a, inner_x = _mask_regular(a, x)
+        # At x = a P is computed by its series and Q by its fraction.
         if upper:
             by_fraction = (inner_x >= 1) & (inner_x >= inner_a)
         else:
@@ -366,7 +366,7 @@ def _incomplete_gamma(upper: bool) -> Any:
             # The density underflows where P is 1 to rounding.
             inside = select(inner_a < 1e-3 * float(dtypes.finfo(x.dtype).eps), everywhere, inside)
         inside = select(uniform, _uniform(select(uniform, inner_a, inner_x + 1), inner_x, upper), inside)
-        # P is 0 for x = 0, and 1 for a = 0 and for x = inf; NaN outside and where both are 0.
+        # P is 0 for x = 0 and 1 for a = 0 or x = inf; it is NaN outside of the domain and where both are 0.
         edge = select((x == 0) & (a > 0), nowhere, constants_like(x, math.nan))
         far = select(a > x, nowhere, select((a == x) & (x < math.inf), constants_like(x, 0.5), everywhere))
         edge = select((a > 0) & _is_far(x), far, edge)
@@ -378,8 +378,8 @@ def _incomplete_gamma(upper: bool) -> Any:
 
 
 def _slope_over_density(a: Array, x: Array) -> Any:
-    """Return where dP(a, x)/da is computed, it divided by x**a exp(-x) / Γ(a), and `a` and `x` there."""
-    regular, inner_a, inner_x = _inner(a, x)
+    """Return the mask of computed elements, dP(a, x)/da over x**a exp(-x) / Γ(a), and `a` and `x` for the mask."""
+    regular, inner_a, inner_x = _mask_regular(a, x)
     by_fraction = (inner_x > 1) & (inner_x > inner_a)
     total, slope = _gamma_series(inner_a, inner_x, regular & ~by_fraction, True)
     # The series has the factor x**a exp(-x) / Γ(a + 1).
@@ -389,8 +389,8 @@ def _slope_over_density(a: Array, x: Array) -> Any:
     return regular, select(by_fraction, -above, below), inner_a, inner_x
 
 
-def _with_edges(a: Array, x: Array, regular: object, inside: object) -> Array:
-    """Return `inside` where it was computed, 0 for x = 0 and for large finite `x`, and NaN elsewhere."""
+def _fill_edges(a: Array, x: Array, regular: object, inside: object) -> Array:
+    """Return `inside` where `regular`, 0 for x = 0 and for large finite `x`, and NaN elsewhere."""
     zero = constants_like(x, 0)
     flat = (a > 0) & ((x == 0) | (_is_far(x) & (x < math.inf)))
     return select(regular, inside, select(flat, zero, constants_like(x, math.nan)))
@@ -400,13 +400,13 @@ def _with_edges(a: Array, x: Array, regular: object, inside: object) -> Array:
 @_in_float32
 def _igamma_grad_a(a: Array, x: Array) -> Array:
     regular, ratio, inner_a, inner_x = _slope_over_density(a, x)
-    return _with_edges(a, x, regular, ratio * exp(_log_density(inner_a, inner_x)))
+    return _fill_edges(a, x, regular, ratio * exp(_log_density(inner_a, inner_x)))
 
 
 def _sample_slope(a: Array, x: Array) -> Array:
     # By the implicit function theorem -(dP/da) / (dP/dx), and dP/dx is the density over x.
     regular, ratio, _, inner_x = _slope_over_density(a, x)
-    return _with_edges(a, x, regular, -ratio * inner_x)
+    return _fill_edges(a, x, regular, -ratio * inner_x)
 
 
 @lower_fun
@@ -501,7 +501,7 @@ def _beta_fraction(a: Array, b: Array, x: Array, y: Array, active: object) -> An
 
     def step(n: Array, fraction: Any, c: ArrayLike, d: ArrayLike, a: Array, b: Array, x: Array, y: Array) -> Any:
         below, above = a + n + n - 1, a + n + n + 1
-        # a is taken out of the first numerator, which it may be too small for.
+        # The factor a of the first numerator is left out: the product may underflow.
         first = select(n < 1.5, 1 / below, (a + n - 1) / below)
         term = n * (b - n) * x / below
         numerator = first * ((a + b + n - 1) * x) * term
@@ -517,7 +517,7 @@ def _beta_fraction(a: Array, b: Array, x: Array, y: Array, active: object) -> An
 
 
 def _log_gamma_ratio(p: Any, q: Any) -> Any:
-    """Return log(Γ(p + q) / Γ(q)): where q is large by Stirling's formula, in which the large terms cancel exactly."""
+    """Return log(Γ(p + q) / Γ(q)); for large q by Stirling's formula, in which the large terms cancel."""
     large = (q > _LARGE) & (p < q)
     q_, ratio = select(large, q, constants_like(q, _LARGE)), select(large, p / q, constants_like(q, 0))
     below = ratio < 0.5
@@ -535,7 +535,7 @@ def _log_beta_density(p: Any, q: Any, y: ArrayLike, z: ArrayLike, log_y: Any, lo
     u, v = [select(near, w, constants_like(w, 0)) for w in (u, v)]
     rests = _stirling_rest(p + q) - _stirling_rest(p) - _stirling_rest(q)
     central = p * _log1p_rest(u) + q * _log1p_rest(v) + 0.5 * log(q / (2 * math.pi * p * (p + q))) + rests
-    # One of the two ratios is by Stirling's formula if a parameter is large.
+    # The ratio with the larger parameter uses Stirling's formula if that parameter is large.
     constant = select(p < q, _log_gamma_ratio(p, q) - lgamma(p + 1), _log_gamma_ratio(q, p) - log(p) - lgamma(q))
     return select(near, central, p * log_y + q * log_z + constant)
 
@@ -554,7 +554,7 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     factor = exp(_log_beta_density(p, q, y, z, *logarithms))
     fraction = _beta_fraction(p, q, y, z, regular)
     inside = select(swapped, 1 - fraction * factor, fraction * factor)
-    # In the limits of a and b all is at 0, or all at 1.
+    # In the limits of a and b the distribution is concentrated at 0 or at 1.
     below, above = (a == 0) | (b == math.inf), (b == 0) | (a == math.inf)
     edge = select((x == 0) | ((x < 1) & above), zero, one)
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~(below & above)

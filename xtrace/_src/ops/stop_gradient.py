@@ -22,7 +22,7 @@ __all__ = ["stop_gradient"]
 
 
 def _abstract(x: ShapedArray) -> ShapedArray:
-    """The operand itself, as a constant to differentiation."""
+    """Return the operand; its derivative is zero."""
     return x
 
 
@@ -35,7 +35,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
 
 
 def _transpose(cotangent: Array, operand: Array) -> list[Any]:
-    # A branch that is not taken under vmap gets tangents, too, as constants: nothing goes back through it.
+    # Under vmap, cond applies it to tangents of branches that are not selected as well: their cotangent is zero.
     return [None]
 
 

@@ -1,4 +1,4 @@
-"""What an operation makes of a value from outside: its element type, and its place in the program being traced."""
+"""The dtype of a value, and its staging as a constant of the program being traced."""
 
 from __future__ import annotations
 
@@ -67,6 +67,6 @@ def stage(x: ArrayLike, /) -> Array:
     except TypeError:
         raise TypeError(f"stage: {not_an_array(x)}") from None
     value = x if isinstance(x, Array) else to_constant(x)
-    # What the caller may write to afterwards was copied.
+    # Arrays that the caller may write to are copied by now.
     staged = current_trace.get().constant(np.asarray(value) if not aval.shape else value, aval)
     return value if staged is None else staged

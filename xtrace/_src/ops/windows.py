@@ -1,4 +1,4 @@
-"""Windows that move over an array: their reductions, and what picks and scatters the elements chosen in each."""
+"""Windows over an array: reductions, and gathering from and scattering to the extreme element of each window."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
-from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped
+from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped, zero_like
 from xtrace._src.ops.comparisons import ge, le
-from xtrace._src.ops.contractions.convolution_shapes import padtype_to_pads
+from xtrace._src.ops.contractions.convolution_shapes import dilated_size, padtype_to_pads
 from xtrace._src.ops.reductions import is_value, reducer_jaxpr
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -37,11 +37,11 @@ __all__ = ["reduce_window", "reduce_window_shape_tuple"]
 
 
 class Window(NamedTuple):
-    """How windows lie on an operand, along each of its axes; the parameters of operations on windows, in order.
+    """The geometry of windows, by axes of the operand; its fields are the parameters of window operations, in order.
 
-    window_dimensions: how many elements a window has; window_strides: the step from one to the next; padding: how many
-    neutral elements are before and after the operand; base_dilation and window_dilation: the distances at which the
-    elements of the operand and of a window lie.
+    window_dimensions: the sizes of a window. window_strides: the distances of windows. padding: the numbers of neutral
+    elements before and after the operand. base_dilation, window_dilation: the distances of the elements of the operand
+    and of a window.
     """
 
     window_dimensions: tuple[int, ...]
@@ -51,30 +51,26 @@ class Window(NamedTuple):
     window_dilation: tuple[int, ...]
 
     def result_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return how many windows there are on an operand of that shape."""
+        """Return the numbers of windows along the axes of an operand of this shape."""
         sizes = []
         for n, size, stride, (low, high), base, dilation in zip(shape, *self, strict=True):
-            free = _dilated(n, base) + low + high - _dilated(size, dilation)
+            free = dilated_size(n, base) + low + high - dilated_size(size, dilation)
             sizes.append(free // stride + 1 if free >= 0 else 0)
         return tuple(sizes)
 
     def with_axis(self, axis: int) -> Window:
-        """Return the windows on an operand with one more axis at that place, each on one element of it."""
+        """Return the windows on an operand with an axis inserted, along which windows have size 1."""
         trivial: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
         return Window(*[(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
 
     def texts(self) -> dict[str, str]:
-        """Return the attributes of the StableHLO operation."""
+        """Return the texts of the StableHLO attributes."""
         return {
             "window_dimensions": attributes.integers(self.window_dimensions),
             "window_strides": attributes.integers(self.window_strides),
             "base_dilations": attributes.integers(self.base_dilation),
             "window_dilations": attributes.integers(self.window_dilation), "padding": _padding_text(self.padding),
         }
-
-
-def _dilated(size: int, dilation: int) -> int:
-    return (size - 1) * dilation + 1 if size else 0
 
 
 def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
@@ -87,7 +83,7 @@ def _canonical_window(
     name: str, shape: Sequence[int], window_dimensions: object, window_strides: object, padding: Any,
     base_dilation: object = None, window_dilation: object = None,
 ) -> Window:
-    """Return the checked window on an operand of that shape; TypeError or ValueError say which argument is wrong."""
+    """Return the window for an operand of this shape; TypeError or ValueError for bad arguments."""
     rank = len(shape)
     given = {
         "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
@@ -105,9 +101,9 @@ def _canonical_window(
             raise TypeError(f"{name}: {argument} must be positive on every axis, got {numbers}")
         entries[argument] = numbers
     if isinstance(padding, str):
-        # As in JAX, the operand's size counts without its dilation here.
+        # As in JAX, the operand's size before dilation determines the padding.
         dilations = entries["window_dilation"]
-        windows = [_dilated(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
+        windows = [dilated_size(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
         padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
         pads = [integer_tuple(name, "padding", pair) for pair in padding]
@@ -159,7 +155,7 @@ def _write_windows(
     builder: FunctionBuilder, operands: Sequence[Value], start: Sequence[Value],
     region: Callable[[], tuple[FunctionBuilder, Sequence[Value]]], window: Window, results: Sequence[ShapedArray],
 ) -> list[Value]:
-    """Write the reduction of each window from the elements `start`, by what `region` writes."""
+    """Write the reduction of each window, from the elements `start`, with the body that `region` writes."""
     if not results[0].size:
         return [builder.broadcast_operand(x, aval.shape) for x, aval in zip(start, results, strict=True)]
     if any(n < 0 for pair in window.padding for n in pair):
@@ -173,7 +169,7 @@ def _write_windows(
 
 
 class WindowReduction(Primitive):
-    """A monoid applied to the elements in each window; of padding it sees the neutral element."""
+    """The reduction of each window by a monoid; padding is its neutral element."""
 
     def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:
         super().__init__(name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
@@ -197,24 +193,21 @@ class WindowReduction(Primitive):
 
 
 def _sum_transpose(cotangent: Array, operand: Any, **parameters: Any) -> list[Any]:
-    """Each element gets the sum of the cotangents of the windows it lies in: a sum over windows that move backwards."""
+    # The cotangent of an element is the sum of those of the windows that contain it: a window sum of the cotangent,
+    # dilated by the strides.
     window, shape = Window(**parameters), operand.aval.shape
     configuration = []
     for n, windows, size, stride, (low, _), base, dilation in zip(
         shape, aval_of(cotangent).shape, *window, strict=True
     ):
-        extent = _dilated(size, dilation)
+        extent = dilated_size(size, dilation)
         before = extent - 1 - low
-        after = _dilated(n, base) + extent - 1 - _dilated(windows, stride) - before
+        after = dilated_size(n, base) + extent - 1 - dilated_size(windows, stride) - before
         configuration.append((before, after, stride - 1))
-    spread = pad(cotangent, _zero(operand.aval), configuration)
+    spread = pad(cotangent, zero_like(cotangent), configuration)
     ones = (1,) * len(shape)
     back = Window(window.window_dimensions, window.base_dilation, ((0, 0),) * len(shape), ones, window.window_dilation)
     return [reduce_window_sum.bind_positional((spread,), back)]
-
-
-def _zero(aval: ShapedArray) -> Literal:
-    return Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
 
 
 def _extreme_jvp(
@@ -225,10 +218,10 @@ def _extreme_jvp(
     result = primitive.bind_positional(primals, values)
     (x,), (tangent,) = primals, tangents
     if any(d != 1 for d in values.base_dilation):
-        # With the neutral element between the elements, which is what the dilation means, there is a transpose.
+        # Gathering with dilation has no transpose, so the neutral elements are inserted explicitly.
         between = [(0, 0, d - 1) for d in values.base_dilation]
         x = pad(x, np.asarray(primitive.monoid.neutral(aval_of(x).dtype), aval_of(x).dtype), between)
-        tangent = pad(tangent, _zero(aval_of(tangent)), between)
+        tangent = pad(tangent, zero_like(tangent), between)
         values = values._replace(base_dilation=(1,) * len(between))
     return result, select_and_gather_add.bind_positional((tangent, x), (preferred, *values))
 
@@ -276,8 +269,8 @@ def _region(builder: FunctionBuilder, jaxpr: Jaxpr) -> tuple[FunctionBuilder, li
 
 
 @memoize_by_owner
-def _with_tangents(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
-    """Return the computation on elements followed by the tangents of those that are `smooth`."""
+def _jvp_computation(jaxpr: Jaxpr, smooth: tuple[bool, ...]) -> Jaxpr:
+    """Return the computation on elements and the tangents of the `smooth` ones."""
     count = len(smooth)
 
     def both(*values: ArrayLike) -> list[Any]:
@@ -307,8 +300,8 @@ def _reduce_window_jvp(
         for x, tangent, wanted in zip(primals[half], tangents[half], smooth, strict=True):
             if wanted:
                 aval = aval_of(x)
-                operands.append(tangent if tangent is not None else zeros(aval) if aval.shape else _zero(aval))
-    results = reduce_window.bind_positional(operands, (_with_tangents(jaxpr, smooth), (), *Window(**window)))
+                operands.append(tangent if tangent is not None else zeros(aval) if aval.shape else zero_like(x))
+    results = reduce_window.bind_positional(operands, (_jvp_computation(jaxpr, smooth), (), *Window(**window)))
     moved = iter(results[count:])
     return results[:count], [next(moved) if s else None for s in smooth]
 
@@ -327,7 +320,7 @@ def _reduce_window_batch(
     return reduce_window.bind_positional([*arrays, *operands[count:]], values), [0] * count
 
 
-# The computations that are an operation of their own when they start from the neutral element.
+# The computations for which a window operation exists, if init_value is its neutral element.
 _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_window_max, "min": reduce_window_min}
 
 
@@ -339,7 +332,7 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
     jvp=_reduce_window_jvp,
     linearize=no_rule(
         "reduce_window has a reverse-mode derivative only for the computations lax.add, lax.max and lax.min that start "
-        "from their neutral element; forward mode (jvp, jacfwd) is there for all"
+        "from their neutral element; forward mode (jvp, jacfwd) works for all"
     ),
     batch=_reduce_window_batch,
     multiple_results=True,
@@ -390,14 +383,14 @@ def reduce_window(
     return pytree.tree_unflatten(tree, reduce_window.bind_positional([*arrays, *initial], (jaxpr, (), *window)))
 
 
-# The adjoint pair behind the extremes of windows: taking from each window what lies where the extreme is, and adding
-# to that place.
+# The derivatives of window extremes, transposes of each other: gathering from, and adding to, the positions of the
+# extremes of windows.
 
 
 def _gather_abstract(
     tangents: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any
 ) -> ShapedArray:
-    """Of `tangents`, the element in each window at the place where `operand` has its extreme by `select_prim`."""
+    """Return the element of `tangents` at the position of the extreme of `operand` in each window."""
     _check_selection("select_and_gather_add", tangents, operand)
     if tangents.shape != operand.shape:
         raise TypeError(
@@ -413,7 +406,7 @@ def _check_selection(name: str, values: ShapedArray, operand: ShapedArray) -> No
 
 
 def _selection(select_prim: Primitive) -> tuple[str, Monoid]:
-    """Return the direction of the comparison that keeps its first operand, and the monoid it belongs to."""
+    """Return the direction of the comparison that selects its first operand, and the monoid of the extreme."""
     return ("GE", MAXIMUM) if select_prim is ge else ("LE", MINIMUM)
 
 
@@ -437,7 +430,7 @@ def _gather_emit(
 def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     values, moved = tuple(parameters.values()), tangents[0]
     result = select_and_gather_add.bind_positional(primals, values)
-    # The place of the extreme is constant almost everywhere.
+    # The position of the extreme is constant almost everywhere.
     return result, None if moved is None else select_and_gather_add.bind_positional((moved, primals[1]), values)
 
 
@@ -474,7 +467,7 @@ def _undilated(window_dimensions: Shape, window_strides: Shape, padding: Any) ->
 def _scatter_abstract(
     source: ShapedArray, operand: ShapedArray, *, select_prim: Primitive, **window: Any
 ) -> ShapedArray:
-    """Zeros in the shape of `operand`, with `source` added where each window has its extreme by `select_prim`."""
+    """Return zeros like `operand` with `source` added at the position of the extreme of each window."""
     _check_selection("select_and_scatter_add", source, operand)
     _check_source("select_and_scatter_add", source, operand, _undilated(**window))
     return ShapedArray(operand.shape, operand.dtype, source.weak_type and operand.weak_type)
@@ -495,12 +488,12 @@ def _scatter_emit(
     result, values = builder.results[0], _undilated(**window)
     scalar = ShapedArray((), result.dtype)
     start = builder.constant(0, scalar)
-    if not result.shape:  # XLA aborts on scalars; the only window has the only element
+    if not result.shape:  # XLA aborts on scalars, which have one window of one element
         return source
     if not source.aval.size:
         return builder.broadcast_operand(start, result.shape)
     pads = values.padding
-    # Platforms other than TPUs do not see padding as neutral elements, so it is added before and cut off after.
+    # Only on TPUs is padding neutral; for other platforms it is added before and removed after.
     if builder.platform != "tpu" or any(n < 0 for pair in pads for n in pair):
         edges = [(*pair, 0) for pair in pads]
         operand = write_pad(builder, operand, monoid.neutral_value(builder, result.dtype), edges)
@@ -564,7 +557,7 @@ def _select_and_scatter_emit(
     builder: FunctionBuilder, operand: Value, source: Value, start: Value, *, select_jaxpr: Jaxpr,
     select_consts: object, scatter_jaxpr: Jaxpr, scatter_consts: object, **window: Any
 ) -> Value:
-    if not operand.aval.shape:  # XLA aborts on scalars; the only window has the only element
+    if not operand.aval.shape:  # XLA aborts on scalars, which have one window of one element
         return emit_equations(builder, scatter_jaxpr, dict(zip(scatter_jaxpr.invars, (start, source), strict=True)))[0]
     if not source.aval.size:
         return builder.broadcast_operand(start, operand.aval.shape)

@@ -128,7 +128,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
 
 # Sizes along an axis
 
-def _dilated_size(size: int, dilation: int) -> int:
+def dilated_size(size: int, dilation: int) -> int:
+    """Return the size of an axis after dilation."""
     return 0 if size == 0 else (size - 1) * dilation + 1
 
 
@@ -138,7 +139,7 @@ def _count_positions(size: int, window: int, stride: int) -> int:
 
 def spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
     """Return the sizes of axes after dilation."""
-    return [_dilated_size(n, d) for n, d in zip(sizes, dilation, strict=True)]
+    return [dilated_size(n, d) for n, d in zip(sizes, dilation, strict=True)]
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:

@@ -1,1 +1,1 @@
-"""Python that compiled programs call: callbacks, printing, breakpoints, and the order of these calls."""
+"""Calls of Python from compiled programs: callbacks, printing, breakpoints, and tokens that order them."""

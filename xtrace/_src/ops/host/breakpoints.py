@@ -1,4 +1,4 @@
-"""Stopping a compiled program where Python traced it, and looking at the values there from a command line."""
+"""Breakpoints in compiled programs: a command line to inspect the variables of the traced Python code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINES_AROUND = 2
 
 
 class _Frame(NamedTuple):
-    """A function call while tracing: where it was, and its variables, in which compiled values are to be filled in."""
+    """A Python frame while tracing: its position and variables, where traced values are replaced by slots."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class _Frame(NamedTuple):
     module: dict[str, Any]
 
     def listing(self) -> str:
-        """Return the lines around the one it was at, which is marked."""
+        """Return the source lines around the current line, which is marked."""
         first = max(self.line - _LINES_AROUND - 1, 1)
         shown = [f"> {self.file}({self.line}) {self.function}"]
         for number in range(first, self.line + _LINES_AROUND + 1):
@@ -43,8 +43,8 @@ class _Frame(NamedTuple):
         return "\n".join(shown)
 
 
-def _frames(filtered: bool, most: int | None) -> list[_Frame]:
-    """Return the calls around the breakpoint, innermost first, without those of xtrace if `filtered`."""
+def _capture_frames(filtered: bool, most: int | None) -> list[_Frame]:
+    """Return the frames around the breakpoint, innermost first, without xtrace's own if `filtered`."""
     frame = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back  # type: ignore[assignment]
@@ -52,7 +52,7 @@ def _frames(filtered: bool, most: int | None) -> list[_Frame]:
     while frame is not None and (most is None or len(frames) < most):
         code = frame.f_code
         if not filtered or not is_internal(code.co_filename):
-            # Those of a module are its globals, in which no value is traced.
+            # Local variables of a module are its globals, which hold no traced values.
             variables = dict(frame.f_locals) if frame.f_locals is not frame.f_globals else {}
             frames.append(_Frame(code.co_filename, frame.f_lineno, code.co_name, variables, frame.f_globals))
         frame = frame.f_back  # type: ignore[assignment]
@@ -60,7 +60,7 @@ def _frames(filtered: bool, most: int | None) -> list[_Frame]:
 
 
 class _Unavailable:
-    """Stands for a value of a trace that has ended, or is none of those around the breakpoint."""
+    """Placeholder for a value of a trace that has ended or does not enclose the breakpoint."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.text = f"<{tracer.aval.str_short(False)} of another trace>"
@@ -70,14 +70,14 @@ class _Unavailable:
 
 
 class _Slot:
-    """Stands for the value with that number among those that the program computes."""
+    """Placeholder for the value with this number among the values that the program computes."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
 
-def _emptied(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
-    """Return the frames with slots in the places of traced values, and these values."""
+def _extract_values(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
+    """Return the frames with slots in place of traced values, and the values."""
     around: set[Trace] = set(current_trace.get().enclosing())
     slots: dict[int, _Slot] = {}
     values: list[Any] = []
@@ -90,21 +90,21 @@ def _emptied(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
             values.append(leaf)
         return slots[id(leaf)]
 
-    return [f._replace(variables=_mapped(slot_of, Tracer, f.variables)) for f in frames], values
+    return [f._replace(variables=_map_leaves(slot_of, Tracer, f.variables)) for f in frames], values
 
 
-def _filled(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
+def _fill_slots(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
     def value_of(slot: _Slot) -> Any:
         return values[slot.number]
 
-    return [f._replace(variables=_mapped(value_of, _Slot, f.variables)) for f in frames]
+    return [f._replace(variables=_map_leaves(value_of, _Slot, f.variables)) for f in frames]
 
 
-def _mapped(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables with `function` applied to those of their leaves that are of that kind."""
+def _map_leaves(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the variables with `function` applied to the leaves of type `kind`."""
     mapped = dict(variables)
     for name, value in variables.items():
-        with contextlib.suppress(Exception):  # a tree that cannot be taken apart, such as a dict of unordered keys
+        with contextlib.suppress(Exception):  # a tree that does not flatten, as of unordered keys
             leaves, tree = pytree.tree_flatten(value)
             if any(isinstance(x, kind) for x in leaves):
                 mapped[name] = pytree.tree_unflatten(tree, [function(x) if isinstance(x, kind) else x for x in leaves])
@@ -112,7 +112,7 @@ def _mapped(function: Callable[[Any], Any], kind: type, variables: dict[str, Any
 
 
 class _Debugger(cmd.Cmd):
-    """The commands of Python's debugger that make sense where nothing can go on line by line."""
+    """The commands of Python's debugger, without those that step through lines."""
 
     prompt = "(xdb) "
 
@@ -126,10 +126,10 @@ class _Debugger(cmd.Cmd):
         self.stdout.write(text + "\n")
 
     def emptyline(self) -> bool:
-        """Do nothing."""
+        """Ignore an empty line; cmd.Cmd would repeat the last command."""
         return False
 
-    def _evaluated(self, expression: str, show: Callable[[Any], str]) -> None:
+    def _evaluate(self, expression: str, show: Callable[[Any], str]) -> None:
         frame = self.frames[self.at]
         try:
             self.say(show(eval(expression, frame.module, dict(frame.variables))))
@@ -137,21 +137,21 @@ class _Debugger(cmd.Cmd):
             self.say(f"*** {traceback.format_exception_only(error)[-1].strip()}")
 
     def default(self, line: str) -> None:
-        """Evaluate what is no command."""
+        """Evaluate a line that is no command."""
         if line == "EOF":
             raise EOFError("debug.breakpoint: there are no more commands to read; 'continue' lets the program go on")
-        self._evaluated(line, repr)
+        self._evaluate(line, repr)
 
     def do_p(self, expression: str) -> None:
         """p EXPRESSION: print its value, computed with the variables of this frame."""
-        self._evaluated(expression, repr)
+        self._evaluate(expression, repr)
 
     def do_pp(self, expression: str) -> None:
         """pp EXPRESSION: print its value over several lines."""
-        self._evaluated(expression, pprint.pformat)
+        self._evaluate(expression, pprint.pformat)
 
     def do_list(self, _: str) -> None:
-        """list (l): show the lines around the one of this frame."""
+        """list (l): show the source lines around the current line of this frame."""
         self.say(self.frames[self.at].listing())
 
     def _move(self, step: int, end: str) -> None:
@@ -232,10 +232,10 @@ def breakpoint(
         raise TypeError(
             f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; besides its own stdin and stdout"
         )
-    frames, values = _emptied(_frames(filter_frames, num_frames))
+    frames, values = _extract_values(_capture_frames(filter_frames, num_frames))
 
     def stop(*arrays: Array) -> None:
-        debugger = _Debugger(_filled(frames, arrays), **kwargs)
+        debugger = _Debugger(_fill_slots(frames, arrays), **kwargs)
         debugger.cmdloop("Entering xdb; help lists the commands:")
 
     if token is None:

@@ -1,6 +1,6 @@
-"""Python functions called from compiled programs: for their results, for their effects, for printing.
+"""Callbacks from compiled programs to Python: pure callbacks, callbacks with effects, and debug callbacks.
 
-`Function` holds the user's function; how the call is written for each platform is in `host_calls`.
+`Function` holds the user's function; `host_calls` writes the call for each platform.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import CALLING_PYTHON
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-# No parameter has this value, so those with this default are printed also where they are None.
+# A default that no parameter equals: parameters with this default are printed even if they are None.
 ALWAYS_PRINTED = object()
 
 
 class Function:
-    """A user's function of trees, called with leaves; two are equal if they call the same function alike.
+    """A user's function of trees, called with leaves; equal if function, trees and settings are equal.
 
-    static: leaves that are no arrays, with their places. out_tree: the tree of what it must return, None if that is
-    ignored. x64: whether 64-bit results stay what they are.
+    static: the leaves that are no arrays, with their positions. out_tree: the tree of the result, None if the result is
+    ignored. x64: whether 64-bit results keep their dtype.
     """
 
     __slots__ = ("callback_func", "in_tree", "static", "out_tree", "x64")
@@ -59,21 +59,21 @@ class Function:
         args, kwargs = with_static(self.in_tree, self.static, leaves)
         return self.callback_func(*args, **kwargs)
 
-    def returned(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
-        """Return the leaves of a result as NumPy arrays of the types `avals`; what holds them does not matter.
+    def check_result(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
+        """Return the leaves of a result as NumPy arrays of the types `avals`; only the number of leaves must match.
 
-        TypeError or ValueError, naming the leaf, if it is not what the caller said it would be.
+        TypeError or ValueError, with the path, for a leaf of another type.
         """
         leaves, tree = pytree.tree_flatten(result)
         if tree.num_leaves != self.out_tree.num_leaves:
             raise TypeError(
-                f"{self.name} returned a tree that differs from result_shape_dtypes "
+                f"{self.name} check_result a tree that differs from result_shape_dtypes "
                 f"{pytree_differences.treedef_difference(self.out_tree, tree)}: expected {self.out_tree}, got {tree}"
             )
         paths = [key_paths.keystr(path) for path, _ in pytree.tree_flatten_with_path(result)[0]]
-        return [self._leaf(path, a, x) for path, a, x in zip(paths, avals, leaves, strict=True)]
+        return [self._check_leaf(path, a, x) for path, a, x in zip(paths, avals, leaves, strict=True)]
 
-    def _leaf(self, path: str, aval: ShapedArray, value: Array) -> np.ndarray[Any, Any]:
+    def _check_leaf(self, path: str, aval: ShapedArray, value: Array) -> np.ndarray[Any, Any]:
         where = f"result{path} of {self.name}"
         try:
             data = value.host() if isinstance(value, ConcreteArray) else np.asarray(value)
@@ -84,16 +84,16 @@ class Function:
             ) from None
         if data.shape != aval.shape or dtype != aval.dtype:
             got = ShapedArray(data.shape, dtype).str_short(False)
-            advice = " Convert it to the dtype" if data.shape == aval.shape else " Return an array of the shape"
+            advice = "Convert it to the dtype" if data.shape == aval.shape else "Return an array of the shape"
             raise ValueError(
-                f"{where} has the wrong type: expected {aval.str_short(False)}, got {got}.{advice} that "
-                "result_shape_dtypes says, or say there what the function returns."
+                f"{where} has the wrong type: expected {aval.str_short(False)}, got {got}. {advice} in "
+                "result_shape_dtypes, or change result_shape_dtypes to the type that the function returns."
             )
         return data if data.dtype == aval.dtype else dtypes.cast(data, aval.dtype)
 
     @property
     def name(self) -> str:
-        """The function, as messages name it."""
+        """Return the function's name for messages."""
         return function_name(self.callback_func)
 
     def _identity(self) -> Any:
@@ -110,13 +110,13 @@ class Function:
         return hash((self._identity(), self.in_tree))
 
     def __repr__(self) -> str:
-        # Jaxprs read the same in every run.
+        # Addresses are masked, so that jaxprs print the same in every run.
         function = re.sub("at 0x[0-9a-fA-F]+", "at 0xXXXXXXXXXXXX", str(self.callback_func))
         return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
 
 
 def with_static(tree: PyTreeDef, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
-    """Return the tree of `leaves` and, at their places, the `static` ones."""
+    """Return the tree of `leaves` with the `static` leaves at their positions."""
     merged = list(leaves)
     for place, value in static:
         merged.insert(place, value)
@@ -124,26 +124,26 @@ def with_static(tree: PyTreeDef, static: Sequence[tuple[int, Any]], leaves: Sequ
 
 
 def split_static(arguments: object) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
-    """Return the leaves of `arguments` that are arrays, the tree, and the other leaves with their places."""
+    """Return the array leaves of `arguments`, the tree, and the other leaves with their positions."""
     leaves, tree = pytree.tree_flatten(arguments)
     static = tuple([(i, x) for i, x in enumerate(leaves) if not is_array_like(x)])
     places = {i for i, _ in static}
     return [x for i, x in enumerate(leaves) if i not in places], tree, static
 
 
-# By whether they are ordered.
+# Indexed by `ordered`.
 _DEBUG, _IO = (debug_effect, ordered_debug_effect), (io_effect, ordered_io_effect)
 
 
 def _abstract_nothing(*avals: ShapedArray, **_: object) -> list[ShapedArray]:
-    """Nothing."""
+    """Call a Python function for its effects."""
     return []
 
 
 def _jvp_of_nothing(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[list[Any], list[Any]]:
-    """What is shown is the value; nothing comes out."""
+    """Bind on the primals, and ignore the tangents: there are no results."""
     primitive.bind(*primals, **parameters)
     return [], []
 
@@ -155,7 +155,7 @@ def _transpose_of_nothing(cotangents: Sequence[Any], *operands: Array, **paramet
 def _batch_of_nothing(
     primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[list[Any], list[int | None]]:
-    """One call for each index, in their order."""
+    """Bind once for each index of the mapped axis, in order."""
     for i in range(mapped.size):
         primitive.bind(
             *[x if a is None else index_in_dim(x, i, a, False) for x, a in zip(operands, axes, strict=True)],
@@ -165,7 +165,7 @@ def _batch_of_nothing(
 
 
 def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
-    """Return an operation without results that may be done to values, and is done once for each of them."""
+    """Return an operation without results: differentiation ignores it, and vmap binds it for each index."""
     operation = Primitive(
         name, parameters, abstract=_abstract_nothing, jvp=Derived(_jvp_of_nothing), linearize=Derived(_jvp_of_nothing),
         transpose=_transpose_of_nothing, batch=Derived(_batch_of_nothing), multiple_results=True, memoised=False,
@@ -185,7 +185,7 @@ def _debug_callback_emit(
     return emit_host_call(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
 
 
-def _debug_callback_now(*arrays: Array, callback: Function, effect: Effect, **_: object) -> list[Any]:
+def _debug_callback_evaluate(*arrays: Array, callback: Function, effect: Effect, **_: object) -> list[Any]:
     if effect.ordered:
         wait_for_ordered()
     with inside_callback():
@@ -194,8 +194,8 @@ def _debug_callback_now(*arrays: Array, callback: Function, effect: Effect, **_:
 
 
 debug_callback_p = debug_primitive(
-    "debug_callback", ("callback", "effect", "partitioned"), emit=_debug_callback_emit, evaluate=_debug_callback_now,
-    effects=lambda *, effect, **_: frozenset((effect,)),
+    "debug_callback", ("callback", "effect", "partitioned"), emit=_debug_callback_emit,
+    evaluate=_debug_callback_evaluate, effects=lambda *, effect, **_: frozenset((effect,)),
 )
 
 
@@ -206,7 +206,7 @@ def debug_callback(
     """Call a Python function for its effects each time the program runs.
 
     Args:
-        callback: a function whose result is ignored; without it, a decorator with the other arguments is returned.
+        callback: a function whose result is ignored; without it, a decorator with the other arguments is check_result.
         args: trees; array leaves arrive as arrays, others, such as texts, unchanged.
         ordered: whether the calls are made in the order of the program. Others are made in any order, and any number of
             times where a transformation or XLA finds that right; under `vmap` for each index.
@@ -238,7 +238,7 @@ def debug_callback(
 def _refuse_jvp(what: str, advice: str) -> Callable[..., Any]:
     def refuse(primals: Sequence[Any], tangents: Sequence[Any], *, callback: Function, **_: object) -> Any:
         raise ValueError(
-            f"{what} callbacks do not support JVP: what the derivative of {callback.name} is, cannot be known. {advice}"
+            f"{what} callbacks do not support JVP: the derivative of {callback.name} is unknown. {advice}"
         )
 
     return refuse
@@ -249,20 +249,22 @@ def _no_transpose(cotangents: Sequence[Any], *operands: Array, callback: Functio
 
 
 def _abstract_results(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: object) -> list[ShapedArray]:
-    """What the caller says that the function returns."""
+    """Return the results of a Python function, of the declared types."""
     return list(result_avals)
 
 
-def _called(callback: Function, avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray[Any, Any]]]:
-    return lambda *arrays: callback.returned(avals, callback(*arrays))
+def _check_results_of(callback: Function, avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray[Any, Any]]]:
+    return lambda *arrays: callback.check_result(avals, callback(*arrays))
 
 
-def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]) -> list[Any]:
-    """Call the function outside of any program; its error is what it would be inside of one."""
+def _evaluate(
+    what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Sequence[ConcreteArray]
+) -> list[Any]:
+    """Return the results of an eager call; errors are the same as from a program."""
     values = [new_array(a.aval.update(weak_type=False), a.buffer) if a.aval.weak_type else a for a in arrays]
     try:
         with inside_callback():
-            results = _called(callback, avals)(*values)
+            results = _check_results_of(callback, avals)(*values)
     except Exception as error:
         failure = Failure(error, f"the callback {callback.name} of {what}, called at {describe(user_position())},")
         raise failure.raised() from error
@@ -272,11 +274,11 @@ def _now(what: str, callback: Function, avals: Sequence[ShapedArray], arrays: Se
 
 def _pure_emit(builder: FunctionBuilder, *values: Value, callback: Function, result_avals: Any, **_: object) -> Any:
     name = f"the callback {callback.name} of pure_callback"
-    return emit_host_call(builder, values, callback, name, _called(callback, result_avals), None)
+    return emit_host_call(builder, values, callback, name, _check_results_of(callback, result_avals), None)
 
 
-def _pure_now(*arrays: Any, callback: Function, result_avals: Any, **_: object) -> list[Any]:
-    return _now("pure_callback", callback, result_avals, arrays)
+def _pure_evaluate(*arrays: Any, callback: Function, result_avals: Any, **_: object) -> list[Any]:
+    return _evaluate("pure_callback", callback, result_avals, arrays)
 
 
 def _pure_batch(
@@ -285,8 +287,8 @@ def _pure_batch(
     method, avals = parameters["vmap_method"], parameters["result_avals"]
     if method is None:
         raise NotImplementedError(
-            f"vmap of pure_callback needs to be told how {parameters['callback'].name} is to be mapped: give "
-            f"pure_callback a vmap_method, one of {', '.join(map(repr, METHODS))}; got None"
+            f"vmap of pure_callback needs a vmap_method for {parameters['callback'].name}: give pure_callback one of "
+            f"{', '.join(map(repr, METHODS))}; got None"
         )
     if method.startswith("sequential"):
         bind = functools.partial(pure_callback_p.bind, **parameters)
@@ -300,7 +302,7 @@ def _pure_batch(
 _pure_jvp = _refuse_jvp("Pure", "Use custom_jvp or custom_vjp around the function that calls it.")
 pure_callback_p = Primitive(
     "pure_callback", ("callback", "result_avals", "sharding", "vmap_method"),
-    abstract=_abstract_results, emit=_pure_emit, evaluate=_pure_now, jvp=_pure_jvp, linearize=_pure_jvp,
+    abstract=_abstract_results, emit=_pure_emit, evaluate=_pure_evaluate, jvp=_pure_jvp, linearize=_pure_jvp,
     transpose=_no_transpose, batch=_pure_batch, multiple_results=True, memoised=False,
     unprinted=dict.fromkeys(("sharding", "vmap_method"), ALWAYS_PRINTED),
 )
@@ -310,13 +312,13 @@ def _io_emit(
     builder: FunctionBuilder, *values: Value, callback: Function, ordered: bool, result_avals: Any, **_: object
 ) -> Any:
     name = f"the callback {callback.name} of io_callback"
-    return emit_host_call(builder, values, callback, name, _called(callback, result_avals), _IO[ordered])
+    return emit_host_call(builder, values, callback, name, _check_results_of(callback, result_avals), _IO[ordered])
 
 
-def _io_now(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: object) -> list[Any]:
+def _io_evaluate(*arrays: Any, callback: Function, ordered: bool, result_avals: Any, **_: object) -> list[Any]:
     if ordered:
         wait_for_ordered()
-    return _now("io_callback", callback, result_avals, arrays)
+    return _evaluate("io_callback", callback, result_avals, arrays)
 
 
 def _io_batch(
@@ -324,8 +326,9 @@ def _io_batch(
 ) -> tuple[list[Any], list[int]]:
     if parameters["ordered"]:
         raise ValueError(
-            f"Cannot `vmap` ordered IO callback: in which order {parameters['callback'].name} should be called for the "
-            "indices of the mapped axis is not said. Use ordered=False, or lax.map or scan in place of vmap."
+            "Cannot `vmap` ordered IO callback: the order of the calls of "
+            f"{parameters['callback'].name} for the indices of the mapped axis is undefined. Use ordered=False, or "
+            "lax.map or scan in place of vmap."
         )
     results = call_in_turn(functools.partial(io_callback_p.bind, **parameters), operands, axes)
     return results, [0] * len(parameters["result_avals"])
@@ -334,7 +337,7 @@ def _io_batch(
 _io_jvp = _refuse_jvp("IO", "Give it lax.stop_gradient(x), or use custom_jvp around the function that calls it.")
 io_callback_p = Primitive(
     "io_callback", ("callback", "ordered", "result_avals", "sharding"),
-    abstract=_abstract_results, emit=_io_emit, evaluate=_io_now, jvp=_io_jvp, linearize=_io_jvp,
+    abstract=_abstract_results, emit=_io_emit, evaluate=_io_evaluate, jvp=_io_jvp, linearize=_io_jvp,
     transpose=_no_transpose, batch=_io_batch, multiple_results=True, memoised=False,
     unprinted={"sharding": ALWAYS_PRINTED}, effects=lambda *, ordered, **_: frozenset((_IO[ordered],)),
 )
@@ -343,10 +346,10 @@ io_callback_p = Primitive(
 CALLING_PYTHON.update((pure_callback_p, io_callback_p))
 
 
-def _described(
+def _prepare_call(
     function: str, callback: object, result_shape_dtypes: object, args: object, kwargs: object
 ) -> tuple[list[Any], Function, tuple[ShapedArray, ...]]:
-    """Return the operands, the function, and the types of its results' leaves; errors name what is wrong."""
+    """Return the operands, the function, and the types of its results; errors name the bad argument."""
     if not callable(callback):
         raise TypeError(
             f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviated(callback)}"
@@ -359,8 +362,8 @@ def _described(
             (which, *path), _ = pytree.tree_flatten_with_path((args, kwargs))[0][position]
             name = ("args", "kwargs")[which.idx] + key_paths.keystr(tuple(path))
             raise TypeError(
-                f"{function}: {name}, an argument of {function_name(callback)}, is no array: {error}. Values that are "
-                "no arrays can be closed over, or set with functools.partial"
+                f"{function}: {name}, an argument of {function_name(callback)}, is no array: {error}. Close over other "
+                "values, or set them with functools.partial"
             ) from None
     described, out_tree = pytree.tree_flatten(result_shape_dtypes)
     avals = tuple([_result_aval(function, result_shape_dtypes, i, x) for i, x in enumerate(described)])
@@ -380,7 +383,7 @@ def _result_aval(function: str, whole: object, position: int, described: object)
     if isinstance(described.dtype, dtypes.ExtendedDType):
         raise TypeError(
             f"{where()} is of dtype {described.dtype.name}, which NumPy does not have: return the integers, "
-            "random.key_data(keys), and make keys of them with random.wrap_key_data"
+            "random.key_data(keys), and convert them to keys with random.wrap_key_data"
         )
     dtype = np.dtype(described.dtype)
     if dtypes.canonicalize(dtype, config.enable_x64.value) != dtype:
@@ -421,7 +424,7 @@ def pure_callback(
         Array(0., dtype=float32)
     """
     check_method("pure_callback", vmap_method)
-    leaves, function, avals = _described("pure_callback", callback, result_shape_dtypes, args, kwargs)
+    leaves, function, avals = _prepare_call("pure_callback", callback, result_shape_dtypes, args, kwargs)
     results = pure_callback_p.bind_positional(leaves, (function, avals, sharding, vmap_method))
     return pytree.tree_unflatten(function.out_tree, results)
 
@@ -452,6 +455,6 @@ def io_callback(
         >>> xtrace.experimental.io_callback(lambda: np.float32(2.0), xtrace.ShapeDtypeStruct((), jnp.float32))
         Array(2., dtype=float32)
     """
-    leaves, function, avals = _described("io_callback", callback, result_shape_dtypes, args, kwargs)
+    leaves, function, avals = _prepare_call("io_callback", callback, result_shape_dtypes, args, kwargs)
     results = io_callback_p.bind_positional(leaves, (function, bool(ordered), avals, sharding))
     return pytree.tree_unflatten(function.out_tree, results)

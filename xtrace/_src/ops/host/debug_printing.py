@@ -27,8 +27,8 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _logger = logging.getLogger("xtrace.debug")
 
 
-class _Checking(string.Formatter):
-    """Finds what a format string refers to, and whether each value takes its format, without the values."""
+class _FormatChecker(string.Formatter):
+    """Checks the fields of a format string against the types of the values, without the values."""
 
     def format_field(self, value: Array, format_spec: str) -> str:
         if not format_spec:
@@ -39,9 +39,9 @@ class _Checking(string.Formatter):
         if isinstance(aval.dtype, ExtendedDType) or aval.shape:
             raise TypeError(
                 f"the format {abbreviated(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
-                f"{{}} or {{!r}}, and numpy.printoptions for how arrays are printed"
+                "{} or {!r}, and numpy.printoptions for the format of arrays"
             )
-        # Whether the format is one for the dtype does not depend on the number.
+        # A format fits all numbers of a dtype or none, so any number will do.
         return format(np.ones((), aval.dtype)[()], format_spec)
 
     def convert_field(self, value: Array, conversion: str | None) -> Any:
@@ -57,7 +57,7 @@ class _Checking(string.Formatter):
         unused = [x for i, x in enumerate(args) if i not in used_args]
         if unused:
             raise ValueError(
-                f"Unused positional arguments to `debug.print`: {unused}. Each has the place of a {{}} in the format"
+                f"Unused positional arguments to `debug.print`: {unused}. Give each a {{}} in the format"
             )
         names = [name for name in kwargs if name not in used_args]
         if names:
@@ -68,9 +68,9 @@ class _Checking(string.Formatter):
 
 
 def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise what formatting will raise at run time, now and in the user's line."""
+    """Raise the error of formatting at run time now, at the user's line."""
     try:
-        _Checking().vformat(fmt, args, kwargs)
+        _FormatChecker().vformat(fmt, args, kwargs)
     except IndexError as error:
         raise IndexError(
             f"debug.print: {abbreviated(fmt)} refers to more positional arguments than the {len(args)} given: {error}"
@@ -106,7 +106,7 @@ def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters:
     return emit_host_call(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
 
 
-def _now(*arrays: Array, ordered: bool, **parameters: Any) -> list[Any]:
+def _evaluate(*arrays: Array, ordered: bool, **parameters: Any) -> list[Any]:
     if ordered:
         wait_for_ordered()
     with inside_callback():
@@ -119,7 +119,7 @@ debug_print_p = debug_primitive(
         "fmt", "has_placeholders", "in_tree", "logging_record", "np_printoptions", "ordered", "partitioned",
         "static_args",
     ),
-    emit=_emit, evaluate=_now, unprinted={"logging_record": ALWAYS_PRINTED},
+    emit=_emit, evaluate=_evaluate, unprinted={"logging_record": ALWAYS_PRINTED},
     effects=lambda *, ordered, **_: frozenset((ordered_debug_effect if ordered else debug_effect,)),
 )
 
@@ -168,8 +168,7 @@ def debug_print(
     if not isinstance(fmt, str):
         raise TypeError(
             f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviated(fmt)}. "
-            "Write "
-            'debug.print("{}", x)'
+            'Write debug.print("{}", x)'
         )
     if not skip_format_check:
         _check(fmt, args, kwargs)

@@ -1,4 +1,4 @@
-"""How programs call Python: by a custom call of the runtime's on CPUs and GPUs, by transfers to the host on TPUs."""
+"""Calls of Python from programs: a custom call of the runtime on CPUs and GPUs, transfers to the host on TPUs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
-# The handlers of the runtimes that call Python.
+# The runtimes' handlers for calls of Python, by platform.
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 
-# What is transferred where there is nothing to transfer.
+# The type of the dummy value that is transferred if there are no operands or results.
 _NUMBER = ShapedArray((), np.dtype(np.float32))
 
 
@@ -27,26 +27,26 @@ def emit_host_call(
     builder: FunctionBuilder, values: Sequence[Value], key: object, name: str, function: _Function,
     effect: Effect | None,
 ) -> list[Value]:
-    """Write the call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
+    """Write a call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
 
-    key: what tells calls apart that are not the same, besides the place in the user's code and the types.
-    NotImplementedError for a platform whose programs cannot call Python.
+    Calls with equal `key`, source position and types share one registered function. NotImplementedError for platforms
+    whose programs cannot call Python.
     """
     effects = [effect] if effect is not None and effect.ordered else []
     if builder.platform == "tpu":
-        return _by_transfers(builder, values, name, function, effects)
+        return _emit_transfers(builder, values, name, function, effects)
     if builder.platform not in _TARGETS:
         raise NotImplementedError(
             f"{name}: programs for {builder.platform} cannot call Python functions; those for cpu, cuda and tpu can. "
             "Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
         )
     if effect is not None and not effects:
-        # Within a function calls are made as they are written: XLA may begin with the last one.
+        # XLA may reverse calls that are independent: a token keeps those of one function in the order of the equations.
         if effect not in builder.tokens:
             builder.tokens[effect] = builder.create_token(TOKEN)
         effects = [effect]
     operands = [*tokens_of(builder, effects), *[x.to_physical() for x in values]]
-    in_avals, out_avals = _types(values), list(builder.results)
+    in_avals, out_avals = _strong_types(values), list(builder.results)
     place = builder.place[0] if builder.place is not None else None
     whole = (key, name, tuple(in_avals), tuple(out_avals), place)
     try:
@@ -70,23 +70,23 @@ def emit_host_call(
     return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
 
 
-def _types(values: Sequence[Value]) -> list[ShapedArray]:
+def _strong_types(values: Sequence[Value]) -> list[ShapedArray]:
     return [x.aval.update(weak_type=False) for x in values]
 
 
 def _layout(aval: ShapedArray) -> str:
-    """Rows first: what NumPy arrays are made of."""
+    """Return the row-major layout, that of NumPy arrays."""
     rank = 0 if aval is TOKEN else aval.ndim
     numbers = ", ".join(map(str, reversed(range(rank))))
     return f"dense<{f'[{numbers}]' if rank else ''}> : tensor<{rank}xindex>"
 
 
-def _by_transfers(
+def _emit_transfers(
     builder: FunctionBuilder, values: Sequence[Value], name: str, function: _Function, effects: Sequence[Effect]
 ) -> list[Value]:
-    """Write the sending of the operands and the receiving of the results, each after the one before it.
+    """Write a chain of sends of the operands and receives of the results.
 
-    At least one value goes each way: the program waits for what it receives.
+    At least one value is transferred each way, since the program waits for the host by receiving.
     """
     avals, module = list(builder.results), builder.module
     place = builder.place[0] if builder.place is not None else None
@@ -102,7 +102,7 @@ def _by_transfers(
         results = function(*arrays[: len(values)])
         return results if avals else [np.zeros((), np.float32)]
 
-    types, channels = _types(values) or [_NUMBER], (sends, receives)
+    types, channels = _strong_types(values) or [_NUMBER], (sends, receives)
     called = HostCallback(call, types, received, ordered=False, name=name, place=place, channels=channels)
     module.callback(object(), lambda: called)
     for channel, x in zip(sends, operands, strict=True):
@@ -119,7 +119,7 @@ def _by_transfers(
 
 
 def _transfer(channel: int, kind: int) -> str:
-    """The attributes of a transfer to the host (kind 2) or from it (3)."""
+    """Return the attributes of a transfer to the host (kind 2) or from it (kind 3)."""
     return (
         f"<{{channel_handle = #stablehlo.channel_handle<handle = {channel}, type = {kind}>, is_host_transfer = true}}> "
         '{mhlo.frontend_attributes = {_xla_host_transfer_handler_name = "pjrt_rendezvous", '

@@ -1,4 +1,4 @@
-"""How functions that xtrace cannot look into are mapped over an axis: what ``vmap_method`` says."""
+"""Batching of calls to opaque functions, by ``vmap_method``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", 
 
 
 def check_method(function: str, method: object) -> None:
-    """Raise ValueError unless `method` is one of those that `function` takes, or None."""
+    """Raise ValueError unless `method` is a vmap_method or None."""
     if method is not None and method not in METHODS:
         raise ValueError(
             f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviated(method)}"
@@ -39,8 +39,8 @@ def call_in_turn(
 def with_leading_axis(method: str, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
     """Return the operands of one call for all indices, with the mapped axis in front.
 
-    Where an operand is not mapped, "expand_dims" gives it an axis of size 1, "broadcast_all" repeats it and
-    "legacy_vectorized" leaves it as it is.
+    An operand that is not mapped gets an axis of size 1 ("expand_dims"), is repeated ("broadcast_all"), or stays
+    unchanged ("legacy_vectorized").
     """
     arrays = []
     for x, axis in zip(operands, axes, strict=True):

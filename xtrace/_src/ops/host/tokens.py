@@ -1,4 +1,4 @@
-"""Tokens: values without data, which say that one operation comes after another."""
+"""Tokens: values without data that order operations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 __all__ = ["after_all", "create_token", "create_token_p"]
 
-_CONSTANT = no_rule("a token has no data, so there is nothing in it to differentiate")
+_CONSTANT = no_rule("a token has no data to differentiate")
 
 
 def _create_abstract() -> ShapedArray:
-    """A new token, which nothing comes before."""
+    """Return a new token, which no operation precedes."""
     return AbstractToken()
 
 

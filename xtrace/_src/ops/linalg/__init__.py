@@ -1,1 +1,1 @@
-"""Dense linear algebra: by LAPACK on CPUs, cuSOLVER on GPUs, XLA's forms and plain operations on TPUs."""
+"""Dense linear algebra: LAPACK on CPUs, cuSOLVER on GPUs, XLA's expansions and plain operations on TPUs."""

@@ -1,4 +1,4 @@
-"""Emission of calls to linear algebra libraries: what the text of such a call says, and checks of what comes back."""
+"""Emission of calls to linear algebra libraries, and checks of their status."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from xtrace._src.xla import lapack, plugins
 
 
 def character(letter: str) -> str:
-    """Return a letter, as LAPACK's options are given, as the attribute of a call."""
+    """Return a letter, such as LAPACK's options, as an attribute."""
     return f"{ord(letter)} : ui8"
 
 
 def flag(value: bool) -> str:
-    """Return a boolean as the attribute of a call."""
+    """Return a boolean as an attribute."""
     return "true" if value else "false"
 
 
 def lapack_call(
     builder: FunctionBuilder, routine: str, operands: Sequence[Value], results: Sequence[ShapedArray], **details: Any
 ) -> list[Value]:
-    """Write the call of a LAPACK routine, chosen by the first operand's dtype; see `foreign_call`.
+    """Write a call of the LAPACK routine for the first operand's dtype; see `foreign_call`.
 
-    NotImplementedError for dtypes that LAPACK does not have.
+    NotImplementedError for dtypes without LAPACK routines.
     """
     dtype = operands[0].aval.dtype
     if not lapack.supports(dtype):
@@ -43,10 +43,10 @@ def foreign_call(
     builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], *, batch: int,
     options: Mapping[str, str] | None = None, aliases: Mapping[int, int] | None = None, row_major: bool = False,
 ) -> list[Value]:
-    """Write the call of a foreign function that works on each matrix of a batch.
+    """Write a call of a foreign function for a batch of matrices.
 
-    batch: how many leading axes number the matrices. options: attributes of the call. aliases: results, by position,
-    that take over the memory of operands. Matrices are handed over column by column, or by rows if `row_major`.
+    batch: the number of batch axes. options: attributes of the call. aliases: maps positions of results to those of the
+    operands whose memory they take over. Matrices have column-major layout, or row-major layout if `row_major`.
     """
     texts = ", ".join(f"{name} = {value}" for name, value in sorted((options or {}).items()))
     single = len(results) == 1
@@ -70,7 +70,7 @@ def foreign_call(
 def hybrid_call(
     builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], **details: Any
 ) -> list[Value]:
-    """Write the call of a CUDA kernel that works on the host as well, ready to be called; see `foreign_call`."""
+    """Write a call of a hybrid CPU and GPU kernel of the CUDA plugin; see `foreign_call`."""
     plugins.prepare_hybrid_kernels()
     return foreign_call(builder, target, operands, results, **details)
 
@@ -79,7 +79,7 @@ def xla_call(
     builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray], *,
     config: str = "", version: int = 1,
 ) -> list[Value]:
-    """Write the call of a function that XLA's TPU compiler knows by name."""
+    """Write a custom call that XLA's TPU compiler expands."""
     attributes = [f'backend_config = "{config}"']
     if version != 1:
         attributes.insert(0, f"api_version = {version} : i32")
@@ -96,7 +96,7 @@ def _call_text(
 
 
 def _layout(aval: ShapedArray, batch: int, row_major: bool) -> str:
-    """Return the order of axes in memory, fastest first: matrices by columns, all else as StableHLO has it."""
+    """Return the axes in memory order, fastest first: matrices by columns, other arrays row-major."""
     ndim = aval.ndim
     order = list(reversed(range(ndim)))
     if ndim - batch == 2 and not row_major:
@@ -112,7 +112,7 @@ def _letters() -> Iterator[str]:
 
 
 def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch: int) -> str:
-    """Return the rule by which Shardy may spread the call over devices: along the batch axes only."""
+    """Return the Shardy rule by which the call is partitioned along its batch axes only."""
     fresh = _letters()
     common = [next(fresh) for _ in range(batch)]
     sizes: dict[str, int] = {}
@@ -128,13 +128,13 @@ def _sharding_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArra
 
 
 def emit_status_check(builder: FunctionBuilder, status: Value, *, singular: bool = False) -> Value:
-    """Write whether LAPACK's status says that all went well; `singular` accepts positive ones too."""
+    """Write whether LAPACK's status is 0; `singular` accepts positive ones as well."""
     zero = builder.constant(0, status.aval)
     return builder.compare("GE" if singular else "EQ", status, zero)
 
 
 def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
-    """Write `x` where the matrix is good, NaN elsewhere; `good` has the batch axes of `x`."""
+    """Write `x` for matrices marked in `good`, which has the batch axes of `x`, and NaN for the others."""
     nan = complex(math.nan, math.nan) if dtypes.is_complex(x.aval.dtype) else math.nan
     aval = x.aval.update(weak_type=False)
     spread = builder.broadcast(good, aval.shape, range(good.aval.ndim))
@@ -143,7 +143,7 @@ def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
 
 
 def no_platform(builder: FunctionBuilder, name: str) -> NotImplementedError:
-    """Return the error for an operation that the module's platform has no implementation of."""
+    """Return the error for an operation without an implementation on the module's platform."""
     return NotImplementedError(
         f"{name} is not implemented on the platform {builder.platform}; compute it on the CPU, "
         "with xtrace.device_put(x, xtrace.devices('cpu')[0])"

@@ -1,4 +1,4 @@
-"""LU factorisation with row exchanges, and what its pivots mean."""
+"""LU factorisation with row exchanges, and permutations from pivots."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> Shap
     return ShapedArray((*pivots.shape[:-1], permutation_size), pivots.dtype)
 
 
-def _exchanged(step: Array, pivots: Array, permutation: Array) -> list[Any]:
-    """Exchange two elements of each permutation: those at `step` and at the pivot of this step."""
+def _exchange_at_pivot(step: Array, pivots: Array, permutation: Array) -> list[Any]:
+    """Exchange the elements at `step` and at the pivot of this step in each permutation."""
     shape = aval_of(permutation).shape
     last = len(shape) - 1
     zero = np.int32(0)
@@ -94,7 +94,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     avals = [counter, pivots.aval, aval]
     condition, body = builder.region(avals), builder.region(avals)
     more = condition.compare("LT", condition.arguments[0], condition.constant(steps, counter))
-    carried = lower_fun(_exchanged)(body, *body.arguments)
+    carried = lower_fun(_exchange_at_pivot)(body, *body.arguments)
     state = [builder.constant(0, counter), pivots, permutation]
     return builder.while_loop(state, (condition, more), (body, carried))[2]
 
@@ -156,7 +156,7 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 
 def permute_rows(x: Any, permutation: Any) -> Any:
-    """Return matrices with row i being row ``permutation[..., i]`` of `x`."""
+    """Return matrices whose row i is row ``permutation[..., i]`` of `x`."""
     shape = aval_of(x).shape
     if 0 in shape:
         return x
@@ -171,14 +171,14 @@ def permute_rows(x: Any, permutation: Any) -> Any:
 
 
 def unpermute_rows(x: object, permutation: Any) -> Array:
-    """Return matrices with row ``permutation[..., i]`` being row i of `x`."""
+    """Return matrices whose row ``permutation[..., i]`` is row i of `x`."""
     shape = aval_of(permutation).shape
     positions = broadcasted_iota(np.int32, shape, len(shape) - 1)
     return permute_rows(x, sort_key_val(permutation, positions)[1])
 
 
 def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> Any:
-    """Solve A x = b, or Aᴴ x = b if `adjoint`, for matrices of which `lu` gave factors and permutation."""
+    """Return the solution of A x = b, or Aᴴ x = b if `adjoint`, from the factors and permutation of `lu`."""
     if adjoint:
         x = triangular_solve(factors, b, left_side=True, transpose_a=True, conjugate_a=True)
         x = triangular_solve(
@@ -189,8 +189,8 @@ def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> A
     return triangular_solve(factors, x, left_side=True)
 
 
-def _squared(x: Array, size: int) -> Array:
-    """Return matrices with one short side continued to `size` by the identity: zeros, ones on the main diagonal."""
+def _complete_with_identity(x: Array, size: int) -> Array:
+    """Return matrices extended along the shorter side to `size` with rows or columns of the identity."""
     aval = aval_of(x)
     *batch, rows, columns = aval.shape
     axis = aval.ndim - (1 if columns < size else 2)
@@ -202,8 +202,8 @@ def _squared(x: Array, size: int) -> Array:
 
 
 def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    # P A = L U: L⁻¹ P dA U⁻¹ = L⁻¹ dL + dU U⁻¹, strictly lower plus upper triangular. Where the matrix is not square,
-    # L or U is continued by the identity (Giles 2008, Collected matrix derivative results; the general case likewise).
+    # P A = L U: L⁻¹ P dA U⁻¹ = L⁻¹ dL + dU U⁻¹, strictly lower plus upper triangular (Giles 2008, Collected matrix
+    # derivative results). If the matrix is not square, L or U is extended with the identity.
     factors, pivots, permutation = lu.bind_positional(primals)
     aval = aval_of(factors)
     rows, columns = aval.shape[-2:]
@@ -211,8 +211,8 @@ def _lu_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any],
     tall = slice_in_dim(factors, 0, short, 1, aval.ndim - 1)
     wide = slice_in_dim(factors, 0, short, 1, aval.ndim - 2)
     one = identity(aval.dtype, (*aval.shape[:-2], rows, rows))
-    lower = add(lower_triangle(_squared(tall, rows), -1), one)
-    upper = upper_triangle(_squared(wide, columns))
+    lower = add(lower_triangle(_complete_with_identity(tall, rows), -1), one)
+    upper = upper_triangle(_complete_with_identity(wide, columns))
     moved = permute_rows(tangents[0], permutation)
     moved = triangular_solve(lower, moved, left_side=True, lower=True, unit_diagonal=True)
     moved = triangular_solve(upper, moved)

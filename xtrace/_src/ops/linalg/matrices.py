@@ -1,4 +1,4 @@
-"""Matrices in the last two axes of arrays: triangles, products and transposes, and the checks of operands."""
+"""Matrices in the last two axes of arrays: triangles, products, transposes, and checks of operands."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXACT = (Precision.HIGHEST, Precision.HIGHEST)
 
 
 def check_matrices(name: str, avals: Sequence[ShapedArray], *, square: bool = False) -> tuple[int, ...]:
-    """Return the shape of the batch that matrices of one inexact dtype share; TypeError or ValueError otherwise."""
+    """Return the common batch shape of matrices of one inexact dtype; TypeError or ValueError for other operands."""
     check_kind(name, avals, [INEXACT] * len(avals))
     check_same_dtype(name, avals)
     for position, aval in enumerate(avals):
@@ -49,7 +49,7 @@ def check_matrices(name: str, avals: Sequence[ShapedArray], *, square: bool = Fa
 
 
 def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `abstract` with results that are weakly typed where all operands are."""
+    """Return `abstract` with weakly typed results if all operands are weakly typed."""
 
     @functools.wraps(abstract)
     def with_weak_results(*avals: ShapedArray, **parameters: object) -> list[Any]:
@@ -64,44 +64,44 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_square(name: str, aval: ShapedArray) -> None:
-    """Raise ValueError unless the last two axes are of one size."""
+    """Raise ValueError unless the last two axes have equal sizes."""
     if aval.shape[-1] != aval.shape[-2]:
         raise ValueError(f"The input to {name} must be a square matrix. Got shape {aval.shape}.")
 
 
 def check_batch(name: str, avals: Sequence[ShapedArray], ranks: Sequence[int]) -> None:
-    """Raise ValueError unless all operands, which have so many axes of their own, have the same leading axes."""
+    """Raise ValueError unless the batch axes, those before the last `ranks` axes of each operand, are equal."""
     shapes = [a.shape[: a.ndim - own] for a, own in zip(avals, ranks, strict=True)]
     if len(set(shapes)) > 1:
         raise ValueError(
-            f"{name}: the leading axes, which number the matrices, must agree; got operands of shapes "
+            f"{name}: the leading axes, over the batch, must agree; got operands of shapes "
             f"{', '.join(str(a.shape) for a in avals)}. Broadcast them first."
         )
 
 
 def fill_like(x: Any, value: Any) -> Any:
-    """Return an array like `x`, each element of it `value`."""
+    """Return an array like `x`, filled with `value`."""
     return broadcast_like(constant_like(x, value), x)
 
 
 def transpose_matrices(x: ArrayLike) -> Array:
-    """Return each matrix transposed."""
+    """Return the transpose of each matrix."""
     ndim = aval_of(x).ndim
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 def conj_if_complex(x: ArrayLike) -> Any:
-    """Return the complex conjugate, `x` itself where it is real."""
+    """Return the complex conjugate, or `x` itself if it is real."""
     return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
 def real_part(x: ArrayLike) -> Any:
-    """Return the real part, `x` itself where it is real."""
+    """Return the real part, or `x` itself if it is real."""
     return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
 def adjoint(x: ArrayLike) -> Array:
-    """Return each matrix transposed and conjugated."""
+    """Return the conjugate transpose of each matrix."""
     return conj_if_complex(transpose_matrices(x))
 
 
@@ -124,7 +124,7 @@ def _lower_part(rows: int, columns: int, diagonal: int) -> Array:
     return ge(add(i, Literal(np.int32(diagonal), ShapedArray((), dtypes.int32))), j)
 
 
-def _masked(mask: Array, on_true: Array, on_false: Array, shape: tuple[int, ...]) -> Array:
+def _select_by_mask(mask: Array, on_true: Array, on_false: Array, shape: tuple[int, ...]) -> Array:
     mask = broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
     return select_n(mask, on_false, on_true)
 
@@ -132,13 +132,13 @@ def _masked(mask: Array, on_true: Array, on_false: Array, shape: tuple[int, ...]
 def lower_triangle(x: Any, diagonal: int = 0) -> Array:
     """Return each matrix with zeros above its `diagonal`-th diagonal."""
     aval = aval_of(x)
-    return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal), x, zeros(aval), aval.shape)
+    return _select_by_mask(_lower_part(aval.shape[-2], aval.shape[-1], diagonal), x, zeros(aval), aval.shape)
 
 
 def upper_triangle(x: Any, diagonal: int = 0) -> Array:
     """Return each matrix with zeros below its `diagonal`-th diagonal."""
     aval = aval_of(x)
-    return _masked(_lower_part(aval.shape[-2], aval.shape[-1], diagonal - 1), zeros(aval), x, aval.shape)
+    return _select_by_mask(_lower_part(aval.shape[-2], aval.shape[-1], diagonal - 1), zeros(aval), x, aval.shape)
 
 
 def _on_diagonal(rows: int, columns: int) -> Array:
@@ -154,22 +154,22 @@ def identity(dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
 def diagonal(x: Any) -> Array:
     """Return the main diagonal of each square matrix."""
     aval = aval_of(x)
-    return reduce_sum(_masked(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
+    return reduce_sum(_select_by_mask(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
 
 
 def as_row(x: ArrayLike) -> Array:
-    """Return vectors in the last axis as matrices of one row."""
+    """Return vectors along the last axis as matrices of one row."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape[:-1], 1, shape[-1]), (*range(len(shape) - 1), len(shape)))
 
 
 def as_column(x: ArrayLike) -> Array:
-    """Return vectors in the last axis as matrices of one column."""
+    """Return vectors along the last axis as matrices of one column."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape, 1), tuple(range(len(shape))))
 
 
-def _batch_in_front(
+def _batch_leading(
     primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[Any, Any]:
     moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
@@ -177,5 +177,5 @@ def _batch_in_front(
     return results, [0] * len(results) if primitive.multiple_results else 0
 
 
-# The batch rule of an operation on each matrix of a batch: the mapped axis becomes one more leading axis.
-LEADING = Derived(_batch_in_front)
+# The batch rule of operations on batches of matrices: the mapped axis becomes a leading batch axis.
+LEADING = Derived(_batch_leading)

@@ -1,4 +1,4 @@
-"""Polar decomposition by dynamically weighted Halley iterations, made of QR and Cholesky factorisations."""
+"""Polar decomposition by dynamically weighted Halley iterations with QR and Cholesky factorisations."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from xtrace._src.ops.selection import select_n
 
 __all__ = ["qdwh"]
 
-# Above this weight the form with a Cholesky factorisation loses digits.
+# Above this weight the step by a Cholesky factorisation is inaccurate.
 _LARGEST_WEIGHT = 100.0
 
 
-def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, float, float]]:
-    """Return (a, b, c) of each step x (a + b x²) / (1 + c x²) that brings singular values from [eps, 1] to 1."""
+def _step_weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, float, float]]:
+    """Return (a, b, c) of the steps x (a + b x²) / (1 + c x²) that map singular values in [eps, 1] to 1."""
     least = eps
     weights: list[tuple[float, float, float]] = []
     while least + tolerance < 1 and len(weights) < limit:
@@ -49,7 +49,7 @@ def _weights(eps: float, tolerance: float, limit: int) -> list[tuple[float, floa
 
 
 def _step(x: Array, a: float, b: float, c: float) -> Array:
-    """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹ of each matrix, without squaring `x` where c is large."""
+    """Return x (a + b xᴴx) (1 + c xᴴx)⁻¹ of each matrix, without squaring `x` if c is large."""
     *batch, rows, columns = aval_of(x).shape
     one = identity(aval_of(x).dtype, (*batch, columns, columns))
     kept = b / c
@@ -68,8 +68,8 @@ def _step(x: Array, a: float, b: float, c: float) -> Array:
     return add(mul(constant_like(x, kept), x), change)
 
 
-def _bounded(x: Array) -> Array:
-    """Return each matrix divided by a bound of its largest singular value, the root of its 1 and infinity norms."""
+def _normalize(x: Array) -> Array:
+    """Return each matrix divided by a bound of its largest singular value: sqrt(1-norm * infinity norm)."""
     size = abs(x)
     row = aval_of(x).ndim - 2
     sums = [reduce_sum(size, (axis,)) for axis in (row, row + 1)]
@@ -80,25 +80,25 @@ def _bounded(x: Array) -> Array:
 
 
 def unitary_factors(x: Any) -> Array:
-    """Return U of the polar decomposition of each matrix, in a number of steps that the dtype alone determines.
+    """Return U of the polar decomposition of each matrix; the number of steps depends on the dtype only.
 
     Singular values below the precision, relative to the largest, may stay below 1; their vectors are kept.
     """
     precision = float(dtypes.finfo(dtypes.real_part_dtype(aval_of(x).dtype)).eps)
-    u = _bounded(x)
-    for weights in _weights(precision, 5 * precision, 10):
+    u = _normalize(x)
+    for weights in _step_weights(precision, 5 * precision, 10):
         u = _step(u, *weights)
     return u
 
 
-def _changed(x: Array, y: Array, tolerance: float) -> Array:
-    """Whether the Frobenius norm of the difference is above the tolerance."""
+def _has_changed(x: Array, y: Array, tolerance: float) -> Array:
+    """Return whether the Frobenius norm of the difference is above the tolerance."""
     size = abs(sub(x, y))
     norm = sqrt(reduce_sum(mul(size, size), (0, 1)))
     return gt(norm, constant_like(norm, tolerance))
 
 
-def _inside(x: Any, shape: Shape) -> Array:
+def _mask_outside(x: Any, shape: Shape) -> Array:
     """Return `x` with zeros outside its first `shape` rows and columns."""
     aval = aval_of(x)
     rows, columns = [
@@ -151,13 +151,13 @@ def qdwh(
         if not pair or len(dynamic_shape) != 2:
             message = f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}"
             raise ValueError(message) if pair else TypeError(message)
-        x = _inside(x, dynamic_shape)
-    u = _bounded(x)
-    steps = _weights(precision, tolerance, limit)
+        x = _mask_outside(x, dynamic_shape)
+    u = _normalize(x)
+    steps = _step_weights(precision, tolerance, limit)
     previous = u
     for weights in steps:
         previous, u = u, _step(u, *weights)
-    moving = _changed(u, previous, tolerance ** (1 / 3))
+    moving = _has_changed(u, previous, tolerance ** (1 / 3))
 
     def goes_on(state: tuple[Any, Any, Any]) -> Array:
         count, _, moving = state
@@ -166,9 +166,9 @@ def qdwh(
     def further(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         count, u, _ = state
         new = _step(u, 3, 1, 3)
-        return add(count, constant_like(count, 1)), new, _changed(new, u, tolerance ** (1 / 3))
+        return add(count, constant_like(count, 1)), new, _has_changed(new, u, tolerance ** (1 / 3))
 
     count, u, moving = while_loop(goes_on, further, (len(steps), u, moving))
-    # One step of Newton and Schulz for the last digits of orthogonality.
+    # A Newton-Schulz step makes the columns orthogonal to working precision.
     u = sub(mul(constant_like(u, 1.5), u), mul(constant_like(u, 0.5), product(u, product(adjoint(u), u))))
     return u, symmetrize(product(adjoint(u), x)), count, bitwise_not(moving)

@@ -1,4 +1,4 @@
-"""QR factorisation, and the products of Householder reflections that it is made of."""
+"""QR factorisation, and products of Householder reflections."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _geqrf_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
 
 @primitive(
     "geqrf", abstract=_geqrf_abstract, emit=_geqrf_emit, batch=LEADING, sharding=leading(2), multiple_results=True,
-    jvp=no_rule("geqrf has no derivative: qr has"),
+    jvp=no_rule("geqrf has no derivative; use qr"),
 )
 def geqrf(x: ArrayLike) -> tuple[Any, Any]:
-    """R in the upper triangle, the Householder vectors below it, and the factors of the reflections."""
+    """Return R in the upper triangle with the Householder vectors below it, and the factors of the reflections."""
     packed, taus = geqrf.bind_positional((x,))
     return packed, taus
 
@@ -96,12 +96,12 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
 @primitive(
     "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2),
     multiple_results=True,
-    jvp=no_rule("geqp3 has no derivative: qr with pivoting=True has"),
+    jvp=no_rule("geqp3 has no derivative; use qr with pivoting=True"),
 )
 def geqp3(x: ArrayLike, pivots: object, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
-    """`geqrf` of the columns in an order that makes the diagonal of R fall, and that order.
+    """Return `geqrf` of the columns in an order with a decreasing diagonal of R, and the order.
 
-    `pivots` are zeros, or positions from 1 on where columns are to stay in front.
+    `pivots` are zeros, or positive for columns that must stay in front.
     """
     packed, order, taus = geqp3.bind_positional((x, pivots), (use_magma,))
     return packed, order, taus
@@ -119,7 +119,7 @@ def _check_reflections(name: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 @weak_as_operands
 def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
-    # The reflections' factors are vectors: to the shared checks they are matrices of one row.
+    # The shared checks take matrices, so the factors of the reflections are passed as columns.
     check_matrices("householder_product", (a, taus.update(shape=(*taus.shape, 1))))
     if a.shape[-2] < a.shape[-1]:
         raise ValueError(
@@ -267,7 +267,7 @@ def _qr_emit(x: ArrayLike, *, pivoting: bool, full_matrices: bool, use_magma: bo
 
 
 def _thin_jvp(q: Array, r: ArrayLike, dx: Any) -> tuple[Any, Any]:
-    """Return the tangents of Q and R, for R square."""
+    """Return the tangents of Q and R for square R."""
     # Qᴴ dA R⁻¹ = Qᴴ dQ + dR R⁻¹: anti-Hermitian plus upper triangular with a real diagonal (Walter and Lehmann 2012,
     # Algorithmic differentiation of linear algebra functions with application in optimum experimental design).
     moved = triangular_solve(r, dx)
@@ -284,8 +284,8 @@ def _thin_jvp(q: Array, r: ArrayLike, dx: Any) -> tuple[Any, Any]:
 
 def _completed_jvp(q: ArrayLike, columns: int, dq: Any) -> Any:
     """Return the tangent of a square Q whose first columns have the tangent `dq`."""
-    # Q = 1 - V T Vᴴ, a product of reflections, so that its further columns follow from the first ones: with Q₁ = [E F]
-    # by rows and S = F (E - 1)⁻¹, dQ₂ = dQ₁ Sᴴ - (Q₁ + Q₂ S) (dF - S dE)ᴴ.
+    # Q = 1 - V T Vᴴ is a product of reflections, so its first columns Q₁ determine the others, Q₂: with Q₁ = [E F] by
+    # rows and S = F (E - 1)⁻¹, dQ₂ = dQ₁ Sᴴ - (Q₁ + Q₂ S) (dF - S dE)ᴴ.
     row, column = aval_of(q).ndim - 2, aval_of(q).ndim - 1
     size = aval_of(q).shape[-1]
     first, rest = slice_in_dim(q, 0, columns, 1, column), slice_in_dim(q, columns, size, 1, column)
@@ -303,7 +303,7 @@ def _qr_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool, use_magma: bool | None
 ) -> tuple[list[Any], list[Any]]:
     (x,), (dx,) = primals, tangents
-    # As in JAX, what is solved for has a type of its own, weak or not as the matrix may be.
+    # As in JAX, tangents are strongly typed even if the matrix is weakly typed.
     dx = converted(dx, aval_of(x).dtype)
     results = qr.bind_positional(primals, (pivoting, full_matrices, use_magma))
     q, r = results[:2]
@@ -312,7 +312,7 @@ def _qr_jvp(
     if pivoting:
         x, dx = [transpose_matrices(permute_rows(transpose_matrices(y), results[2])) for y in (x, dx)]
     if rows < columns:
-        # The first columns, as many as there are rows, determine Q; for the others R₂ = Qᴴ A₂.
+        # The square block of leading columns determines Q; for the other columns R₂ = Qᴴ A₂.
         others, dothers = [slice_in_dim(y, rows, columns, 1, column) for y in (x, dx)]
         dq, dr = _thin_jvp(q, slice_in_dim(r, 0, rows, 1, column), slice_in_dim(dx, 0, rows, 1, column))
         further = add(product(adjoint(dq), others, None), product(adjoint(q), dothers, None))

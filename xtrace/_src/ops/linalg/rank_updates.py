@@ -1,4 +1,4 @@
-"""Updates of symmetric matrices: a product added to one, a rank-1 term added to one that is factored."""
+"""Updates of symmetric matrices: rank-1 updates of Cholesky factors, and symmetric products."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _update_abstract(r_matrix: ShapedArray, w_vector: ShapedArray) -> ShapedArra
     return ShapedArray(r_matrix.shape, r_matrix.dtype)
 
 
-def _rotated(step: Array, factor: Array, vector: Array) -> list[Any]:
-    """Rotate row `step` of the factor and the vector, as a row, so that element `step` of the vector becomes zero."""
+def _rotate_row(step: Array, factor: Array, vector: Array) -> list[Any]:
+    """Rotate row `step` of the factor against the vector so that element `step` of the vector becomes zero."""
     axis = aval_of(factor).ndim - 2
     row = dynamic_slice_in_dim(factor, step, 1, axis, allow_negative_indices=False)
     first = dynamic_slice_in_dim(row, step, 1, axis + 1, allow_negative_indices=False)
@@ -84,7 +84,7 @@ def _update_emit(builder: FunctionBuilder, r_matrix: Value, w_vector: Value) -> 
     avals = [counter, r_matrix.aval, vector.aval]
     condition, body = builder.region(avals), builder.region(avals)
     more = condition.compare("LT", condition.arguments[0], condition.constant(size, counter))
-    carried = lower_fun(_rotated)(body, *body.arguments)
+    carried = lower_fun(_rotate_row)(body, *body.arguments)
     state = [builder.constant(0, counter), r_matrix, vector]
     return builder.while_loop(state, (condition, more), (body, carried))[1]
 

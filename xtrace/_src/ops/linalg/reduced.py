@@ -1,4 +1,4 @@
-"""Unitary reductions to simpler forms (Schur, Hessenberg, tridiagonal), and systems that are tridiagonal already."""
+"""Unitary reductions to Schur, Hessenberg and tridiagonal form, and tridiagonal systems."""
 
 from __future__ import annotations
 
@@ -273,15 +273,15 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
     return nan_unless(builder, emit_status_check(builder, status), solution)
 
 
-def _moved_down(x: Any, axis: int) -> Any:
-    """Return `x` with its elements one position further along `axis`, a zero coming in."""
+def _shift_down(x: Any, axis: int) -> Any:
+    """Return `x` shifted by one towards the end of `axis`, with a zero in front."""
     size = aval_of(x).shape[axis]
     kept = slice_in_dim(x, 0, max(size - 1, 0), 1, axis)
     return concatenate([zeros(aval_of(slice_in_dim(x, 0, min(size, 1), 1, axis))), kept], axis)
 
 
-def _moved_up(x: Any, axis: int) -> Any:
-    """Return `x` with its elements one position back along `axis`, a zero coming in."""
+def _shift_up(x: Any, axis: int) -> Any:
+    """Return `x` shifted by one towards the front of `axis`, with a zero at the end."""
     size = aval_of(x).shape[axis]
     kept = slice_in_dim(x, min(size, 1), size, 1, axis)
     return concatenate([kept, zeros(aval_of(slice_in_dim(x, 0, min(size, 1), 1, axis)))], axis)
@@ -294,7 +294,7 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     row = aval_of(solution).ndim - 2
     change = None
     for tangent, shifted in zip(
-        (moved[1], moved[0], moved[2]), (lambda x: x, lambda x: _moved_down(x, row), lambda x: _moved_up(x, row)),
+        (moved[1], moved[0], moved[2]), (lambda x: x, lambda x: _shift_down(x, row), lambda x: _shift_up(x, row)),
         strict=True,
     ):
         if tangent is not None:
@@ -312,7 +312,7 @@ def _solve_transpose(
     if any(type(x) is UndefinedPrimal for x in (dl, d, du)):
         raise NotImplementedError("tridiagonal_solve is linear in b only, not in the matrix")
     last = aval_of(d).ndim - 1
-    operands = (_moved_down(du, last), d, _moved_up(dl, last), cotangent)
+    operands = (_shift_down(du, last), d, _shift_up(dl, last), cotangent)
     return [None, None, None, tridiagonal_solve.bind_positional(operands, (perturb_singular,))]
 
 

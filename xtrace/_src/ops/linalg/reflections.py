@@ -1,4 +1,4 @@
-"""Householder reflections in plain operations: what the libraries of a platform lack, as loops over columns."""
+"""Householder reflections in plain operations, as loops over columns, for platforms without a library routine."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def _as_complex(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
-    """Return v, tau and beta: 1 - conj(tau) v vᴴ takes the elements of `column` from `position` on to (beta, 0 …).
+    """Return v, tau and beta: 1 - conj(tau) v vᴴ maps the elements of `column` from `position` on to (beta, 0 …).
 
-    v is 1 at `position` and 0 before; beta is real, tau zero where nothing is to be done (LAPACK's larfg).
+    v is 1 at `position` and 0 before it. beta is real. tau is 0 if the elements have that form (LAPACK's larfg).
     """
     aval = aval_of(column)
     last = aval.ndim - 1
@@ -77,13 +77,13 @@ def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
     return add(div(tail, as_column(scale)), converted(here, aval.dtype)), tau, wide
 
 
-def _from_left(x: Array, v: Array, tau: Array) -> Array:
+def _reflect_left(x: Array, v: Array, tau: Array) -> Array:
     """Return (1 - tau v vᴴ) x."""
     column = as_column(v)
     return sub(x, product(mul(column, as_column(as_column(tau))), product(adjoint(column), x)))
 
 
-def _from_right(x: Array, v: Array, tau: Array) -> Array:
+def _reflect_right(x: Array, v: Array, tau: Array) -> Array:
     """Return x (1 - tau v vᴴ)."""
     column = as_column(v)
     return sub(x, product(product(x, column), adjoint(mul(column, as_column(as_column(conj_if_complex(tau)))))))
@@ -98,12 +98,12 @@ def _column(x: Array, step: Array) -> Array:
     return squeeze(_element(x, step), (aval_of(x).ndim - 1,))
 
 
-def _replaced(x: Array, column: Array, step: Array) -> Array:
+def _replace_column(x: Array, column: Array, step: Array) -> Array:
     return dynamic_update_slice_in_dim(x, as_column(column), step, aval_of(x).ndim - 1, allow_negative_indices=False)
 
 
-def _packed(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
-    """Return a column as factorisations store it: what was there, then beta at `position`, then the vector."""
+def _pack_column(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
+    """Return a packed column: the old elements before `position`, beta at it, and the vector after it."""
     aval = aval_of(old)
     positions = _positions(aval, aval.ndim - 1)
     beta = broadcast_in_dim(beta, aval.shape, range(aval.ndim - 1))
@@ -111,11 +111,11 @@ def _packed(old: Any, v: ArrayLike, beta: Any, position: Any) -> Array:
 
 
 def apply_reflections(a: Any, taus: Any, c: ArrayLike, *, left: bool, transpose: bool) -> Any:
-    """Q c if `left`, else c Q, with Qᴴ for Q if `transpose`: one reflection of `ormqr` after the other."""
+    """Return Q c if `left`, else c Q, with Qᴴ for Q if `transpose`; the result of `ormqr`."""
     steps = aval_of(taus).shape[-1]
     if not steps or 0 in aval_of(c).shape:
         return c
-    # Q = H₀ H₁ …: its factors reach c from the last on, those of Qᴴ and of c Q from the first on.
+    # Q = H₀ H₁ …: Q c applies the last reflection first, Qᴴ c and c Q the first one.
     forward = left == transpose
 
     def step(count: Any, a: Any, taus: Any, c: Any) -> list[Any]:
@@ -125,13 +125,13 @@ def apply_reflections(a: Any, taus: Any, c: ArrayLike, *, left: bool, transpose:
         positions = _positions(aval, aval.ndim - 1)
         v = select_n(gt(positions, position), converted(eq(positions, position), aval.dtype), column)
         tau = conj_if_complex(tau) if transpose else tau
-        return [add(count, _count(1)), a, taus, (_from_left if left else _from_right)(c, v, tau)]
+        return [add(count, _count(1)), a, taus, (_reflect_left if left else _reflect_right)(c, v, tau)]
 
     return repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), a, taus, c])[3]
 
 
-def _unit_scaled(x: Array) -> tuple[Any, Any]:
-    """Return each matrix divided by its largest element, so that squares stay in range, and the divisor."""
+def _scale_to_unit(x: Array) -> tuple[Any, Any]:
+    """Return each matrix divided by its largest element, so that squares do not overflow, and the divisor."""
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
     scale = select_n(eq(scale, constant_like(scale, 0)), scale, fill_like(scale, 1))
@@ -139,8 +139,8 @@ def _unit_scaled(x: Array) -> tuple[Any, Any]:
     return div(x, scale), scale
 
 
-def _exchanged(x: Array, step: Array, chosen: Array) -> Array:
-    """Exchange elements `step` and `chosen` along the last axis; `chosen` has a position for each matrix."""
+def _exchange(x: Array, step: Array, chosen: Array) -> Array:
+    """Exchange elements `step` and `chosen` along the last axis; `chosen` is a position for each matrix."""
     aval = aval_of(x)
     last = aval.ndim - 1
     positions = _positions(aval, last)
@@ -152,10 +152,10 @@ def _exchanged(x: Array, step: Array, chosen: Array) -> Array:
 
 
 def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
-    """The results of `geqp3`, columns counted from 0: at each step the longest remaining column comes to the front.
+    """Return the results of `geqp3`, columns counted from 0: each step moves the longest remaining column to the front.
 
-    Lengths are taken anew at each step, as costly as the step itself, so that none loses its digits (Golub and
-    Van Loan, Matrix Computations, 5.4.2). Columns with a positive pivot count as longer than all others.
+    Lengths are computed again in each step, at the cost of the step itself, since updating them loses precision (Golub
+    and Van Loan, Matrix Computations, 5.4.2). Columns with a positive pivot come before all others.
     """
     aval = aval_of(x)
     rows, columns = aval.shape[-2:]
@@ -165,7 +165,7 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
     taus = zeros(ShapedArray((*batch, steps), aval.dtype))
     if not steps:
         return [x, order, taus]
-    work, scale = _unit_scaled(x)
+    work, scale = _scale_to_unit(x)
     row, column = aval.ndim - 2, aval.ndim - 1
 
     def step(count: Any, work: Any, order: Any, first: Any, taus: Any) -> list[Any]:
@@ -176,14 +176,14 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
         lengths = select_n(ne(first, _count(0)), lengths, fill_like(lengths, math.inf))
         lengths = select_n(lt(positions, count), lengths, fill_like(lengths, -1))
         chosen = argmax(lengths, row, np.int32)
-        order, first = _exchanged(order, count, chosen), _exchanged(first, count, chosen)
-        work = _exchanged(work, count, broadcast_in_dim(chosen, own.shape[:-1], range(row)))
+        order, first = _exchange(order, count, chosen), _exchange(first, count, chosen)
+        work = _exchange(work, count, broadcast_in_dim(chosen, own.shape[:-1], range(row)))
         old = _column(work, count)
         v, tau, beta = _reflection(old, count)
         further = gt(_positions(own, column), count)
-        work = select_n(further, work, _from_left(work, v, conj_if_complex(tau)))
-        work = _replaced(work, _packed(old, v, beta, count), count)
-        return [add(count, _count(1)), work, order, first, _replaced(taus, tau, count)]
+        work = select_n(further, work, _reflect_left(work, v, conj_if_complex(tau)))
+        work = _replace_column(work, _pack_column(old, v, beta, count), count)
+        return [add(count, _count(1)), work, order, first, _replace_column(taus, tau, count)]
 
     state = [_count(0), work, order, pivots, taus]
     _, work, order, _, taus = repeat_while(lambda count, *_: lt(count, _count(steps)), step, state)
@@ -191,7 +191,7 @@ def pivoted_qr(x: Any, pivots: ArrayLike) -> list[Any]:
 
 
 def hessenberg_form(a: Any) -> list[Any]:
-    """The results of `hessenberg`: each reflection clears a column below the subdiagonal, from left and right.
+    """Return the results of `hessenberg`: each step clears a column below the subdiagonal by a similarity reflection.
 
     Golub and Van Loan, Matrix Computations, 7.4.2.
     """
@@ -201,7 +201,7 @@ def hessenberg_form(a: Any) -> list[Any]:
     taus = zeros(ShapedArray((*aval.shape[:-2], steps), aval.dtype))
     if not steps:
         return [a, taus]
-    work, scale = _unit_scaled(a)
+    work, scale = _scale_to_unit(a)
     last = aval.ndim - 1
 
     def step(count: Any, work: Any, taus: Any) -> list[Any]:
@@ -209,24 +209,24 @@ def hessenberg_form(a: Any) -> list[Any]:
         old = _column(work, count)
         v, tau, beta = _reflection(old, below)
         further = gt(_positions(aval_of(work), last), count)
-        work = select_n(further, work, _from_right(_from_left(work, v, conj_if_complex(tau)), v, tau))
-        work = _replaced(work, _packed(old, v, beta, below), count)
-        return [below, work, _replaced(taus, tau, count)]
+        work = select_n(further, work, _reflect_right(_reflect_left(work, v, conj_if_complex(tau)), v, tau))
+        work = _replace_column(work, _pack_column(old, v, beta, below), count)
+        return [below, work, _replace_column(taus, tau, count)]
 
     _, work, taus = repeat_while(lambda count, *_: lt(count, _count(steps)), step, [_count(0), work, taus])
     return [add(mul(upper_triangle(work, -1), scale), lower_triangle(work, -2)), taus]
 
 
 def tridiagonal_form(a: ArrayLike, *, lower: bool) -> list[Any]:
-    """The results of `tridiagonal`: the Hessenberg form of a Hermitian matrix is tridiagonal and real."""
+    """Return the results of `tridiagonal`: the Hessenberg form of a Hermitian matrix is tridiagonal and real."""
     if not lower:
-        # From the last column on: the same as from the first, of the matrix with rows and columns in reverse.
+        # The upper form is the lower form of the matrix with rows and columns reversed.
         last = aval_of(a).ndim - 1
         packed, *vectors = tridiagonal_form(rev(a, (last - 1, last)), lower=True)
         return [rev(packed, (last - 1, last)), *[rev(x, (last - 1,)) for x in vectors]]
     size = aval_of(a).shape[-1]
     kept, below = lower_triangle(a), lower_triangle(a, -1)
-    # Of the diagonal the real part counts.
+    # Only the real part of the diagonal is used.
     doubled = add(kept, adjoint(kept))
     on_diagonal = lower_triangle(upper_triangle(doubled))
     packed, taus = hessenberg_form(add(add(below, adjoint(below)), div(on_diagonal, constant_like(a, 2))))

@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and the vectors that belong to them."""
+"""Eigenvalues, singular values and their vectors."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class SvdAlgorithm(enum.Enum):
     DEFAULT = "default"
 
 
-def _choice(name: str, argument: str, kind: type[enum.Enum], value: object) -> Any:
+def _parse_enum(name: str, argument: str, kind: type[enum.Enum], value: object) -> Any:
     if value is not None and not isinstance(value, kind):
         members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
         raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviated(value)}")
@@ -125,7 +125,7 @@ def _choice(name: str, argument: str, kind: type[enum.Enum], value: object) -> A
 
 
 def index_range(name: str, subset: object, size: int) -> tuple[int, int] | None:
-    """Return `subset_by_index` as two ints, None where it is the whole range."""
+    """Return `subset_by_index` as two ints, or None for the whole range."""
     if subset is None:
         return None
     try:
@@ -144,7 +144,7 @@ def _count(subset: tuple[int, int] | None, size: int) -> int:
 
 
 def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int] | None) -> Value:
-    """Write the part of `x` along an axis."""
+    """Write the slice of `x` along an axis for a subset."""
     shape = x.aval.shape
     axis %= len(shape)
     if subset is None or subset == (0, shape[axis]):
@@ -208,12 +208,12 @@ def _eigh_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, lower: bool, sort_eigenvalues: bool,
     subset_by_index: tuple[int, int] | None, algorithm: EighImplementation | None,
 ) -> tuple[list[Any], list[Any]]:
-    # With M = Vᴴ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M), F = 1 / (wⱼ - wᵢ) off the diagonal
-    # (Giles 2008). Where eigenvalues are equal, the vectors have no derivative.
+    # With M = Vᴴ dA V: dw = diag(M), dV = V (F ∘ M), F = 1 / (wⱼ - wᵢ) off the diagonal (Giles 2008). The vectors of
+    # equal eigenvalues have no derivative.
     if subset_by_index is not None:
         raise NotImplementedError(
-            "Derivatives not defined for partial eigen decomposition: they depend on the vectors that are left out. "
-            "Take the part from all of them."
+            "Derivatives not defined for partial eigen decomposition: they depend on the vectors outside of the "
+            "subset. Compute all of them and slice."
         )
     parameters = (lower, sort_eigenvalues, subset_by_index, algorithm)
     vectors, values = eigh.bind_positional((symmetrize(primals[0]),), parameters)
@@ -260,7 +260,7 @@ def eigh(
     aval = operand_aval("eigh", x, "x")
     check_matrices("eigh", (aval,), square=True)
     subset = index_range("eigh", subset_by_index, aval.shape[-1])
-    algorithm = _choice("eigh", "implementation", EighImplementation, implementation)
+    algorithm = _parse_enum("eigh", "implementation", EighImplementation, implementation)
     parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
     vectors, values = eigh.bind_positional((symmetrize(x) if symmetrize_input else x,), parameters)
     return vectors, values
@@ -284,8 +284,8 @@ def _svd_abstract(
 
 
 @lower_fun
-def _svd_of_nothing(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
-    """The factors of matrices without elements: identities where they are square."""
+def _empty_svd(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[Any]:
+    """Return the factors of matrices without elements; the square ones are identities."""
     aval = aval_of(x)
     *batch, rows, columns = aval.shape
     values = zeros(ShapedArray((*batch, 0), dtypes.real_part_dtype(aval.dtype)))
@@ -295,20 +295,20 @@ def _svd_of_nothing(x: Array, *, compute_uv: bool, full_matrices: bool) -> list[
     return [values, identity(aval.dtype, (*batch, rows, left)), identity(aval.dtype, (*batch, right, columns))]
 
 
-# The largest matrices for which cuSOLVER's Jacobi algorithm is used unasked, and runs on a whole batch at once.
+# The largest sizes for which cuSOLVER's Jacobi algorithm is the default, and for which it runs on a batch at once.
 _JACOBI_SIZE, _JACOBI_BATCH_SIZE = 1024, 32
 
 
-def _svd_by_polar(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
-    """Singular values by the polar decomposition x = P H: those of H, whose eigenvectors are the right vectors V.
+def _polar_svd(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Any]:
+    """Return the SVD by the polar decomposition x = P H: the eigenvectors of H are the right vectors V.
 
-    A QR factorisation of x V, whose columns are orthogonal already, gives U, and vectors for singular values of zero
+    A QR factorisation of x V, whose columns are orthogonal, gives U, including the vectors of zero singular values
     (Nakatsukasa and Higham 2013, Stable and efficient spectral divide and conquer algorithms).
     """
     *batch, rows, columns = aval_of(x).shape
     row, column = len(batch), len(batch) + 1
     if rows < columns:
-        values, *vectors = _svd_by_polar(adjoint(x), full_matrices=full_matrices, compute_uv=compute_uv)
+        values, *vectors = _polar_svd(adjoint(x), full_matrices=full_matrices, compute_uv=compute_uv)
         return [values, *[adjoint(v) for v in reversed(vectors)]]
     outer = None
     if rows > columns:
@@ -340,13 +340,13 @@ def _svd_emit(
 ) -> list[Value]:
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
-        return _svd_of_nothing(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
+        return _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
     if builder.platform == "cpu":
         outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":
         outputs = _svd_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
     elif algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR):
-        outputs = lower_fun(_svd_by_polar)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
+        outputs = lower_fun(_polar_svd)(builder, x, full_matrices=full_matrices, compute_uv=compute_uv)
         return [_part(builder, y, axis, subset_by_index) for y, axis in zip(outputs, (-1, -1, -2), strict=False)]
     else:
         raise NotImplementedError(
@@ -363,7 +363,7 @@ def _svd_emit(
 
 
 def _svd_results(x: ShapedArray, left: int, right: int) -> list[ShapedArray]:
-    """The results of a library's routine: scratch space, singular values, U, the other vectors, status."""
+    """Return the result types of a library routine: scratch space, singular values, U, the right vectors, status."""
     *batch, rows, columns = x.shape
     return [
         ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(rows, columns)), dtypes.real_part_dtype(x.dtype)),
@@ -405,7 +405,7 @@ def _svd_on_gpu(
     options = {"compute_uv": flag(compute_uv), "full_matrices": flag(whole)}
     results = _svd_results(x.aval, left, right)
     if algorithm is SvdAlgorithm.QR:
-        # The routine takes matrices with at least as many rows as columns: others are handed over by rows, transposed.
+        # The routine needs at least as many rows as columns: wide matrices are passed row-major, as their transposes.
         wide = rows < columns
         options["transposed"] = flag(wide)
         if not compute_uv:
@@ -432,16 +432,16 @@ def _svd_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, full_matrices: bool, compute_uv: bool,
     subset_by_index: tuple[int, int] | None, algorithm: SvdAlgorithm | None,
 ) -> tuple[list[Any], list[Any]]:
-    # With D = Uᴴ dA V: the singular values move by D's real diagonal. F ∘ (D S + S Dᴴ), F = 1 / (sⱼ² - sᵢ²) off the
-    # diagonal, is what U turns within its columns, V likewise with S D + Dᴴ S; the anti-Hermitian diagonal of D is
-    # shared out to U, and columns beyond the square part follow from dA alone (Giles 2008; Townsend 2016,
-    # Differentiating the singular value decomposition).
+    # With D = Uᴴ dA V: ds is the real diagonal of D. With F = 1 / (sⱼ² - sᵢ²) off the diagonal, and within the columns
+    # of U and V, dU = U (F ∘ (D S + S Dᴴ)) and dV = V (F ∘ (S D + Dᴴ S)); U gets the anti-Hermitian diagonal of D. The
+    # components outside of these columns follow from dA (Giles 2008; Townsend 2016, Differentiating the singular value
+    # decomposition).
     (x,), (dx,) = primals, tangents
     rows, columns = aval_of(x).shape[-2:]
     if subset_by_index is not None:
         raise NotImplementedError(
-            "Derivatives not defined for partial singular value decomposition: they depend on the vectors that are "
-            "left out. Take the part from all of them."
+            "Derivatives not defined for partial singular value decomposition: they depend on the vectors outside "
+            "of the subset. Compute all of them and slice."
         )
     if compute_uv and full_matrices and rows != columns:
         raise NotImplementedError(
@@ -517,7 +517,7 @@ def svd(
     subset = index_range("svd", subset_by_index, inner)
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
-    algorithm = _choice("svd", "algorithm", SvdAlgorithm, algorithm)
+    algorithm = _parse_enum("svd", "algorithm", SvdAlgorithm, algorithm)
     results = svd.bind_positional((x,), (bool(full_matrices), bool(compute_uv), subset, algorithm))
     if not compute_uv:
         return results[0]
@@ -554,7 +554,7 @@ def _eig_emit(
     is_complex, dtype = dtypes.is_complex(x.aval.dtype), _complex_dtype(x.aval.dtype)
     values = ShapedArray(x.aval.shape[:-1], dtype)
     vectors = ShapedArray(x.aval.shape, dtype)
-    # Of real matrices the real and imaginary parts of the eigenvalues come apart.
+    # For real matrices the real and imaginary parts of the eigenvalues are separate results.
     parts = [values] if is_complex else [values.update(dtype=x.aval.dtype)] * 2
     results = [*parts, vectors, vectors, ShapedArray(batch, dtypes.int32)]
     if builder.platform == "cpu":
@@ -581,15 +581,15 @@ def _eig_emit(
     return [nan_unless(builder, good, v) for v in kept]
 
 
-def _solved(matrix: Array, right: object) -> Array:
+def _solve(matrix: Array, right: object) -> Array:
     factors, _, permutation = lu(matrix)
     return lu_solve(factors, permutation, right)
 
 
-def _turned(values: Array, vectors: Array, dx: object) -> Array:
-    """Return the tangent of eigenvectors of length 1 whose largest component is real, as LAPACK gives them."""
+def _eigenvector_tangents(values: Array, vectors: Array, dx: object) -> Array:
+    """Return the tangent of eigenvectors in LAPACK's scaling: length 1, largest component real."""
     gaps = _gaps(values, aval_of(vectors).dtype)
-    moved = product(vectors, mul(gaps, product(_solved(vectors, dx), vectors)))
+    moved = product(vectors, mul(gaps, product(_solve(vectors, dx), vectors)))
     ndim = aval_of(vectors).ndim
     rows = (ndim - 2,)
     shape = aval_of(vectors).shape
@@ -607,29 +607,29 @@ def _eig_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_eigenvectors: bool,
     compute_right_eigenvectors: bool, enable_eigvec_derivs: bool, implementation: EigImplementation | None,
 ) -> tuple[list[Any], list[Any]]:
-    # With M = V⁻¹ dA V: the eigenvalues move by M's diagonal, V by V (F ∘ M) plus what keeps its columns as they are
-    # scaled, F = 1 / (wⱼ - wᵢ) off the diagonal (Giles 2008; Boeddeker et al. 2017, On the computation of
-    # complex-valued gradients). The left vectors are the right ones of the adjoint.
+    # With M = V⁻¹ dA V: dw = diag(M) and dV = V (F ∘ M) plus a multiple of each column that keeps its scaling,
+    # F = 1 / (wⱼ - wᵢ) off the diagonal (Giles 2008; Boeddeker et al. 2017, On the computation of complex-valued
+    # gradients). The left vectors are the right vectors of the adjoint.
     wants_vectors = compute_left_eigenvectors or compute_right_eigenvectors
     if wants_vectors and not enable_eigvec_derivs:
         raise NotImplementedError(
             "Derivatives of non-symmetric eigenvectors are only valid where the eigenvalues are distinct and the "
             "largest component of each vector is unique, which cannot be checked while tracing. Pass "
-            "enable_eigvec_derivs=True to eig to say that they are, or differentiate the eigenvalues alone "
+            "enable_eigvec_derivs=True to eig if both hold, or differentiate the eigenvalues alone "
             "(compute_left_eigenvectors=False, compute_right_eigenvectors=False)."
         )
-    # The eigenvalues' derivative does not depend on how the vectors are scaled, so theirs is sound where it needs them.
+    # The derivatives of eigenvalues do not depend on the scaling of the vectors, so they need no permission.
     factors = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
     values, right = factors[0], factors[-1]
     dx = converted(tangents[0], aval_of(values).dtype)
-    dvalues = reduce_sum(mul(_solved(right, dx), transpose_matrices(right)), (aval_of(right).ndim - 1,))
+    dvalues = reduce_sum(mul(_solve(right, dx), transpose_matrices(right)), (aval_of(right).ndim - 1,))
     results, moved = [values], [dvalues]
     if compute_left_eigenvectors:
         results.append(factors[1])
-        moved.append(_turned(conj(values), factors[1], adjoint(dx)))
+        moved.append(_eigenvector_tangents(conj(values), factors[1], adjoint(dx)))
     if compute_right_eigenvectors:
         results.append(right)
-        moved.append(_turned(values, right, dx))
+        moved.append(_eigenvector_tangents(values, right, dx))
     return results, moved
 
 
@@ -669,8 +669,8 @@ def eig(
     operand_aval("eig", x, "x")
     if use_magma is not None:
         if implementation is not None:
-            raise ValueError("eig: pass implementation or use_magma, not both; they say the same")
+            raise ValueError("eig: pass implementation or use_magma, not both; they select the same option")
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
-    implementation = _choice("eig", "implementation", EigImplementation, implementation)
+    implementation = _parse_enum("eig", "implementation", EigImplementation, implementation)
     flags = (bool(compute_left_eigenvectors), bool(compute_right_eigenvectors), bool(enable_eigvec_derivs))
     return list(eig.bind_positional((x,), (*flags, implementation)))

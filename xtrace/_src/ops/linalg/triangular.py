@@ -1,4 +1,4 @@
-"""Cholesky factorisation, systems with triangular matrices, and products that are symmetric."""
+"""Cholesky factorisation, and systems with triangular matrices."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _cholesky_emit(builder: FunctionBuilder, x: Value) -> Value:
 
 
 def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    # With A = L Lᴴ: L⁻¹ dA L⁻ᴴ = L⁻¹ dL + (L⁻¹ dL)ᴴ, whose lower triangle, the diagonal halved, is L⁻¹ dL
+    # With A = L Lᴴ: L⁻¹ dA L⁻ᴴ = L⁻¹ dL + (L⁻¹ dL)ᴴ; its lower triangle with half the diagonal is L⁻¹ dL
     # (Murray 2016, Differentiation of the Cholesky decomposition).
     factor = lower_triangle(cholesky.bind_positional(primals))
     solved = triangular_solve(factor, tangents[0], transpose_a=True, conjugate_a=True, lower=True)
@@ -147,7 +147,8 @@ def _solve_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, left_side: bool, lower: bool, transpose_a: bool,
     conjugate_a: bool, unit_diagonal: bool,
 ) -> tuple[Any, Any]:
-    # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and the same from the right; what is not read of A has no tangent.
+    # op(A) X = B: dX = op(A)⁻¹ (dB - op(dA) X), and likewise from the right. Elements of A that are not
+    # read have no tangent.
     a, b = primals
     da, db = tangents
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
@@ -179,7 +180,7 @@ def _solve_transpose(
     cotangent: Array, a: Array, b: Array, *, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
     unit_diagonal: bool,
 ) -> list[Any]:
-    # Linear in b only. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹; conjugation stays.
+    # Only b can be linear. The transpose of op(A)⁻¹ is op(Aᵀ)⁻¹, with the same conjugation.
     parameters = (left_side, lower, not transpose_a, conjugate_a, unit_diagonal)
     return [None, triangular_solve.bind_positional((a, cotangent), parameters)]
 
@@ -190,7 +191,7 @@ def _solve_batch(
     a, b = operands
     values = (left_side, *parameters.values())
     if axes[0] is None:
-        # One matrix for all: the right-hand sides stand side by side, in one system.
+        # One matrix for all indices: the right-hand sides become the columns of one system.
         assert axes[1] is not None
         ndim = aval_of(b).ndim
         b = move_axis(b, axes[1], ndim - 1 if left_side else ndim - 3)

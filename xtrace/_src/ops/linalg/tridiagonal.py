@@ -29,31 +29,31 @@ def _row(x: Array, position: ArrayLike) -> Array:
     return squeeze(dynamic_slice_in_dim(x, position, 1, 0, allow_negative_indices=False), (0,))
 
 
-def _with_row(x: Array, row: Array, position: ArrayLike) -> Array:
+def _replace_row(x: Array, row: Array, position: ArrayLike) -> Array:
     shape = aval_of(row).shape
     row = broadcast_in_dim(row, (1, *shape), range(1, len(shape) + 1))
     return dynamic_update_slice_in_dim(x, row, position, 0, allow_negative_indices=False)
 
 
-def _beside(x: Array) -> Array:
-    """Return a number for each matrix as a factor of its right-hand sides."""
+def _as_factor(x: Array) -> Array:
+    """Return numbers, one for each matrix, with an axis for the right-hand sides."""
     shape = aval_of(x).shape
     return broadcast_in_dim(x, (*shape, 1), range(len(shape)))
 
 
-def _away_from_zero(pivot: Array, smallest: Array) -> Array:
-    """Return the pivot, or one of size `smallest` where it is smaller."""
+def _enlarge_pivot(pivot: Array, smallest: Array) -> Array:
+    """Return the pivot, enlarged to the size `smallest` if it is smaller."""
     replaced = converted(smallest, aval_of(pivot).dtype)
     if not dtypes.is_complex(aval_of(pivot).dtype):
         replaced = select_n(lt(pivot, fill_like(pivot, 0)), replaced, neg(replaced))
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
 
 
-def _eliminated(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> list[Any]:
-    """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are used and forgotten.
+def _eliminate(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> list[Any]:
+    """Return U's three diagonals and the right-hand sides, rows leading; the factors of L are not kept.
 
-    At each step the larger of the row at hand and the next one becomes the pivot row (LAPACK's gtsv). threshold:
-    None, or for each matrix the size that smaller pivots are enlarged to.
+    In each step the row with the larger leading element, of the current row and the next, is the pivot row (LAPACK's
+    gtsv). threshold: None, or for each matrix the minimal size of pivots.
     """
     size = aval_of(d).shape[0]
 
@@ -61,25 +61,25 @@ def _eliminated(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) ->
         count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: ArrayLike, second: ArrayLike,
         right: ArrayLike, p: ArrayLike, q: ArrayLike, r: ArrayLike,
     ) -> list[Any]:
-        # The row at hand is (p, q) from the diagonal on, the next one (low, m, n); r and s are their right-hand sides.
+        # The current row is (p, q) from the diagonal on, the next row (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))
         m, n, s = _row(d, following), _row(du, following), _row(b, following)
         low = _row(dl, following)
         stays = ge(abs(p), abs(low))
         pivot = select_n(stays, low, p)
         if threshold is not None:
-            pivot = _away_from_zero(pivot, smallest)
+            pivot = _enlarge_pivot(pivot, smallest)
         divisor = select_n(eq(pivot, fill_like(pivot, 0)), pivot, fill_like(pivot, 1))
         factor = div(select_n(stays, p, low), divisor)
         none = zeros(aval_of(q))
         above, beyond = select_n(stays, m, q), select_n(stays, n, none)
-        spread, wide = _beside(factor), broadcast_in_dim(stays, aval_of(r).shape, range(aval_of(stays).ndim))
+        spread, wide = _as_factor(factor), broadcast_in_dim(stays, aval_of(r).shape, range(aval_of(stays).ndim))
         chosen = select_n(wide, s, r)
         p = sub(select_n(stays, q, m), mul(factor, above))
         q = sub(select_n(stays, none, n), mul(factor, beyond))
         r = sub(select_n(wide, r, s), mul(spread, chosen))
         moved = [
-            _with_row(x, row, count)
+            _replace_row(x, row, count)
             for x, row in zip((pivots, upper, second, right), (pivot, above, beyond, chosen), strict=True)
         ]
         return [following, smallest, dl, d, du, b, *moved, p, q, r]
@@ -91,18 +91,18 @@ def _eliminated(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) ->
     pivots, upper, second, right, p, _, r = final[6:]
     last = np.int32(size - 1)
     if threshold is not None:
-        p = _away_from_zero(p, smallest)
-    return [_with_row(pivots, p, last), upper, second, _with_row(right, r, last)]
+        p = _enlarge_pivot(p, smallest)
+    return [_replace_row(pivots, p, last), upper, second, _replace_row(right, r, last)]
 
 
-def _substituted(pivots: Any, upper: ArrayLike, second: ArrayLike, right: Any) -> Array:
-    """Return the solution of an upper triangular system with three diagonals, from the last row on."""
+def _substitute_back(pivots: Any, upper: ArrayLike, second: ArrayLike, right: Any) -> Array:
+    """Return the solution of an upper triangular system with three diagonals, by back substitution."""
     size = aval_of(pivots).shape[0]
 
     def step(count: Any, pivots: Any, upper: Any, second: Any, right: Any, next_row: Any, after_next: Any) -> list[Any]:
-        known = add(mul(_beside(_row(upper, count)), next_row), mul(_beside(_row(second, count)), after_next))
-        row = div(sub(_row(right, count), known), _beside(_row(pivots, count)))
-        return [sub(count, np.int32(1)), pivots, upper, second, _with_row(right, row, count), row, next_row]
+        known = add(mul(_as_factor(_row(upper, count)), next_row), mul(_as_factor(_row(second, count)), after_next))
+        row = div(sub(_row(right, count), known), _as_factor(_row(pivots, count)))
+        return [sub(count, np.int32(1)), pivots, upper, second, _replace_row(right, row, count), row, next_row]
 
     none = zeros(aval_of(_row(right, np.int32(0))))
     state = [np.int32(size - 1), pivots, upper, second, right, none, none]
@@ -110,16 +110,16 @@ def _substituted(pivots: Any, upper: ArrayLike, second: ArrayLike, right: Any) -
 
 
 def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool) -> Any:
-    """The result of `tridiagonal_solve`; NaN for singular matrices, whose small pivots are enlarged if that is asked.
+    """Return the result of `tridiagonal_solve`; NaN for singular matrices, unless `perturb_singular`.
 
-    A pivot below the precision times the largest element becomes as large as that, which moves the matrix by no more
-    than rounding does.
+    `perturb_singular` enlarges pivots to at least the precision times the largest element, a change of the matrix by no
+    more than rounding.
     """
     if 0 in aval_of(b).shape:
         return b
     ndim = aval_of(d).ndim
     axes = (ndim - 1, *range(ndim - 1))
-    dl, d, du = transpose(_only_inside(dl, 0), axes), transpose(d, axes), transpose(_only_inside(du, -1), axes)
+    dl, d, du = transpose(_zero_outside(dl, 0), axes), transpose(d, axes), transpose(_zero_outside(du, -1), axes)
     right = transpose(b, (ndim - 1, *range(ndim - 1), ndim))
     smallest = None
     if perturb_singular:
@@ -127,17 +127,17 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_sing
         info = dtypes.finfo(aval_of(largest).dtype)
         largest = reduce_max(largest, (0,))
         smallest = max(mul(largest, constant_like(largest, info.eps)), fill_like(largest, float(info.tiny / info.eps)))
-    pivots, upper, second, right = _eliminated(smallest, dl, d, du, right)
+    pivots, upper, second, right = _eliminate(smallest, dl, d, du, right)
     singular = eq(pivots, fill_like(pivots, 0))
-    solved = _substituted(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)
+    solved = _substitute_back(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)
     bad = lt(np.int32(0), reduce_sum(converted(singular, dtypes.int32), (0,)))
     spread = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
     solved = select_n(spread, solved, fill_like(solved, math.nan))
     return transpose(solved, (*range(1, ndim), 0, ndim))
 
 
-def _only_inside(x: Array, outside: int) -> Array:
-    """Return a diagonal with zero for the element beyond the matrix, which may be anything."""
+def _zero_outside(x: Array, outside: int) -> Array:
+    """Return a diagonal with zero for the unspecified element outside of the matrix."""
     aval = aval_of(x)
     last, size = aval.ndim - 1, aval.shape[-1]
     none = zeros(ShapedArray((*aval.shape[:-1], 1), aval.dtype))

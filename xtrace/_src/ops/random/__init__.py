@@ -1,1 +1,1 @@
-"""Random keys and the bits that come from them."""
+"""Random keys, and random bits."""

@@ -1,4 +1,4 @@
-"""Random keys: arrays of an extended dtype, and the operations that make keys and bits of them."""
+"""Random keys, arrays of an extended dtype, and the operations that derive keys and bits from them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class Generator:
-    """A way to make bits of keys.
+    """A generator of random bits from keys.
 
-    `name` is what users call it and `tag` what jaxprs print; a key is `words` 32-bit words, which the functions see as
-    the last axis. `dtype` is that of its keys.
+    name: its public name. tag: its name in jaxprs. words: the number of 32-bit words of a key, the size of the last
+    axis in the generator's functions. dtype: the dtype of its keys.
     """
 
     __slots__ = ("name", "tag", "words", "split", "fold_in", "bits", "dtype")
@@ -54,7 +54,7 @@ class Generator:
         return self.tag
 
     def __reduce__(self) -> Any:
-        return _generator_named, (self.name,)
+        return _find_generator, (self.name,)
 
 
 _all = (
@@ -66,17 +66,17 @@ generators: dict[str, Generator] = {g.name: g for g in _all}
 _of_dtype: dict[Any, Generator] = {g.dtype: g for g in _all}
 
 
-def _generator_named(name: str) -> Generator:
+def _find_generator(name: str) -> Generator:
     return generators[name]
 
 
 def is_key(aval: ShapedArray) -> bool:
-    """Whether values of this type are random keys."""
+    """Return whether values of this type are random keys."""
     return type(aval.dtype) is ExtendedDType and aval.dtype.type is dtypes.prng_key
 
 
 def generator_of(dtype: ExtendedDType) -> Generator:
-    """Return the generator whose keys have the dtype."""
+    """Return the generator of keys with this dtype."""
     return _of_dtype[dtype]
 
 
@@ -86,7 +86,7 @@ def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
     return aval
 
 
-def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Array:
+def _move_key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Array:
     axis = axes[0]
     assert axis is not None
     return move_axis(operands[0], axis, 0)
@@ -96,7 +96,7 @@ def _key_axes_first(operands: Sequence[Any], axes: Sequence[int | None]) -> Arra
 
 
 def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
-    """A key for each seed."""
+    """Return a key for each seed."""
     return ShapedArray(seed.shape, impl.dtype)
 
 
@@ -121,12 +121,12 @@ def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Va
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
-    # On the host: the first key of a program should not wait for the compiler.
+    # Computed on the host, so that the first key of a program does not wait for the compiler.
     return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
 
 
 def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
-    """Return the keys for seeds on the host, NumPy integers of any width."""
+    """Return keys from seeds on the host, NumPy integers of any width."""
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
     words = np.stack(pair * (impl.words // 2), -1).astype(np.uint32)
@@ -147,10 +147,10 @@ random_seed = Primitive(
 )
 
 
-# Words as keys and keys as words: the same physical type
+# Conversion of words to keys and back, a bitcast
 
 
-def _as_result(builder: FunctionBuilder, x: Value, **_: object) -> Value:
+def _bitcast_to_result(builder: FunctionBuilder, x: Value, **_: object) -> Value:
     return x.bitcast(builder.results[0])
 
 
@@ -159,7 +159,7 @@ def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
 
 
 def check_words(aval: ShapedArray, impl: Generator) -> None:
-    """Raise TypeError unless arrays of this type are the words of keys of the generator `impl`."""
+    """Raise TypeError unless arrays of this type hold words of keys of the generator `impl`."""
     if aval.ndim < 1 or aval.shape[-1] != impl.words:
         raise TypeError(
             f"the data of random keys of {impl.name} has the last axis size {impl.words}; got shape {aval.shape}"
@@ -169,7 +169,7 @@ def check_words(aval: ShapedArray, impl: Generator) -> None:
 
 
 def _wrap_abstract(words: ShapedArray, *, impl: Generator) -> ShapedArray:
-    """The keys with the given words."""
+    """Return the keys with the given words."""
     check_words(words, impl)
     return ShapedArray(words.shape[:-1], impl.dtype)
 
@@ -181,18 +181,18 @@ def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
 def _wrap_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, impl: Generator
 ) -> tuple[Any, int]:
-    return random_wrap.bind_positional((_key_axes_first(operands, axes),), (impl,)), 0
+    return random_wrap.bind_positional((_move_key_axes_first(operands, axes),), (impl,)), 0
 
 
 random_wrap = Primitive(
-    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_wrap_batch,
     evaluate=_wrap_evaluate,
 )
 
 
 def _unwrap_abstract(keys: ShapedArray) -> ShapedArray:
-    """The words of keys."""
+    """Return the words of keys."""
     dtype = _key_aval("random_unwrap", keys).dtype
     return ShapedArray((*keys.shape, *dtype.trailing_shape), dtypes.uint32)
 
@@ -206,14 +206,14 @@ def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[in
 
 
 random_unwrap = Primitive(
-    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_unwrap_batch,
     evaluate=_unwrap_evaluate,
 )
 
 
-def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the emission of ``formula(generator, words of the keys, ...)``, whose result is that of the equation."""
+def _lower_words(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the emission rule of ``formula(generator, words of the keys, ...)``."""
 
     def words(*arrays: ArrayLike, impl: Generator, **parameters: Any) -> Any:
         return formula(impl, *arrays, **parameters)
@@ -231,24 +231,24 @@ def _on_words(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _split_abstract(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
-    """New keys, of `shape` for each of the keys."""
+    """Return new keys, of `shape` for each key."""
     return ShapedArray((*_key_aval("random_split", keys).shape, *shape), keys.dtype)
 
 
 def _split_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return random_split.bind_positional((_key_axes_first(operands, axes),), (shape,)), 0
+    return random_split.bind_positional((_move_key_axes_first(operands, axes),), (shape,)), 0
 
 
 random_split = Primitive(
     "random_split", ("shape",), sharding=appended, abstract=_split_abstract,
-    emit=_on_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
+    emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
 )
 
 
 def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
-    """A new key for each key and number."""
+    """Return a new key for each key and number."""
     shape = _key_aval("random_fold_in", keys).shape
     if data.dtype != dtypes.uint32:
         raise TypeError(f"random_fold_in: data must be uint32, got {data.dtype.name}")
@@ -270,7 +270,7 @@ def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
         x if i is None and not (rank or max(ranks)) else with_axis(x, i, mapped.size)
         for x, i, rank in zip(operands, axes, ranks, strict=True)
     ]
-    # Scalars among arrays are given their axes, so that the mapped one stays the first.
+    # Operands of lower rank get the missing axes, so that the mapped axis stays first.
     shape = max((aval_of(x).shape for x in moved), key=len)
     if max(ranks):
         moved = [broadcast_in_dim(x, shape, range(aval_of(x).ndim)) for x in moved]
@@ -278,7 +278,7 @@ def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 random_fold_in = Primitive(
-    "random_fold_in", sharding=join, abstract=_fold_in_abstract, emit=_on_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
+    "random_fold_in", sharding=join, abstract=_fold_in_abstract, emit=_lower_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
     batch=_fold_in_batch,
 )
 
@@ -287,7 +287,7 @@ random_fold_in = Primitive(
 
 
 def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
-    """Random unsigned integers, of `shape` for each of the keys."""
+    """Return random unsigned integers, of `shape` for each key."""
     dtype = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}[bit_width]
     return ShapedArray((*_key_aval("random_bits", keys).shape, *shape), dtype)
 
@@ -295,18 +295,18 @@ def _bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...])
 def _bits_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, bit_width: int, shape: tuple[int, ...]
 ) -> tuple[Any, int]:
-    return random_bits.bind_positional((_key_axes_first(operands, axes),), (bit_width, shape)), 0
+    return random_bits.bind_positional((_move_key_axes_first(operands, axes),), (bit_width, shape)), 0
 
 
 random_bits = Primitive(
     "random_bits", ("bit_width", "shape"), sharding=appended, abstract=_bits_abstract,
-    emit=_on_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
+    emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
     jvp=ZERO_DERIVATIVE, batch=_bits_batch,
 )
 
 
 def _clone_abstract(keys: ShapedArray) -> ShapedArray:
-    """The same keys, which may be used once more."""
+    """Return the same keys, which may be used once more."""
     return keys
 
 
@@ -315,7 +315,7 @@ def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
 
 
 random_clone = Primitive(
-    "random_clone", sharding=appended, abstract=_clone_abstract, emit=_as_result, jvp=ZERO_DERIVATIVE,
+    "random_clone", sharding=appended, abstract=_clone_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_clone_batch,
     evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

@@ -1,4 +1,4 @@
-"""Random bits from XLA's generators: counter-based ones with a key, and one whose state is the device's."""
+"""Random bits from XLA's generators: counter-based generators with a key, and one with a state on the device."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _bits_emit(builder: FunctionBuilder, key: Value, *, algorithm: RandomAlgorit
     state, bits = builder.results
     pairs, wide = ShapedArray((2, 2), dtypes.uint32), ShapedArray((2,), dtypes.uint64)
 
-    # XLA's state is of 64-bit numbers.
+    # XLA's state has 64-bit numbers.
     narrow = state.dtype == dtypes.uint32
     if narrow:
         key = builder.cast("bitcast_convert", builder.cast("reshape", key, pairs), wide)
@@ -81,7 +81,7 @@ def _bits_batch(
     keys = move_axis(operands[0], axes[0], 0)
     if not mapped.size:
         return [keys, zeros(ShapedArray((0, *shape), dtype))], (0, 0)
-    # The bits for all keys are drawn with the first one, as jax draws them.
+    # As in JAX, the bits for all keys are drawn with the first key.
     first = squeeze(slice_in_dim(keys, 0, 1), (0,))
     moved, bits = rng_bit_generator.bind_positional((first,), ((mapped.size, *shape), dtype, *others.values()))
     moved = expand_dims(moved, (0,))
@@ -132,7 +132,7 @@ def rng_bit_generator(
     )
 
 
-# What XLA's expansion of the operation accepts: any other type kills the process.
+# The dtypes that XLA's expansion of the operation accepts: any other dtype kills the process.
 _UNIFORM_DTYPES = (
     dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.uint32,
     dtypes.uint64,
@@ -159,7 +159,7 @@ def _uniform_emit(builder: FunctionBuilder, a: Value, b: Value, *, shape: tuple[
     )
 
 
-_STATEFUL = "rng_uniform draws from a state that is no operand: use rng_bit_generator or xtrace.random"
+_STATEFUL = "its state is not an operand; use rng_bit_generator or xtrace.random"
 
 
 @primitive(

@@ -1,7 +1,7 @@
-"""The generators behind `rng_bit_generator`: bits come from XLA, with keys of four 32-bit words.
+"""The generators ``rbg`` and ``unsafe_rbg``, with bits from `rng_bit_generator` and keys of four 32-bit words.
 
-``rbg`` makes new keys by Threefry, with each half of the key; ``unsafe_rbg`` takes them from XLA's bits too, of which
-it keeps one in ten. For several keys at once the bits of all come from the first key, as under `vmap` in JAX.
+``rbg`` derives new keys by Threefry from each half of the key; ``unsafe_rbg`` takes them from XLA's bits, one key in
+ten. For several keys at once all bits are drawn with the first key, as under `vmap` in JAX.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from xtrace._src.ops.random.random_bits import RandomAlgorithm, rng_bit_generato
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
-# How many keys' worth of bits `unsafe_rbg` draws for each key.
+# `unsafe_rbg` draws this many keys for each one that it returns.
 _SPACING = 10
 
 
-def _first(keys: Array) -> Array:
-    """Return the first of the keys."""
+def _first_key(keys: Array) -> Array:
     rank = aval_of(keys).ndim - 1
     return reshape(slice(keys, (0,) * (rank + 1), (1,) * rank + (4,)), (4,)) if rank else keys
 
 
 def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
-    """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
+    """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
     if not math.prod(whole):
         return full(whole, Literal(0, ShapedArray((), dtype)))
-    return rng_bit_generator.bind_positional((_first(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
+    return rng_bit_generator.bind_positional((_first_key(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
 
 
 def _halves(keys: Array) -> Array:
@@ -46,7 +45,7 @@ def _halves(keys: Array) -> Array:
 
 
 def rbg_split(keys: Any, shape: tuple[int, ...]) -> Array:
-    """Return new keys, of `shape` for each of the keys."""
+    """Return new keys, of `shape` for each key."""
     leading = aval_of(keys).ndim - 1
     subkeys = threefry_split(_halves(keys), shape)
     axes = (*range(leading), *range(leading + 1, leading + 1 + len(shape)), leading, leading + 1 + len(shape))
@@ -54,7 +53,7 @@ def rbg_split(keys: Any, shape: tuple[int, ...]) -> Array:
 
 
 def rbg_fold_in(keys: Any, data: Any) -> Array:
-    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
+    """Return a new key for each key and number; `data` is uint32, of the keys' shape or a scalar."""
     halves, own = _halves(keys), aval_of(data).shape
     if own:
         data = broadcast_in_dim(data, (*own, 2), range(len(own)))
@@ -62,7 +61,7 @@ def rbg_fold_in(keys: Any, data: Any) -> Array:
 
 
 def unsafe_rbg_split(keys: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return new keys, of `shape` for each of the keys."""
+    """Return new keys, of `shape` for each key."""
     leading, count = aval_of(keys).shape[:-1], math.prod(shape)
     drawn = rbg_bits(keys, 32, (_SPACING * count, 4))
     rank = len(leading)
@@ -71,7 +70,7 @@ def unsafe_rbg_split(keys: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 
 def unsafe_rbg_fold_in(keys: ArrayLike, data: ArrayLike) -> Array:
-    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
+    """Return a new key for each key and number; `data` is uint32, of the keys' shape or a scalar."""
     own = aval_of(data).shape
     words = [full((*own, 1), Literal(0, ShapedArray((), dtypes.uint32))), reshape(data, (*own, 1))] * 2
     drawn = rbg_bits(concatenate(words, len(own)), 32, (_SPACING, 4))

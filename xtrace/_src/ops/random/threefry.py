@@ -1,7 +1,7 @@
 """Threefry-2x32, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-1, 2, 3" (SC11), section 3.3, with 20 rounds; and the bits, the keys and the folded keys made from it.
+1, 2, 3" (SC11), section 3.3, with 20 rounds; and the bits, keys and folded keys derived from it.
 
-A key is two 32-bit words, the last axis of the arrays here; axes before it are axes of many keys.
+A key is two 32-bit words, the last axis of the arrays here; the axes before it are axes of the array of keys.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def _add(x: Array, y: object) -> Array:
     return elementwise.add.bind_positional((x, y))
 
 
-def _rotated(x: Array, count: int) -> Array:
+def _rotate_left(x: Array, count: int) -> Array:
     low = shift_right_logical.bind_positional((x, _word(32 - count)))
     return bitwise_or.bind_positional((shift_left.bind_positional((x, _word(count))), low))
 
 
-def _rounds(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
-    """Return the block (x0, x1) after 20 rounds, with a part of the key added before the first and after each four."""
+def _encrypt_block(key0: Array, key1: Array, x0: Array, x1: Array) -> list[Any]:
+    """Return the block (x0, x1) after 20 rounds; a part of the key is added before the first and after each four."""
     xor = bitwise_xor
     schedule = [key0, key1, xor.bind_positional((xor.bind_positional((key0, key1)), _word(_PARITY)))]
     x0, x1 = _add(x0, key0), _add(x1, key1)
     for number in range(1, 6):
         for count in _ROTATIONS[(number - 1) % 2]:
             x0 = _add(x0, x1)
-            x1 = xor.bind_positional((x0, _rotated(x1, count)))
+            x1 = xor.bind_positional((x0, _rotate_left(x1, count)))
         x0 = _add(x0, schedule[number % 3])
         x1 = _add(x1, _add(schedule[(number + 1) % 3], _word(number)))
     return [x0, x1]
@@ -62,14 +62,14 @@ def _split_of_both(name: str, operands: Any, result: Any, **_: object) -> Any:
 
 
 def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
-    """The two words that Threefry-2x32 makes of a key and a block."""
+    """Encrypt a block of two words by Threefry-2x32."""
     shape = broadcast_shapes("threefry2x32", [a.shape for a in avals])
     return [ShapedArray(shape, dtypes.uint32)] * 2
 
 
-# Keys and blocks are scalars, or of one rank with equal sizes or 1 on each axis.
+# Keys and blocks are scalars, or arrays of one rank whose axes have equal sizes or size 1.
 threefry2x32 = Primitive(
-    "threefry2x32", sharding=_split_of_both, abstract=_abstract, emit=lower_fun(_rounds, call="threefry2x32"),
+    "threefry2x32", sharding=_split_of_both, abstract=_abstract, emit=lower_fun(_encrypt_block, call="threefry2x32"),
     jvp=ZERO_DERIVATIVE,
     batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
     multiple_results=True,
@@ -83,8 +83,8 @@ def _words_of(keys: Array, trailing: int) -> list[Any]:
     return [reshape(x, shape + (1,) * trailing) if shape and trailing else x for x in words]
 
 
-def _encrypted(keys: Array, x0: Any, x1: Array) -> list[Any]:
-    """Return the words made of blocks of one shape, without the axes of the keys, for each key: keys' axes first."""
+def _encrypt_blocks(keys: Array, x0: Any, x1: Array) -> list[Any]:
+    """Return the encrypted blocks for each key: the axes of the keys, then those of the blocks."""
     shape, leading = aval_of(x1).shape, aval_of(keys).ndim - 1
     key0, key1 = _words_of(keys, len(shape))
     if leading and shape:
@@ -92,30 +92,30 @@ def _encrypted(keys: Array, x0: Any, x1: Array) -> list[Any]:
     return threefry2x32.bind_positional((key0, key1, x0, x1))
 
 
-def _counted(keys: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Return the words made of the numbers 0, 1, 2, ... in row-major order over `shape`, as 64-bit counters."""
+def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return the encrypted 64-bit counters 0, 1, 2, ..., in row-major order over `shape`."""
     size = math.prod(shape)
     if size <= 2**32:
         low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
-        return _encrypted(keys, _word(0), reshape(low, shape))
+        return _encrypt_blocks(keys, _word(0), reshape(low, shape))
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
     high = shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
-    return _encrypted(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
+    return _encrypt_blocks(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
 
 
-def _halved(keys: Array, count: int) -> Array:
-    """Return `count` words made of 0, 1, 2, ..., those of the second half paired with those of the first."""
+def _encrypt_halves(keys: Array, count: int) -> Array:
+    """Return `count` encrypted words of 0, 1, 2, ...; word i of each half make one block."""
     half = -(-count // 2)
     numbers = broadcasted_iota.bind_positional((), (dtypes.uint32, (count,), 0, None))
     if count % 2:
         numbers = concatenate([numbers, full((1,), _word(0))], 0)
-    words = _encrypted(keys, slice_in_dim(numbers, 0, half), slice_in_dim(numbers, half, 2 * half))
+    words = _encrypt_blocks(keys, slice_in_dim(numbers, 0, half), slice_in_dim(numbers, half, 2 * half))
     joined = concatenate(words, -1 % aval_of(words[0]).ndim)
     return slice_in_dim(joined, 0, count, axis=-1) if count % 2 else joined
 
 
-def _joined(high: Array, low: Array) -> Array:
-    """Return 64-bit words from their halves."""
+def _join_words(high: Array, low: Array) -> Array:
+    """Return 64-bit words from their upper and lower halves."""
     high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
     high = shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
     return bitwise_or.bind_positional((high, low))
@@ -125,25 +125,25 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 
 
 def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
-    """Return random unsigned integers of `bit_width` bits, of `shape` for each of the keys."""
+    """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     if not math.prod(shape):
         return full((*aval_of(keys).shape[:-1], *shape), Literal(0, ShapedArray((), _UNSIGNED[bit_width])))
     if config.threefry_partitionable.value:
-        high, low = _counted(keys, shape)
+        high, low = _encrypt_counters(keys, shape)
         if bit_width == 64:
-            return _joined(high, low)
+            return _join_words(high, low)
         return converted(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
-    words = _halved(keys, -(-bit_width * size // 32))
+    words = _encrypt_halves(keys, -(-bit_width * size // 32))
     if bit_width == 64:
-        words = _joined(*[slice_in_dim(words, i * size, (i + 1) * size, axis=-1) for i in (0, 1)])
+        words = _join_words(*[slice_in_dim(words, i * size, (i + 1) * size, axis=-1) for i in (0, 1)])
     elif bit_width < 32:
-        words = slice_in_dim(_pieces(words, bit_width), 0, size, axis=-1)
+        words = slice_in_dim(_split_words(words, bit_width), 0, size, axis=-1)
     return reshape(words, (*leading, *shape))
 
 
-def _pieces(words: object, bit_width: int) -> Array:
-    """Return the words of the last axis cut into numbers of `bit_width` bits, the lowest first."""
+def _split_words(words: object, bit_width: int) -> Array:
+    """Return the words of the last axis split into numbers of `bit_width` bits, lowest bits first."""
     shape, count = aval_of(words).shape, 32 // bit_width
     cut = (*shape, count)
     spread = broadcast_in_dim(words, cut, range(len(shape)))
@@ -155,21 +155,21 @@ def _pieces(words: object, bit_width: int) -> Array:
 
 
 def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:
-    """Return new keys, of `shape` for each of the keys."""
+    """Return new keys, of `shape` for each key."""
     leading = aval_of(keys).shape[:-1]
     if not math.prod(shape):
         return full((*leading, *shape, 2), _word(0))
     if config.threefry_partitionable.value:
-        return _paired(_counted(keys, shape))
-    return reshape(_halved(keys, 2 * math.prod(shape)), (*leading, *shape, 2))
+        return _pair_words(_encrypt_counters(keys, shape))
+    return reshape(_encrypt_halves(keys, 2 * math.prod(shape)), (*leading, *shape, 2))
 
 
-def _paired(words: Sequence[Any]) -> Array:
-    """Return two words as a key."""
+def _pair_words(words: Sequence[Any]) -> Array:
+    """Return the key of two words."""
     shape = aval_of(words[0]).shape
     return concatenate([reshape(x, (*shape, 1)) for x in words], len(shape))
 
 
 def threefry_fold_in(keys: Any, data: Any) -> Array:
-    """Return a new key for each key and each number of `data`, of type uint32 and of the keys' shape or a scalar."""
-    return _paired(threefry2x32.bind_positional((*_words_of(keys, 0), _word(0), data)))
+    """Return a new key for each key and number; `data` is uint32, of the keys' shape or a scalar."""
+    return _pair_words(threefry2x32.bind_positional((*_words_of(keys, 0), _word(0), data)))

@@ -1,1 +1,1 @@
-"""Rematerialization: `checkpoint`, and the policies that say which values it saves."""
+"""Rematerialization: `checkpoint`, and the policies that choose the values it saves."""

@@ -1,4 +1,4 @@
-"""What a policy of `checkpoint` saves of a jaxpr, and what of it is computed again: in loops and branches too."""
+"""Policies of `checkpoint`: splitting a jaxpr, with its loops and branches, into saved and recomputed equations."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Policy = Callable[..., Any]
 
 
 class SaveableType:
-    """What a policy may answer for a value that is kept; True is the same."""
+    """The result of a policy for a saved value; equivalent to True."""
 
     def __repr__(self) -> str:
         return "Saveable"
 
 
 class RecomputeType:
-    """What a policy may answer for a value that is computed again; False is the same."""
+    """The result of a policy for a recomputed value; equivalent to False."""
 
     def __repr__(self) -> str:
         return "Recompute"
@@ -56,10 +56,10 @@ class Offloadable(NamedTuple):
 Saveable, Recompute = SaveableType(), RecomputeType()
 
 
-def _verdict(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
-    """Return whether the results of the equation are kept, or where, if not in the memory they are in.
+def _apply_policy(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
+    """Return whether the results of the equation are saved, or an Offloadable to save them in another memory.
 
-    They are if computing them again would do something again, other than showing values.
+    Results of equations with effects other than debug effects are always saved, since recomputing repeats the effects.
     """
     if equation.effects and has_consequences(equation.effects - DEBUG_EFFECTS):
         return True
@@ -71,8 +71,8 @@ def _verdict(policy: Policy | None, equation: JaxprEqn) -> bool | Offloadable:
     return isinstance(answer, SaveableType) or (not isinstance(answer, RecomputeType) and bool(answer))
 
 
-def _moved(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
-    """Return the equation that moves variables, results of `maker`, to that kind of memory: into new ones, or `to`."""
+def _move_to_memory(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Var] = ()) -> JaxprEqn:
+    """Return the equation that copies results of `maker` to a kind of memory, as new variables or as `to`."""
     space = memory_space_of_kind(kind)
     results = list(to) or [Var(v.aval.update(memory_space=space)) for v in variables]
     count = len(results)
@@ -81,9 +81,9 @@ def _moved(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Sequence[Va
 
 
 class Saving(NamedTuple):
-    """The equations of a jaxpr twice: `first`, which make the `saved` variables too, and those that go `again`.
+    """The equations of a jaxpr: `first`, which also compute the `saved` variables, and the recomputed ones, `again`.
 
-    read: what the latter take from elsewhere or hand on, the saved variables and inputs of the jaxpr among it.
+    read: the variables that the recomputation reads or returns, including saved variables and inputs of the jaxpr.
     """
 
     first: list[JaxprEqn]
@@ -93,9 +93,9 @@ class Saving(NamedTuple):
 
 
 def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Saving:
-    """Return how `outputs`, variables of `jaxpr`, are found again from its inputs and what `policy` saves.
+    """Return the split of `jaxpr` that recomputes `outputs` from its inputs and the variables that `policy` saves.
 
-    Without a policy nothing is saved. Calls are to be inlined before: policies look at each operation.
+    Without a policy nothing is saved. Calls must be inlined, since policies are applied to each operation.
     """
     read: set[Atom] = set(outputs)
     first: list[JaxprEqn] = []
@@ -105,15 +105,15 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
         wanted = [v in read for v in equation.outvars]
         now = equation
         then: JaxprEqn | None = None
-        if any(wanted) and policy is not None and equation.primitive in _INSIDE:
-            now, then, kept = _INSIDE[equation.primitive](equation, wanted, policy)
+        if any(wanted) and policy is not None and equation.primitive in _SPLITS:
+            now, then, kept = _SPLITS[equation.primitive](equation, wanted, policy)
             saved += kept
-        elif any(wanted) and (verdict := _verdict(policy, equation)):
+        elif any(wanted) and (verdict := _apply_policy(policy, equation)):
             kept = filter_by_mask(equation.outvars, wanted)
             if isinstance(verdict, Offloadable):
-                away = _moved(equation, kept, verdict.dst)
+                away = _move_to_memory(equation, kept, verdict.dst)
                 first.append(away)
-                then = _moved(equation, away.outvars, verdict.src, kept)
+                then = _move_to_memory(equation, away.outvars, verdict.src, kept)
                 kept = away.outvars
             saved += kept
         elif any(wanted) or not DEBUG_EFFECTS.isdisjoint(equation.effects):
@@ -126,7 +126,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
 
 
 def inline_call_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return `closed` with the equations of called functions in the place of the calls."""
+    """Return `closed` with all calls inlined."""
     jaxpr = closed.jaxpr
     if not any(e.primitive is jit_call for e in jaxpr.eqns):
         return closed
@@ -150,17 +150,17 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
     return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]
 
 
-_Twice = tuple[JaxprEqn, JaxprEqn | None, list[Var]]
+_SplitEquation = tuple[JaxprEqn, JaxprEqn | None, list[Var]]
 
 
-def _with_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Var], **changes: object) -> JaxprEqn:
+def _replace_parameters(equation: JaxprEqn, invars: list[Atom], outvars: list[Var], **changes: object) -> JaxprEqn:
     parameters = equation.params | changes
     return equation.replace(invars=invars, outvars=outvars, parameters=tuple(parameters.values()))
 
 
-def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _Twice:
-    """Return the scan that also stacks what is saved of each step, the one over that, and the stacked variables."""
-    closed = _opened(equation.params["jaxpr"])
+def _split_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _SplitEquation:
+    """Return the scan that also stacks the saved values, the recomputing scan over them, and the stacked variables."""
+    closed = _inline_body(equation.params["jaxpr"])
     loop = Loop(*equation.parameters[1:])
     jaxpr = closed.jaxpr
     inputs = loop.split(jaxpr.invars)
@@ -179,10 +179,10 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     new = [v for v in saved if v not in stacked]
     stacked |= {v: Var(v.aval.update(shape=(loop.length, *v.aval.shape))) for v in new}
     body = jaxpr.replace(eqns=of_body.first, outvars=[*jaxpr.outvars, *new])
-    first = _with_parameters(
+    first = _replace_parameters(
         equation, equation.invars, [*equation.outvars, *[stacked[v] for v in new]], jaxpr=ClosedJaxpr(body, [])
     )
-    # What is stacked already is not stacked again.
+    # Saved results of the scan are stacked already and need not be recomputed.
     ys_again = [w and y not in saved for w, y in zip(ys_wanted, ys, strict=True)]
     outputs = [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_again)]
     if not outputs:
@@ -194,7 +194,7 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     over = [v for v in saved if v in read]
     again_body = Jaxpr([], [*groups[0], *groups[1], *groups[2], *over], outputs, of_body.again, jaxpr.effects)
     results = [v if w else Var(v.aval) for v, w in zip(equation.outvars, wanted, strict=True)]
-    again = _with_parameters(
+    again = _replace_parameters(
         equation, [*operands[0], *operands[1], *operands[2], *[stacked[v] for v in over]],
         [*filter_by_mask(results[: loop.num_carry], carried), *filter_by_mask(results[loop.num_carry :], ys_again)],
         jaxpr=ClosedJaxpr(again_body.replace(debug_info=jaxpr.debug_info), []),
@@ -203,24 +203,24 @@ def _inside_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
     return first, again, [stacked[v] for v in saved]
 
 
-def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the body or branch, which has no constants, with calls inlined."""
+def _inline_body(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return a body or branch, which has no constants, with all calls inlined."""
     inlined = inline_call_equations(closed)
     assert not inlined.consts
     return inlined
 
 
-def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _Twice:
-    """Return the choice that also gives what is saved of its branches, the one that takes it, and these variables.
+def _split_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _SplitEquation:
+    """Return the cond that also returns the saved values, the recomputing cond of them, and the saved variables.
 
-    Of each type as many values are saved as the branch with most of them has; the others give zeros.
+    Branches share outputs for saved values of one type; a branch with fewer of them returns zeros.
     """
-    branches = [_opened(b).jaxpr for b in equation.params["branches"]]
+    branches = [_inline_body(b).jaxpr for b in equation.params["branches"]]
     wanted = list(wanted)
     again = wanted
     while True:
         savings = [saving(b, filter_by_mask(b.outvars, again), policy) for b in branches]
-        # A result that every branch saves, or makes of nothing, is not computed again.
+        # A result is not recomputed if each branch saves it or computes it without operands.
         kept = [_is_kept(branches, savings, i) for i in range(len(wanted))]
         after = [a and not k for a, k in zip(again, kept, strict=True)]
         if after == again:
@@ -228,13 +228,13 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
         again = after
     results = [v for v, w, a in zip(equation.outvars, wanted, again, strict=True) if w and not a]
     read = [f.read for f in savings]
-    places = [_numbered(b, f) for b, f in zip(branches, savings, strict=True)]
+    places = [_assign_slots(b, f) for b, f in zip(branches, savings, strict=True)]
     taken = list(dict.fromkeys(slot for numbered in places for slot in numbered.values()))
     slots = [(aval, number) for aval, number in taken if aval is not None]
     new = {(a, i): Var(a) if a is not None else equation.outvars[i] for a, i in taken}
-    first = _with_parameters(
+    first = _replace_parameters(
         equation, equation.invars, [*equation.outvars, *[new[slot] for slot in slots]],
-        branches=tuple([_giving(b, f, p, slots) for b, f, p in zip(branches, savings, places, strict=True)]),
+        branches=tuple([_return_saved(b, f, p, slots) for b, f, p in zip(branches, savings, places, strict=True)]),
     )
     if not any(again):
         return first, None, results
@@ -245,19 +245,19 @@ def _inside_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> 
         own = {slot: v for v, slot in p.items()}
         inputs = [*filter_by_mask(b.invars, takes), *[own.get(slot) or Var(new[slot].aval) for slot in taken]]
         taking.append(ClosedJaxpr(b.replace(invars=inputs, outvars=filter_by_mask(b.outvars, again), eqns=f.again), []))
-    then = _with_parameters(
+    then = _replace_parameters(
         equation, [equation.invars[0], *filter_by_mask(equation.invars[1:], takes), *new.values()],
         filter_by_mask(equation.outvars, again), branches=tuple(taking),
     )
     return first, then, [*results, *new.values()]
 
 
-# A value that a branch saves: the how manieth of its type, or which result of the branch it is.
+# A saved value of a branch: its type and index among the saved values of this type, or None and the result's index.
 _Slot = tuple[ShapedArray | None, int]
 
 
-def _numbered(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
-    """Return where the branch puts each of the values that it saves."""
+def _assign_slots(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
+    """Return the slot of each saved value of the branch."""
     counts: dict[ShapedArray, int] = {}
     slots: dict[Var, _Slot] = {}
     for v in parts.saved:
@@ -270,7 +270,7 @@ def _numbered(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
 
 
 def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[Saving], i: int) -> bool:
-    """Whether the result `i` is saved in some branch, and in the others too or computed from nothing."""
+    """Return whether some branch saves the result `i`, and all others save it or compute it without operands."""
     saves, others = False, True
     for branch, parts in zip(branches, savings, strict=True):
         atom = branch.outvars[i]
@@ -283,26 +283,28 @@ def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[Saving], i: int) -> bo
     return saves and others
 
 
-def _giving(
+def _return_saved(
     branch: Jaxpr, parts: Saving, places: dict[Var, _Slot], slots: Sequence[tuple[ShapedArray, int]]
 ) -> ClosedJaxpr:
-    """Return the branch that also gives its saved values, and zeros in the places of those of others."""
+    """Return the branch that also returns its saved values, and zeros in the slots of the other branches."""
     own = {slot: v for v, slot in places.items()}
     whole = branch.replace(eqns=parts.first, outvars=[*branch.outvars, *[own[s] for s in slots if s in own]])
     count = len(branch.outvars)
 
-    def giving(*values: Array) -> list[Any]:
+    def function(*values: Array) -> list[Any]:
         results = evaluate(whole, [], values)
         saved = iter(results[count:])
         return [*results[:count], *[next(saved) if s in own else _zeros(s[0]) for s in slots]]
 
-    return stage_to_jaxpr(giving, branch.in_avals, branch.debug_info)
+    return stage_to_jaxpr(function, branch.in_avals, branch.debug_info)
 
 
 def _zeros(aval: ShapedArray) -> Array:
-    """Return zeros, in the memory that `aval` says."""
+    """Return zeros in the memory space of `aval`."""
     array = zeros(aval.update(memory_space=MemorySpace.Device))
     return array if aval.memory_space is MemorySpace.Device else put([array], [aval.memory_space])[0]
 
 
-_INSIDE: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _Twice]] = {scan_p: _inside_scan, cond_p: _inside_cond}
+_SPLITS: dict[Any, Callable[[JaxprEqn, Sequence[bool], Policy], _SplitEquation]] = {
+    scan_p: _split_scan, cond_p: _split_cond,
+}

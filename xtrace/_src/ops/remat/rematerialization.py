@@ -1,4 +1,4 @@
-"""Rematerialization: a function whose intermediate values are computed again when its derivative needs them."""
+"""Rematerialization: calls of functions whose intermediate values are recomputed for the derivative."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from xtrace._src.transforms.scopes import program_scopes
 
 _logger = logging.getLogger("xtrace")
 
-# Whether the compiler must not find out that an operand is one it has computed with before: for all, or for each.
+# Whether operands are hidden from the compiler's common subexpression elimination: for all operands, or for each.
 _Barrier = bool | tuple[bool, ...]
 
 
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    """The results of the function on the operands."""
+    """Call a function whose intermediate values are recomputed for its derivative."""
     return infer_result_types(jaxpr, avals)
 
 
@@ -78,8 +78,8 @@ def _flags(prevent_cse: _Barrier, count: int) -> tuple[bool, ...]:
     return (prevent_cse,) * count if isinstance(prevent_cse, bool) else prevent_cse
 
 
-def _moved(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -> _Barrier:
-    """Return the flags of the operands that are `kept` of `count`, and of as many `added` ones."""
+def _select_flags(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -> _Barrier:
+    """Return the flags of the operands at the positions `kept`, and of `added` new ones."""
     if isinstance(prevent_cse, bool):
         return prevent_cse
     return (*[prevent_cse[i] for i in kept], *(True,) * added)
@@ -88,7 +88,7 @@ def _moved(prevent_cse: _Barrier, count: int, kept: Sequence[int], added: int) -
 def bind_remat(
     closed: ClosedJaxpr, operands: Sequence[Any], prevent_cse: _Barrier, differentiated: bool, policy: object
 ) -> list[Any]:
-    """Bind the function, whose constants become operands."""
+    """Bind a call of the function; its constants become operands."""
     if closed.consts:
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
@@ -102,18 +102,17 @@ def _jvp(
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     both, nonzero = jvp_jaxpr(jaxpr, given)
-    flags = _moved(prevent_cse, len(primals), range(len(primals)), sum(given))
+    flags = _select_flags(prevent_cse, len(primals), range(len(primals)), sum(given))
     results = bind_remat(both, [*primals, *filter_by_mask(tangents, given)], flags, differentiated, policy)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
 class _Split(NamedTuple):
-    """A function in two parts.
+    """A function split into a known part and a linear (or unknown) part that recomputes its residuals.
 
-    known: from inputs to results, of which there are `results_known`, then what the policy saves. linear: from the
-    inputs at `inputs`, what was saved, and the nonzero tangents (or where the function was partially evaluated, its
-    unknown inputs), to the results that `nonzero` says; it computes what it needs again.
+    known: maps the inputs to `results_known` results and the saved values. linear: maps the inputs at `inputs`, the
+    saved values and the nonzero tangents (or unknown inputs) to the results marked by `nonzero`.
     """
 
     known: ClosedJaxpr
@@ -125,30 +124,30 @@ class _Split(NamedTuple):
     def apply(
         self, operands: Sequence[Any], moved: Sequence[Any], prevent_cse: _Barrier, policy: object
     ) -> tuple[list[Any], list[Any]]:
-        """Return the results that are known, and bind the linear part."""
+        """Return the results of the known part, and those of the linear part, which is bound."""
         results = evaluate_as_program(self.known, operands, "checkpoint")
         if not any(self.nonzero):
             return results[: self.results_known], []
         rest = [*results[self.results_known :], *moved]
-        flags = _moved(prevent_cse, len(operands), self.inputs, len(rest))
+        flags = _select_flags(prevent_cse, len(operands), self.inputs, len(rest))
         with program_scopes(below=True):
             again = bind_remat(self.linear, [*[operands[i] for i in self.inputs], *rest], flags, True, policy)
         return results[: self.results_known], again
 
 
 @memoize_by_owner
-def _linearized(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
-    parts, saves = _recomputing(linearize_jaxpr(closed, given), policy)
+def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
+    parts, saves = _split_by_policy(linearize_jaxpr(closed, given), policy)
     return parts if saves else parts._replace(known=closed)
 
 
 @memoize_by_owner
-def _partially_evaluated(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: object) -> _Split:
-    return _recomputing(partial_evaluate_jaxpr(closed, unknown), policy)[0]
+def _partially_evaluate_function(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: object) -> _Split:
+    return _split_by_policy(partial_evaluate_jaxpr(closed, unknown), policy)[0]
 
 
-def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
-    """Return the parts with what the policy does not save computed by the linear one, and whether it saves anything."""
+def _split_by_policy(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
+    """Return the split whose linear part recomputes the residuals that are not saved, and whether any are saved."""
     known = parts.known if policy is None else inline_call_equations(parts.known)
     jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
@@ -172,7 +171,7 @@ def _recomputing(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
 
 
 def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
-    """Return what the equations of `jaxpr` compute, in their order, with the words for where each value comes from."""
+    """Return a description of the origin of each value that the equations of `jaxpr` compute, in order."""
     origin_of: dict[Atom, str] = {}
     for equation in jaxpr.eqns:
         origin = f"output of {equation.primitive.name}"
@@ -180,12 +179,12 @@ def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
             origin = f"named {equation.params['name']!r}"
         elif equation.primitive is jit_call:
             origin = f"output of jitted function {equation.params['name']!r}"
-        origin_of |= dict.fromkeys(equation.outvars, f"{origin} from {_place(equation.source)}")
+        origin_of |= dict.fromkeys(equation.outvars, f"{origin} from {_describe_position(equation.source)}")
     return origin_of
 
 
-def _place(position: Position | None) -> str:
-    """``FILE:LINE:COLUMN (function)``, with the function's qualified name."""
+def _describe_position(position: Position | None) -> str:
+    """Return ``FILE:LINE:COLUMN (function)``, with the function's qualified name."""
     if position is None:
         return "an unknown place"
     location = resolve(position)
@@ -193,11 +192,11 @@ def _place(position: Position | None) -> str:
 
 
 def _log_saved(parts: _Split, level: int) -> None:
-    """Log what differentiating a checkpointed function keeps."""
+    """Log the values that differentiation of a checkpointed function saves."""
     known, computed_by = parts.known, origins(parts.known.jaxpr)
     lines = [f"  {known.in_avals[i].str_short()}" for i in parts.inputs]
     saved = [
-        f"  {v.aval.str_short()} {computed_by.get(v, 'that is an input as well')}"
+        f"  {v.aval.str_short()} {computed_by.get(v, 'also an input')}"
         for v in known.jaxpr.outvars[parts.results_known :]
     ]
     _logger.log(
@@ -211,7 +210,7 @@ def _linearize(
     differentiated: bool, policy: object,
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
-    parts = _linearized(jaxpr, given, policy)
+    parts = _linearize_function(jaxpr, given, policy)
     level = logging.WARNING if config.log_checkpoint_residuals.value else logging.DEBUG
     if _logger.isEnabledFor(level):
         _log_saved(parts, level)
@@ -225,18 +224,18 @@ def _partial_evaluate(
     works, pending = analyze_unknowns(jaxpr, unknown)
     if all(pending) and (differentiated or not works):
         return None
-    parts = _partially_evaluated(jaxpr, unknown, policy)
-    # What only the unknown results need is to be computed again.
+    parts = _partially_evaluate_function(jaxpr, unknown, policy)
+    # If all results are unknown, all is recomputed and there is nothing to split.
     if all(parts.nonzero):
         return None
     known = [not u for u in unknown]
-    flags = _moved(prevent_cse, len(unknown), filter_by_mask(range(len(unknown)), known), 0)
+    flags = _select_flags(prevent_cse, len(unknown), filter_by_mask(range(len(unknown)), known), 0)
 
-    def in_two_parts(operands: Sequence[Any]) -> list[Any]:
+    def compute(operands: Sequence[Any]) -> list[Any]:
         results, rest = parts.apply(filter_by_mask(operands, known), filter_by_mask(operands, unknown), flags, policy)
         return merge_by_mask(results, rest, parts.nonzero)
 
-    return in_two_parts
+    return compute
 
 
 def _transpose(
@@ -248,7 +247,7 @@ def _transpose(
     transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero, False, ("rematted_computation",))
     known = [i for i, x in enumerate(operands) if type(x) is not UndefinedPrimal]
     given = [c for c in cotangents if c is not None]
-    flags = _moved(prevent_cse, len(operands), known, len(given))
+    flags = _select_flags(prevent_cse, len(operands), known, len(given))
     results = bind_remat(transposed, [*[operands[i] for i in known], *given], flags, differentiated, policy)
     return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
@@ -274,7 +273,7 @@ remat_call = Primitive(
     batch=_batch,
     multiple_results=True,
     memoised=False,
-    # The policy is shown, None included, as the other parameters are.
+    # A policy of None is printed as well.
     unprinted={"policy": ()},
 )
 
@@ -288,7 +287,7 @@ def _name_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int]
 
 
 def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
-    """The value, as it is."""
+    """Return the operand unchanged, with a name for the policies of `checkpoint`."""
     return x
 
 
