@@ -189,13 +189,13 @@ class AxisReduction(Primitive):
                 return self.bind_positional((x,), (axes, axis_index_groups)), place
             if rest:
                 raise NotImplementedError(f"{self.name}: axis_index_groups need a single axis under vmap, got {axes}")
-            return self._in_groups(with_axis(x, place, mapped.size), axis_index_groups), 0
+            return self._reduce_groups(with_axis(x, place, mapped.size), axis_index_groups), 0
         if mapped.name in axes:
             x = self.repeated(x, mapped.size) if place is None else self.across(x, (place,))
             place = None
         return (self.bind_positional((x,), (rest, None)) if rest else x), place
 
-    def _in_groups(self, x: Any, groups: Sequence[Sequence[int]]) -> Any:
+    def _reduce_groups(self, x: Any, groups: Sequence[Sequence[int]]) -> Any:
         by_index: dict[int, Any] = {}
         for group in groups:
             total = self.across(concatenate([slice_in_dim(x, i, i + 1) for i in group], 0), (0,))

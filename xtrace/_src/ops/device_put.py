@@ -46,13 +46,13 @@ def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[Sha
 
 
 def _put_type(aval: ShapedArray, target: object) -> ShapedArray:
-    """Return the type of a value of type `aval` when put on `target`."""
+    """Return the type of a value of type `aval` after it is put on `target`."""
     split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.sharding
     return aval.update(memory_space=_target_memory(target, aval), sharding=split)
 
 
 def _emit(builder: FunctionBuilder, *values: Value, devices: Sequence[Any], **_: Any) -> list[Value]:
-    # The devices of a program are those of its arguments; the split over them and the memory may change.
+    # A program runs on the devices of its arguments; only shardings over them and memory spaces can change.
     put = [
         builder.constrain(x, target) if isinstance(target, NamedSharding) else x
         for x, target in zip(values, devices, strict=True)
@@ -137,7 +137,7 @@ device_put_p = Primitive(
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,
-    # Its rule says all of the types.
+    # The abstract rule returns complete types, shardings included.
     holds_jaxprs=True,
     # A device of None is printed as well.
     unprinted={"devices": (), "srcs": ()},

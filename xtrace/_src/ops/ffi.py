@@ -17,7 +17,7 @@ from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.control_flow.bodies import leaves_of
-from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
 from xtrace._src.stablehlo import attributes as mlir
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -145,7 +145,7 @@ def _batch(
         raise NotImplementedError(
             "vmap_method='legacy_vectorized' needs every operand to be mapped; use 'expand_dims' or 'broadcast_all'"
         )
-    moved = with_leading_axis(method, operands, axes, size)
+    moved = put_axis_first(method, operands, axes, size)
     parameters["result_avals"] = tuple([a.update(shape=(size, *a.shape)) for a in parameters["result_avals"]])
     for name in ("input_layouts", "output_layouts"):
         # The mapped axis is the slowest in memory.

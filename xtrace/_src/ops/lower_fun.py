@@ -86,20 +86,20 @@ def _loop_jvp(
     count = len(primals)
     smooth = [i for i, x in enumerate(primals) if is_differentiable(aval_of(x))]
 
-    def filled(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    def instantiate(values: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         return [zeros(aval_of(values[i])) if tangents[i] is None else tangents[i] for i in smooth]
 
-    def spread(values: Sequence[Any]) -> list[Any]:
+    def scatter(values: Sequence[Any]) -> list[Any]:
         by_position = dict(zip(smooth, values, strict=True))
         return [by_position.get(i) for i in range(count)]
 
     def both(*values: Any) -> list[Any]:
-        results, moved = jvp(step, values[:count], spread(values[count:]))
-        return [*results, *filled(results, moved)]
+        results, moved = jvp(step, values[:count], scatter(values[count:]))
+        return [*results, *instantiate(results, moved)]
 
-    state = [*primals, *filled(primals, tangents)]
+    state = [*primals, *instantiate(primals, tangents)]
     results = repeat_while(lambda *values: condition(*values[:count]), both, state)
-    return results[:count], spread(results[count:])
+    return results[:count], scatter(results[count:])
 
 
 _loop = Primitive(

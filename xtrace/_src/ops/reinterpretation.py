@@ -145,18 +145,18 @@ def _barrier_emit(builder: FunctionBuilder, *values: Value) -> list[Value]:
     return builder.line_of_many(f"stablehlo.optimization_barrier {names} : {types}", builder.results)
 
 
-def _barrier_of_some(values: Sequence[Any]) -> list[Any]:
+def _bind_barrier(values: Sequence[Any]) -> list[Any]:
     """Return the values behind a barrier; None stays None."""
     results = iter(optimization_barrier.bind_positional([x for x in values if x is not None]))
     return [x if x is None else next(results) for x in values]
 
 
 def _barrier_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    return optimization_barrier.bind_positional(primals), _barrier_of_some(tangents)
+    return optimization_barrier.bind_positional(primals), _bind_barrier(tangents)
 
 
 def _barrier_transpose(cotangents: Sequence[Any], *operands: Array) -> list[Any]:
-    return _barrier_of_some(cotangents)
+    return _bind_barrier(cotangents)
 
 
 def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], Any]:

@@ -80,14 +80,14 @@ sharding_constraint_p = Primitive(
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """Return arrays split otherwise over the explicit axes of a mesh.
+    """Return arrays with another sharding over the explicit axes of a mesh.
 
     Args:
         xs: a pytree of arrays.
         out_shardings: a sharding, or a `PartitionSpec` on the mesh of the arrays, or a tree prefix of these.
 
     Returns:
-        A pytree of the structure of `xs`, whose types say the new split.
+        A pytree of the structure of `xs`, with the new shardings in its types.
 
     Raises:
         TypeError: a leaf of `out_shardings` is none of these.
@@ -133,7 +133,7 @@ def constrain_all(values: Sequence[Any], shardings: Sequence[Sharding | None]) -
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Return a tree of arrays, each split over a mesh as its sharding says.
+    """Return a tree of arrays, each with its sharding over a mesh.
 
     Args:
         x: a pytree of arrays.

@@ -28,17 +28,17 @@ __all__ = [
 ]
 
 
-def _in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
+def _compute_in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula` computed in float32 for dtypes with fewer bits."""
 
-    def widened(*operands: Array) -> Array:
+    def compute(*operands: Array) -> Array:
         dtype = operands[0].dtype
         if dtypes.bit_width(dtype) < 32:
             operands = tuple([convert_element_type(x, dtypes.float32) for x in operands])
         return convert_element_type(formula(*operands), dtype)
 
-    widened.__name__ = formula.__name__
-    return widened
+    compute.__name__ = formula.__name__
+    return compute
 
 
 # Error functions
@@ -102,7 +102,7 @@ def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 @lower_fun
-@_in_float32
+@_compute_in_float32
 def _bessel_i0e(x: Array) -> Array:
     x = abs(x)
     near = chebyshev(0.5 * x - 2, _I0E_NEAR)
@@ -192,7 +192,7 @@ def _until_small(
     """
     count, axes = len(values), tuple(range(active.ndim))
 
-    def going(n: Any, active: Any, *_: Array) -> Array:
+    def any_active(n: Any, active: Any, *_: Array) -> Array:
         return reduce_or(active, axes) & (n < most)
 
     def advance(n: ArrayLike, active: object, *rest: Array) -> list[Any]:
@@ -201,7 +201,7 @@ def _until_small(
         return [n + 1, active & more, *kept, *rest[count:]]
 
     first = broadcast_in_dim(constant_like(values[0], 0), (), ())
-    return repeat_while(going, advance, [first, active, *values, *given])[2 : 2 + count]
+    return repeat_while(any_active, advance, [first, active, *values, *given])[2 : 2 + count]
 
 
 def _gamma_series(a: Array, x: Array, active: object, differentiated: bool) -> tuple[Any, Any]:
@@ -374,7 +374,7 @@ def _incomplete_gamma(upper: bool) -> Any:
         return select(regular, inside, edge)
 
     formula.__name__ = "igammac" if upper else "igamma"
-    return lower_fun(_in_float32(formula))
+    return lower_fun(_compute_in_float32(formula))
 
 
 def _slope_over_density(a: Array, x: Array) -> Any:
@@ -397,7 +397,7 @@ def _fill_edges(a: Array, x: Array, regular: object, inside: object) -> Array:
 
 
 @lower_fun
-@_in_float32
+@_compute_in_float32
 def _igamma_grad_a(a: Array, x: Array) -> Array:
     regular, ratio, inner_a, inner_x = _slope_over_density(a, x)
     return _fill_edges(a, x, regular, ratio * exp(_log_density(inner_a, inner_x)))
@@ -410,7 +410,7 @@ def _sample_slope(a: Array, x: Array) -> Array:
 
 
 @lower_fun
-@_in_float32
+@_compute_in_float32
 def _sample_slope_by_a(a: Array, x: Array) -> Array:
     return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
 
@@ -462,7 +462,7 @@ def _random_gamma_grad_by_sample(t: Array, a: Array, x: Array, r: Array) -> Arra
 
 
 @elementwise(
-    "random_gamma_grad", lower_fun(_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
+    "random_gamma_grad", lower_fun(_compute_in_float32(_sample_slope)), [(FLOAT,), (FLOAT,)],
     derivatives=(lambda t, a, x, r: mul(t, _random_gamma_grad_by_a(a, x)), _random_gamma_grad_by_sample),
 )
 def random_gamma_grad(*args: ArrayLike) -> Array:
@@ -541,7 +541,7 @@ def _log_beta_density(p: Any, q: Any, y: ArrayLike, z: ArrayLike, log_y: Any, lo
 
 
 @lower_fun
-@_in_float32
+@_compute_in_float32
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     regular = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a < math.inf) & (b < math.inf)
     one, half, zero, nan = [constants_like(x, v) for v in (1, 0.5, 0, math.nan)]

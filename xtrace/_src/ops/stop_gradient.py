@@ -66,8 +66,8 @@ def stop_gradient(x: ArrayLike) -> Any:
             for leaf in pytree.tree_leaves(x):
                 aval_of(leaf)
         return x
-    return pytree.tree_map(_of_leaf, x)
+    return pytree.tree_map(_stop_leaf, x)
 
 
-def _of_leaf(leaf: Any) -> Array:
+def _stop_leaf(leaf: Any) -> Array:
     return stop_gradient_of_one.bind_positional((leaf,)) if is_differentiable(aval_of(leaf)) else leaf

@@ -21,7 +21,7 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
-from xtrace._src.ops.arrays.slicing import pad, write_pad, write_without_cropped, zero_like
+from xtrace._src.ops.arrays.slicing import pad, write_cropped, write_pad, zero_like
 from xtrace._src.ops.comparisons import ge, le
 from xtrace._src.ops.contractions.convolution_shapes import dilated_size, padtype_to_pads
 from xtrace._src.ops.reductions import is_value, reducer_jaxpr
@@ -161,7 +161,7 @@ def _write_windows(
     if any(n < 0 for pair in window.padding for n in pair):
         # XLA fails to simplify windows of one element that have negative padding (openxla/xla#48719).
         whole = [(*pair, d - 1) for pair, d in zip(window.padding, window.base_dilation, strict=True)]
-        cropped = [write_without_cropped(builder, x, whole) for x in operands]
+        cropped = [write_cropped(builder, x, whole) for x in operands]
         operands, (left, *_) = [x for x, _ in cropped], [configuration for _, configuration in cropped]
         window = window._replace(padding=tuple([(low, high) for low, high, _ in left]))
     values, texts = [*operands, *start], window.texts()

@@ -168,7 +168,7 @@ def write_pad(
     builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> Value:
     """Write `x` with (low, high, interior) elements added along each axis; negative low and high remove elements."""
-    x, padding_config = write_without_cropped(builder, x, padding_config)
+    x, padding_config = write_cropped(builder, x, padding_config)
     if not any(map(any, padding_config)):
         return x
     aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
@@ -180,7 +180,7 @@ def write_pad(
     )
 
 
-def write_without_cropped(
+def write_cropped(
     builder: FunctionBuilder, x: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> tuple[Value, list[tuple[int, int, int]]]:
     """Write `x` without the elements that negative padding removes; return it with the remaining padding.

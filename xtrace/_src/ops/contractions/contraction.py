@@ -396,7 +396,7 @@ def _dot_transpose(
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
     if wanted.sharding is not None:
-        # The split of the operand decides, so that none is ambiguous.
+        # Explicit shardings could be ambiguous here; the backward pass gives the cotangent that of the operand.
         cotangent, known = unsplit(cotangent), unsplit(known)
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # The axes of the product: batch, free axes of the linear operand, contracted axes of `known` in ascending order.

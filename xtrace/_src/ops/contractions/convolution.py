@@ -30,7 +30,7 @@ from xtrace._src.core.sharding_rules import convolve
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
-from xtrace._src.ops.arrays.slicing import write_without_cropped
+from xtrace._src.ops.arrays.slicing import write_cropped
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
 from xtrace._src.ops.contractions.convolution_shapes import (
@@ -181,7 +181,7 @@ def _conv_emit(
         configuration[axis] = (low, high, dilation - 1)
     # Negative padding at the end, common in gradients, is left to XLA, without a copy, unless it removes a whole axis.
     if any(low < 0 or high <= -lhs.aval.shape[axis] for axis, (low, high) in zip(spatial, padding, strict=True)):
-        lhs, configuration = write_without_cropped(builder, lhs, configuration)
+        lhs, configuration = write_cropped(builder, lhs, configuration)
         padding = tuple([configuration[axis][:2] for axis in spatial])
     layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
     windows = [

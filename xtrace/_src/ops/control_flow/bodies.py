@@ -118,7 +118,7 @@ def _key(jaxpr: Jaxpr) -> Any:
         operands = tuple([atom(x) for x in equation.invars])
         for v in equation.outvars:
             numbers[v] = len(numbers)
-        parameters, kinds = _key_of_parameter(equation.parameters), tuple(map(type, equation.parameters))
+        parameters, kinds = _parameter_key(equation.parameters), tuple(map(type, equation.parameters))
         parts.append((equation.primitive, parameters, kinds, operands, len(equation.outvars)))
     parts.append(tuple([atom(x) for x in jaxpr.outvars]))
     key = tuple(parts)
@@ -126,11 +126,11 @@ def _key(jaxpr: Jaxpr) -> Any:
     return key
 
 
-def _key_of_parameter(value: object) -> Any:
+def _parameter_key(value: object) -> Any:
     # The body of an inner loop is a new jaxpr each time the outer body is traced.
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
-    return tuple(map(_key_of_parameter, value)) if isinstance(value, tuple) else value
+    return tuple(map(_parameter_key, value)) if isinstance(value, tuple) else value
 
 
 def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: PyTreeDef) -> DebugInfo:

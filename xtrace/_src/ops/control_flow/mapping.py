@@ -190,8 +190,8 @@ def _interleave(even: Array, odd: Array, axis: int) -> Array:
     unequal = first.shape[axis] > second.shape[axis]
     zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))
 
-    def spaced(x: ArrayLike, low: int, high: int) -> Any:
+    def spread_apart(x: ArrayLike, low: int, high: int) -> Any:
         return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])
 
     combined = bitwise_or if dtypes.is_boolean(first.dtype) else add
-    return combined(spaced(even, 0, 0 if unequal else 1), spaced(odd, 1, 1 if unequal else 0))
+    return combined(spread_apart(even, 0, 0 if unequal else 1), spread_apart(odd, 1, 1 if unequal else 0))

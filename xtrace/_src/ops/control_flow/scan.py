@@ -39,10 +39,10 @@ from xtrace._src.ops.control_flow.scan_parts import (
     Source,
     Split,
     either,
-    forwarding,
+    find_forwarding,
     in_python,
-    in_two_scans,
     regroup_jaxpr,
+    split_scan,
     until_stable,
 )
 from xtrace._src.runtime.transfer import to_array
@@ -77,7 +77,7 @@ def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Bind the scan of a user; a carry or element that the body returns unchanged is taken out of the loop."""
-    forwarded = forwarding(closed, loop)
+    forwarded = find_forwarding(closed, loop)
     if forwarded is None:
         return bind_scan(closed, loop, operands)
     consts, carry, xs = loop.split(operands)
@@ -329,7 +329,7 @@ def _linearize_body(
     parts = linearize_jaxpr(closed, moving, _force_carry(moving, loop, results))
     consts, carry, _ = loop.split(moving)
     moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
-    return in_two_scans(parts, loop, moved_loop), moving, nonzero
+    return split_scan(parts, loop, moved_loop), moving, nonzero
 
 
 def _linearize(
@@ -362,7 +362,7 @@ def _split_body(
     parts = partial_evaluate_jaxpr(closed, unknown, _force_carry(unknown, loop, results))
     known_loop = loop._replace(num_consts=consts.count(False), num_carry=carry.count(False))
     moved_loop = loop._replace(num_consts=sum(consts), num_carry=sum(carry))
-    return in_two_scans(parts, known_loop, moved_loop), known_loop, unknown, pending
+    return split_scan(parts, known_loop, moved_loop), known_loop, unknown, pending
 
 
 def _partial_evaluate(

@@ -72,7 +72,7 @@ class _Forwarding(NamedTuple):
 
 
 @memoize_by_owner
-def forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
+def find_forwarding(closed: ClosedJaxpr, loop: Loop) -> _Forwarding | None:
     """Return the body without the carries and elements that it returns unchanged; None if there are none."""
     jaxpr = closed.jaxpr
     consts, carry, xs = loop.split(jaxpr.invars)
@@ -151,7 +151,7 @@ def _position(atoms: list[Atom], atom: Atom) -> int:
     return atoms.index(atom)
 
 
-def in_two_scans(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
+def split_scan(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     """Return the scans of a partitioned body; the loops give the layouts of the known and the linear operands."""
     known, extra = open_jaxpr(parts.known)
     n = len(extra)

@@ -389,17 +389,17 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     values, tree, avals = leaves_of("while_loop", "init_val", init_val)
     in_tree = pytree.treedef_tuple([tree])
 
-    def staged() -> tuple[Body, Body]:
+    def stage_functions() -> tuple[Body, Body]:
         cond = stage_body("while_cond", cond_fun, in_tree, avals)
         _check_predicate(cond)
         return cond, stage_body("while_loop", body_fun, in_tree, avals)
 
-    cond, body = staged()
+    cond, body = stage_functions()
     if body.out_tree == tree:
         promoted = promote_carry(values, avals, body.out_avals)
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
-            cond, body = staged()
+            cond, body = stage_functions()
     check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
     return pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))

@@ -82,17 +82,17 @@ def _linear_batch(
     residual_axes = tuple(axes[:num_res])
     moved = [with_axis(x, i, size) for x, i in zip(operands[num_res:], axes[num_res:], strict=True)]
 
-    def with_all_axes(closed: ClosedJaxpr, leading: Sequence[int | None]) -> tuple[ClosedJaxpr, list[Any]]:
+    def batch_all(closed: ClosedJaxpr, leading: Sequence[int | None]) -> tuple[ClosedJaxpr, list[Any]]:
         places = (*leading, *[0] * (len(closed.in_avals) - len(leading)))
         batched, _ = batch_jaxpr(closed, mapped, places, (True,) * len(closed.out_avals))
         return move_constants_to_inputs(batched), list(batched.consts)
 
     def transposed() -> tuple[ClosedJaxpr, list[Any]]:
         closed, consts = transpose.function()
-        batched, more = with_all_axes(closed, [*[None] * len(consts), *residual_axes])
+        batched, more = batch_all(closed, [*[None] * len(consts), *residual_axes])
         return batched, [*more, *consts]
 
-    batched, consts = with_all_axes(callee, residual_axes)
+    batched, consts = batch_all(callee, residual_axes)
     operands = [*consts, *operands[:num_res], *moved]
     if consts:
         skipped, inner = len(consts), transposed

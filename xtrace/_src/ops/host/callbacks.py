@@ -25,7 +25,7 @@ from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.host.host_calls import emit_host_call
-from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, with_leading_axis
+from xtrace._src.ops.host.mapped_calls import METHODS, call_in_turn, check_method, put_axis_first
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.callback_errors import Failure
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
@@ -56,7 +56,7 @@ class Function:
         self.x64 = config.enable_x64.value
 
     def __call__(self, *leaves: Any) -> Any:
-        args, kwargs = with_static(self.in_tree, self.static, leaves)
+        args, kwargs = merge_static(self.in_tree, self.static, leaves)
         return self.callback_func(*args, **kwargs)
 
     def check_result(self, avals: Sequence[ShapedArray], result: Any) -> list[np.ndarray[Any, Any]]:
@@ -115,7 +115,7 @@ class Function:
         return f"_FlatCallback(callback_func={function}, in_tree={self.in_tree})"
 
 
-def with_static(tree: PyTreeDef, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
+def merge_static(tree: PyTreeDef, static: Sequence[tuple[int, Any]], leaves: Sequence[Any]) -> Any:
     """Return the tree of `leaves` with the `static` leaves at their positions."""
     merged = list(leaves)
     for place, value in static:
@@ -135,12 +135,12 @@ def split_static(arguments: object) -> tuple[list[Any], Any, tuple[tuple[int, An
 _DEBUG, _IO = (debug_effect, ordered_debug_effect), (io_effect, ordered_io_effect)
 
 
-def _abstract_nothing(*avals: ShapedArray, **_: object) -> list[ShapedArray]:
+def _debug_abstract(*avals: ShapedArray, **_: object) -> list[ShapedArray]:
     """Call a Python function for its effects."""
     return []
 
 
-def _jvp_of_nothing(
+def _debug_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object
 ) -> tuple[list[Any], list[Any]]:
     """Bind on the primals, and ignore the tangents: there are no results."""
@@ -148,11 +148,11 @@ def _jvp_of_nothing(
     return [], []
 
 
-def _transpose_of_nothing(cotangents: Sequence[Any], *operands: Array, **parameters: object) -> list[Any]:
+def _debug_transpose(cotangents: Sequence[Any], *operands: Array, **parameters: object) -> list[Any]:
     return [None] * len(operands)
 
 
-def _batch_of_nothing(
+def _debug_batch(
     primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[list[Any], list[int | None]]:
     """Bind once for each index of the mapped axis, in order."""
@@ -167,8 +167,8 @@ def _batch_of_nothing(
 def debug_primitive(name: str, parameters: Sequence[str], **rules: Any) -> Primitive:
     """Return an operation without results: differentiation ignores it, and vmap binds it for each index."""
     operation = Primitive(
-        name, parameters, abstract=_abstract_nothing, jvp=Derived(_jvp_of_nothing), linearize=Derived(_jvp_of_nothing),
-        transpose=_transpose_of_nothing, batch=Derived(_batch_of_nothing), multiple_results=True, memoised=False,
+        name, parameters, abstract=_debug_abstract, jvp=Derived(_debug_jvp), linearize=Derived(_debug_jvp),
+        transpose=_debug_transpose, batch=Derived(_debug_batch), multiple_results=True, memoised=False,
         **rules,
     )
     CALLING_PYTHON.add(operation)
@@ -295,7 +295,7 @@ def _pure_batch(
         results = call_in_turn(bind, operands, axes, unroll=method == "sequential_unrolled")
     else:
         parameters["result_avals"] = tuple([a.update(shape=(mapped.size, *a.shape)) for a in avals])
-        results = pure_callback_p.bind(*with_leading_axis(method, operands, axes, mapped.size), **parameters)
+        results = pure_callback_p.bind(*put_axis_first(method, operands, axes, mapped.size), **parameters)
     return results, [0] * len(avals)
 
 

@@ -18,7 +18,7 @@ from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import debug_effect, ordered_debug_effect
 from xtrace._src.core.source import resolve, user_position
-from xtrace._src.ops.host.callbacks import ALWAYS_PRINTED, debug_primitive, split_static, with_static
+from xtrace._src.ops.host.callbacks import ALWAYS_PRINTED, debug_primitive, merge_static, split_static
 from xtrace._src.ops.host.host_calls import emit_host_call
 from xtrace._src.runtime.callbacks import inside_callback, wait_for_ordered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -87,7 +87,7 @@ def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
 def _show(
     *leaves: Array, fmt: str, in_tree: PyTreeDef, static_args: Any, np_printoptions: Any, logging_record: Any, **_: Any
 ) -> list[Any]:
-    args, kwargs = with_static(in_tree, static_args, leaves)
+    args, kwargs = merge_static(in_tree, static_args, leaves)
     with np.printoptions(**dict(np_printoptions)):
         text = fmt.format(*args, **kwargs)
     if logging_record is None:

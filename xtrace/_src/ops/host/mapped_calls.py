@@ -36,7 +36,7 @@ def call_in_turn(
     return list(results)
 
 
-def with_leading_axis(method: str, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
+def put_axis_first(method: str, operands: Sequence[Any], axes: Sequence[int | None], size: int) -> list[Any]:
     """Return the operands of one call for all indices, with the mapped axis in front.
 
     An operand that is not mapped gets an axis of size 1 ("expand_dims"), is repeated ("broadcast_all"), or stays

@@ -141,20 +141,20 @@ def upper_triangle(x: Any, diagonal: int = 0) -> Array:
     return _select_by_mask(_lower_part(aval.shape[-2], aval.shape[-1], diagonal - 1), zeros(aval), x, aval.shape)
 
 
-def _on_diagonal(rows: int, columns: int) -> Array:
+def _diagonal_mask(rows: int, columns: int) -> Array:
     return eq(broadcasted_iota(np.int32, (rows, columns), 0), broadcasted_iota(np.int32, (rows, columns), 1))
 
 
 def identity(dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
     """Return matrices with ones on the main diagonal and zeros elsewhere."""
-    one = converted(_on_diagonal(*shape[-2:]), dtype)
+    one = converted(_diagonal_mask(*shape[-2:]), dtype)
     return broadcast_in_dim(one, shape, (len(shape) - 2, len(shape) - 1))
 
 
 def diagonal(x: Any) -> Array:
     """Return the main diagonal of each square matrix."""
     aval = aval_of(x)
-    return reduce_sum(_select_by_mask(_on_diagonal(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
+    return reduce_sum(_select_by_mask(_diagonal_mask(*aval.shape[-2:]), x, zeros(aval), aval.shape), (aval.ndim - 1,))
 
 
 def as_row(x: ArrayLike) -> Array:

@@ -80,7 +80,7 @@ def _move_to_memory(maker: JaxprEqn, variables: Sequence[Var], kind: str, to: Se
     return JaxprEqn(list(variables), results, device_put_p, parameters, NO_EFFECTS, maker.source)
 
 
-class Saving(NamedTuple):
+class PolicySplit(NamedTuple):
     """The equations of a jaxpr: `first`, which also compute the `saved` variables, and the recomputed ones, `again`.
 
     read: the variables that the recomputation reads or returns, including saved variables and inputs of the jaxpr.
@@ -92,7 +92,7 @@ class Saving(NamedTuple):
     read: set[Atom]
 
 
-def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Saving:
+def split_by_policy(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> PolicySplit:
     """Return the split of `jaxpr` that recomputes `outputs` from its inputs and the variables that `policy` saves.
 
     Without a policy nothing is saved. Calls must be inlined, since policies are applied to each operation.
@@ -122,7 +122,7 @@ def saving(jaxpr: Jaxpr, outputs: Sequence[Atom], policy: Policy | None) -> Savi
         if then is not None:
             again.append(then)
             read.update(then.invars)
-    return Saving(first[::-1], again[::-1], [v for v in dict.fromkeys(saved) if v in read], read)
+    return PolicySplit(first[::-1], again[::-1], [v for v in dict.fromkeys(saved) if v in read], read)
 
 
 def inline_call_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -167,7 +167,7 @@ def _split_scan(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _
     ys = jaxpr.outvars[loop.num_carry :]
     carried, ys_wanted = list(wanted[: loop.num_carry]), wanted[loop.num_carry :]
     while True:
-        of_body = saving(
+        of_body = split_by_policy(
             jaxpr, [*filter_by_mask(jaxpr.outvars[: loop.num_carry], carried), *filter_by_mask(ys, ys_wanted)], policy
         )
         after = [c or v in of_body.read for c, v in zip(carried, inputs[1], strict=True)]
@@ -219,7 +219,7 @@ def _split_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _
     wanted = list(wanted)
     again = wanted
     while True:
-        savings = [saving(b, filter_by_mask(b.outvars, again), policy) for b in branches]
+        savings = [split_by_policy(b, filter_by_mask(b.outvars, again), policy) for b in branches]
         # A result is not recomputed if each branch saves it or computes it without operands.
         kept = [_is_kept(branches, savings, i) for i in range(len(wanted))]
         after = [a and not k for a, k in zip(again, kept, strict=True)]
@@ -256,7 +256,7 @@ def _split_cond(equation: JaxprEqn, wanted: Sequence[bool], policy: Policy) -> _
 _Slot = tuple[ShapedArray | None, int]
 
 
-def _assign_slots(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
+def _assign_slots(branch: Jaxpr, parts: PolicySplit) -> dict[Var, _Slot]:
     """Return the slot of each saved value of the branch."""
     counts: dict[ShapedArray, int] = {}
     slots: dict[Var, _Slot] = {}
@@ -269,7 +269,7 @@ def _assign_slots(branch: Jaxpr, parts: Saving) -> dict[Var, _Slot]:
     return slots
 
 
-def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[Saving], i: int) -> bool:
+def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[PolicySplit], i: int) -> bool:
     """Return whether some branch saves the result `i`, and all others save it or compute it without operands."""
     saves, others = False, True
     for branch, parts in zip(branches, savings, strict=True):
@@ -284,7 +284,7 @@ def _is_kept(branches: Sequence[Jaxpr], savings: Sequence[Saving], i: int) -> bo
 
 
 def _return_saved(
-    branch: Jaxpr, parts: Saving, places: dict[Var, _Slot], slots: Sequence[tuple[ShapedArray, int]]
+    branch: Jaxpr, parts: PolicySplit, places: dict[Var, _Slot], slots: Sequence[tuple[ShapedArray, int]]
 ) -> ClosedJaxpr:
     """Return the branch that also returns its saved values, and zeros in the slots of the other branches."""
     own = {slot: v for v, slot in places.items()}

@@ -19,7 +19,7 @@ from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call
-from xtrace._src.ops.remat.policies import inline_call_equations, saving
+from xtrace._src.ops.remat.policies import inline_call_equations, split_by_policy
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -137,21 +137,21 @@ class _Split(NamedTuple):
 
 @memoize_by_owner
 def _linearize_function(closed: ClosedJaxpr, given: tuple[bool, ...], policy: object) -> _Split:
-    parts, saves = _split_by_policy(linearize_jaxpr(closed, given), policy)
+    parts, saves = _recompute_residuals(linearize_jaxpr(closed, given), policy)
     return parts if saves else parts._replace(known=closed)
 
 
 @memoize_by_owner
 def _partially_evaluate_function(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: object) -> _Split:
-    return _split_by_policy(partial_evaluate_jaxpr(closed, unknown), policy)[0]
+    return _recompute_residuals(partial_evaluate_jaxpr(closed, unknown), policy)[0]
 
 
-def _split_by_policy(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
+def _recompute_residuals(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, bool]:
     """Return the split whose linear part recomputes the residuals that are not saved, and whether any are saved."""
     known = parts.known if policy is None else inline_call_equations(parts.known)
     jaxpr, count = known.jaxpr, parts.results
     residuals = [(jaxpr.invars if kind == "input" else jaxpr.outvars)[i] for kind, i in parts.residuals]
-    of_jaxpr = saving(jaxpr, residuals, policy)
+    of_jaxpr = split_by_policy(jaxpr, residuals, policy)
     saved = of_jaxpr.saved
     inputs = tuple([i for i, v in enumerate(jaxpr.invars) if v in of_jaxpr.read])
     constants = [(v, x) for v, x in zip(jaxpr.constvars, known.consts, strict=True) if v in of_jaxpr.read]
