@@ -232,7 +232,7 @@ def _reduce_scatter_batch(
             (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
         ), 0
     if axis_index_groups is not None:
-        raise NotImplementedError("psum_scatter with axis_index_groups along an axis of vmap")
+        raise NotImplementedError("psum_scatter: axis_index_groups are not supported along an axis of vmap")
     total = times(x, mapped.size) if place is None else reduce_sum(x, (place,))
     if tiled:
         shape = aval_of(total).shape
@@ -345,7 +345,7 @@ def _all_to_all_batch(
             (x,), (axis_index_groups, axis_name, concat_axis + 1, split_axis + 1, tiled)
         ), 0
     if axis_index_groups is not None:
-        raise NotImplementedError("all_to_all with axis_index_groups along an axis of vmap")
+        raise NotImplementedError("all_to_all: axis_index_groups are not supported along an axis of vmap")
     x = with_axis(x, place, mapped.size)
     if tiled:
         shape = aval_of(x).shape

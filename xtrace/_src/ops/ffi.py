@@ -327,6 +327,6 @@ def _layouts(name: str, given: Sequence[Any] | None, avals: Sequence[ShapedArray
     for aval, order in zip(avals, given, strict=True):
         axes = tuple(range(aval.ndim)) if order is None else tuple(order)
         if not all(hasattr(i, "__index__") for i in axes) or sorted(axes) != list(range(aval.ndim)):
-            raise ValueError(f"ffi_call: {name} must be permutations of the axes; {axes} is none of {aval.str_short()}")
+            raise ValueError(f"ffi_call: {name} must be permutations of the axes; got {axes} for {aval.str_short()}")
         layouts.append(axes[::-1])
     return tuple(layouts)

@@ -230,7 +230,8 @@ def breakpoint(
     unknown = set(kwargs) - {"stdin", "stdout"}
     if unknown:
         raise TypeError(
-            f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; besides its own stdin and stdout"
+            f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; the keywords besides its own are "
+            "stdin and stdout"
         )
     frames, values = _extract_values(_capture_frames(filter_frames, num_frames))
 
