@@ -131,7 +131,8 @@ if _typing.TYPE_CHECKING:
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
     from xtrace import (
         ad_checkpoint as ad_checkpoint, core as core, custom_batching as custom_batching,
-        custom_derivatives as custom_derivatives, debug as debug, dtypes as dtypes, errors as errors,
+        custom_derivatives as custom_derivatives, debug as debug, distributed as distributed, dtypes as dtypes,
+        errors as errors,
         experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
         lax as lax, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
         profiler as profiler, random as random, scipy as scipy, sharding as sharding, stages as stages,
@@ -159,9 +160,9 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.runtime.callbacks": ("effects_barrier",),
     },
     submodules=(
-        "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dtypes", "errors", "experimental",
-        "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler",
-        "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
+        "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes", "errors",
+        "experimental", "extend", "ffi", "flatten_util", "image", "lax", "memory", "monitoring", "nn", "numpy", "ops",
+        "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
     ),
 )
 __all__ += _late

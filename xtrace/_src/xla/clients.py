@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from jaxlib import _jax, xla_client
 
+from xtrace._src.xla import distributed
+
 Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device
 
@@ -56,6 +58,11 @@ def check_not_started(platform: str, setting: str) -> None:
         )
 
 
+def any_started() -> bool:
+    """Return whether a client is there already."""
+    return bool(_clients)
+
+
 def client(platform: str | Client | None = None) -> Client:
     """Return the client of `platform`, its name or a client, or of the default one; RuntimeError if there is none."""
     if isinstance(platform, _jax.Client):
@@ -82,7 +89,8 @@ def _make(name: str) -> Client:
     request = _settings()
     if name == "cpu":
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
-        return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count)
+        together = distributed.cpu_client_options()
+        return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count, **together)
     if name in ("cuda", "tpu"):
         numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)
         return _plugins().load(name, visible_devices=numbers, more_options=request.options)

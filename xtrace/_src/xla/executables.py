@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import buffers, versions
+from xtrace._src.xla import buffers, distributed, versions
 from xtrace._src.xla.clients import Client, Device
 
 CompileError = _jax.JaxRuntimeError
@@ -37,6 +37,7 @@ def compile_text(
         # XLA ends the process for some of these.
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
+    distributed.check_same_program(text, devices)
     options = options_for(devices, _with_safe_fusions(text, device, compiler_options), partitioned)
     try:
         devices = _jax.DeviceList(tuple(devices))
