@@ -21,8 +21,8 @@ mesh = Mesh(np.array(xtrace.devices()), ("data",))
 """
 
 
-def run(program, count=2, *, devices=2, limit=60, timeout=20):
-    """Return the exit codes and the outputs of `count` processes that run `program`, started by `initialize`."""
+def run(program, count=2, *, devices=2, limit=60, timeout=20, started=None):
+    """Return the exit codes and the outputs of `count` processes that run `program`, or of those in `started`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
@@ -34,7 +34,7 @@ def run(program, count=2, *, devices=2, limit=60, timeout=20):
             [sys.executable, "-c", source, str(i), str(count), address], env=environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
-        for i in range(count)
+        for i in (range(count) if started is None else started)
     ]
     try:
         outputs = [child.communicate(timeout=max(0.1, end - time.monotonic()))[0] for child in children]

@@ -1,5 +1,8 @@
 """Arrays and programs over the devices of several processes."""
 
+import signal
+import time
+
 from tests.distributed.processes import run
 
 
@@ -42,4 +45,75 @@ def test_different_programs_are_an_error_that_names_both():
         """
     )
     assert codes == [0, 0], outputs
-    assert all("total" in text and "largest" in text and "part at program number 0" in text for text in outputs)
+    assert all("total" in text and "largest" in text and "part at a program" in text for text in outputs)
+
+
+def test_processes_exchange_data():
+    """Gathering, broadcasting, comparing and converting between local and global arrays give the same in each."""
+    codes, outputs = run(
+        """
+        from xtrace.experimental import multihost_utils as together
+        own = {"a": np.arange(3) + 10 * process, "b": jnp.float32(process)}
+        gathered = together.process_allgather(own)
+        assert gathered["a"].tolist() == [[0, 1, 2], [10, 11, 12]] and gathered["b"].tolist() == [0, 1]
+        assert together.process_allgather(own["a"], tiled=True).tolist() == [0, 1, 2, 10, 11, 12]
+        assert together.broadcast_one_to_all(own)["a"].tolist() == [0, 1, 2]
+        assert together.broadcast_one_to_all(own, is_source=process == 1)["a"].tolist() == [10, 11, 12]
+        x = xtrace.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(mesh, P("data")))
+        assert together.process_allgather(x).tolist() == list(range(8))
+        together.sync_global_devices("here")
+        together.assert_equal(7)
+        try:
+            together.assert_equal({"step": process}, "steps differ")
+        except AssertionError as error:
+            print("unequal:", error)
+        whole = together.host_local_array_to_global_array(np.arange(4) * (process + 1), mesh, P("data"))
+        assert whole.shape == (8,)
+        assert together.process_allgather(whole).tolist() == [0, 1, 2, 3, 0, 2, 4, 6]
+        local = together.global_array_to_host_local_array(whole, mesh, P("data"))
+        assert np.asarray(local).tolist() == [n * (process + 1) for n in range(4)]
+        copies = together.host_local_array_to_global_array(np.arange(4), mesh, P())
+        assert copies.shape == (4,) and np.asarray(copies).tolist() == [0, 1, 2, 3]
+        with together.live_devices(xtrace.devices()) as devices:
+            assert devices == xtrace.devices()
+        try:
+            np.asarray(x)
+        except RuntimeError as error:
+            print("read:", error)
+        try:
+            together.sync_global_devices(f"here {process}")
+        except AssertionError as error:
+            print("parted:", error)
+        assert "jax" not in sys.modules
+        xtrace.distributed.shutdown()
+        """
+    )
+    assert codes == [0, 0], outputs
+    for text in outputs:
+        assert "unequal: steps differ" in text and "process_allgather" in text and "parted:" in text
+
+
+def test_a_coordinator_that_is_not_there_is_an_error():
+    """A process that waits for a process 0 that was never started gets an error after the stated time."""
+    codes, outputs = run("", timeout=3, limit=30, started=[1])
+    assert codes == [1], outputs
+    assert "process 1 of 2 has not met process 0 at 127.0.0.1" in outputs[0]
+
+
+def test_a_killed_process_ends_the_others_within_the_heartbeat():
+    """A program that waits for a killed process ends with a message soon after the heartbeat of ten seconds."""
+    begin = time.monotonic()
+    codes, outputs = run(
+        """
+        import os, signal
+        x = xtrace.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(mesh, P("data")))
+        total = xtrace.jit(lambda x: (x * 2).sum())
+        print(float(total(x)), flush=True)
+        if process == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        print(float(total(x)))
+        xtrace.distributed.shutdown()
+        """
+    )
+    assert codes[0] != 0 and codes[1] == -signal.SIGKILL, outputs
+    assert time.monotonic() - begin < 25

@@ -37,7 +37,8 @@ def initialize(
         partition_index: of a machine of several networks; it must be None.
 
     Raises:
-        RuntimeError: the process is connected already or has computed, or the others do not come in time.
+        RuntimeError: the process is connected already or has computed, or process 0 is not reached in time. If other
+            processes do not come in time, or one dies, jaxlib ends this process with a message that names them.
         ValueError: an argument is missing and the environment does not have it, or is out of range.
         NotImplementedError: `partition_index` or `slice_index` is given.
     """
@@ -78,10 +79,10 @@ def initialize(
             address, count, number, bind_address=coordinator_bind_address or address, timeout=initialization_timeout,
             heartbeat=heartbeat_timeout_seconds, shutdown=shutdown_timeout_seconds,
         )
-    except distributed.DistributedError as error:
+    except (OSError, distributed.DistributedError) as error:
         raise RuntimeError(
-            f"initialize: process {number} of {count} has not met the others at {address} in "
-            f"{initialization_timeout} seconds. Start all of them, and give each the address of process 0: {error}"
+            f"initialize: process {number} of {count} has not met process 0 at {address} in {initialization_timeout} "
+            f"seconds. Start that process too, and give each its address: {error}"
         ) from None
 
 
