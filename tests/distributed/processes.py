@@ -21,11 +21,11 @@ mesh = Mesh(np.array(xtrace.devices()), ("data",))
 """
 
 
-def run(program, count=2, *, devices=2, limit=60, timeout=20, started=None):
+def run(program, count=2, *, devices=2, limit=60, timeout=20, started=None, port=None):
     """Return the exit codes and the outputs of `count` processes that run `program`, or of those in `started`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+        address = f"127.0.0.1:{port or probe.getsockname()[1]}"
     source = _START.format(timeout=timeout) + textwrap.dedent(program)
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices), "JAX_PLATFORMS": "cpu"}
     end = time.monotonic() + limit

@@ -1,6 +1,7 @@
 """Arrays and programs over the devices of several processes."""
 
 import signal
+import socket
 import time
 
 from tests.distributed.processes import run
@@ -15,6 +16,7 @@ def test_two_processes_sum_an_array_over_both():
         assert len(xtrace.devices()) == 4 and len(xtrace.local_devices()) == 2
         x = xtrace.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(mesh, P("data")))
         assert not x.is_fully_addressable and len(x.addressable_shards) == 2
+        assert str(x) == repr(x) == "Array(shape=(8,), dtype=float32)"
         total = xtrace.jit(lambda x: (x * 2).sum())(x)
         assert "jax" not in sys.modules
         print("total", float(total))
@@ -117,3 +119,11 @@ def test_a_killed_process_ends_the_others_within_the_heartbeat():
     )
     assert codes[0] != 0 and codes[1] == -signal.SIGKILL, outputs
     assert time.monotonic() - begin < 25
+
+
+def test_a_port_in_use_is_an_error():
+    """A coordinator whose port another program has is an error that names the address, and ends nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        codes, outputs = run("", started=[0], port=server.getsockname()[1])
+    assert codes == [1], outputs
+    assert "process 0 cannot listen at 127.0.0.1" in outputs[0]

@@ -80,7 +80,10 @@ def initialize(
             heartbeat=heartbeat_timeout_seconds, shutdown=shutdown_timeout_seconds,
         )
     except (OSError, distributed.DistributedError) as error:
+        listening = coordinator_bind_address or address
         raise RuntimeError(
+            f"initialize: process 0 cannot listen at {listening}; choose a free port and an address of this machine: "
+            f"{error}" if number == 0 else
             f"initialize: process {number} of {count} has not met process 0 at {address} in {initialization_timeout} "
             f"seconds. Start that process too, and give each its address: {error}"
         ) from None

@@ -411,7 +411,8 @@ class ConcreteArray(Array):
         return self._described()
 
     def __str__(self) -> str:
-        return repr(self) if type(self.aval.dtype) is dtypes.ExtendedDType else str(self.host())
+        is_readable = self.is_fully_addressable or self.is_fully_replicated
+        return str(self.host()) if is_readable and type(self.aval.dtype) is not dtypes.ExtendedDType else repr(self)
 
     def __format__(self, specification: str) -> str:
         if type(self.aval.dtype) is dtypes.ExtendedDType:
@@ -433,6 +434,8 @@ class ConcreteArray(Array):
         tail = f"dtype={self.dtype.name}{weak})"
         if not self.size:
             return f"Array([], shape={self.shape}, {tail}"
+        if not (self.is_fully_addressable or self.is_fully_replicated):
+            return f"Array(shape={self.shape}, dtype={self.dtype.name})"
         body = np.array2string(self.host(), separator=", ", prefix="Array(", suffix=",")
         # JAX's rule, to the letter: a type that does not fit is set off by spaces, on the same line.
         fits = len(body.rsplit("\n", 1)[-1]) + len(tail) + 3 <= np.get_printoptions()["linewidth"]

@@ -52,6 +52,7 @@ def connect(
         start_timeout = timeout - _wait_for_listener(address, timeout)
     service = None
     if process == 0:
+        _check_free(bind_address)
         service = _jax.get_distributed_runtime_service(
             bind_address, processes, heartbeat_timeout=heartbeat, cluster_register_timeout=timeout,
             shutdown_timeout=shutdown,
@@ -69,6 +70,17 @@ def connect(
     loopback = _LOOPBACK.fullmatch(address.rpartition(":")[0])
     host = "127.0.0.1" if loopback else None
     _connections[:] = [Connection(client, service, address, process, processes, host, timeout)]
+
+
+def _check_free(address: str) -> None:
+    """Raise an OSError if nothing can listen at an address, for which jaxlib ends the process."""
+    host, _, port = address.rpartition(":")
+    with socket.create_server((host.strip("[]"), int(port)), family=_family(host)):
+        pass
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if host.startswith("[") else socket.AF_INET
 
 
 def _wait_for_listener(address: str, timeout: int) -> int:
