@@ -22,7 +22,8 @@ from xtrace.numpy.updates import IndexedArray
 # Functions that accept every argument, so that there is no error to name.
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
-    "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar", "numpy.iterable",
+    "distributed.is_initialized", "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar",
+    "numpy.iterable",
     "print_environment_info", "sharding.get_abstract_mesh", "tree_util.is_tree_node", "core.eval_context",
     "monitoring.clear_event_listeners",
     "monitoring.register_event_duration_secs_listener", "monitoring.register_event_listener",
@@ -53,8 +54,9 @@ ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
 VERBS = frozenset(re.findall(r"\w+", """
     Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute
-    Concatenate Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw
-    Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert
+    Concatenate Connect Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide
+    Draw
+    End Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert
     Integrate Interpolate Invert Iterate Join List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize
     Override Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape
     Resize Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack
@@ -174,7 +176,7 @@ def faults_of(name, value, module):
         faults.append(f"Args has {documented}, and the signature {parameters}")
     if not is_class and name not in RAISE_NOTHING and not errors:
         faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
-    places = (builtins, xtrace.errors, xtrace.dtypes)
+    places = (builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils)
     unknown = [each for each in errors if not any(hasattr(place, each) for place in places)]
     if unknown:
         faults.append(f"{', '.join(unknown)} in Raises is no class of errors")

@@ -41,6 +41,9 @@ def initialize(
             processes do not come in time, or one dies, jaxlib ends this process with a message that names them.
         ValueError: an argument is missing and the environment does not have it, or is out of range.
         NotImplementedError: `partition_index` or `slice_index` is given.
+
+    Example:
+        >>> # xtrace.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=0)
     """
     if distributed.connection() is not None:
         raise RuntimeError("initialize: this process is connected already; call xtrace.distributed.shutdown() first")
@@ -113,6 +116,9 @@ def shutdown() -> None:
 
     Raises:
         RuntimeError: another process has ended before, or does not end in time.
+
+    Example:
+        >>> xtrace.distributed.shutdown()
     """
     if distributed.connection() is not None:
         distributed.disconnect()

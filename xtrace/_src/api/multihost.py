@@ -124,6 +124,9 @@ def sync_global_devices(name: str) -> None:
     Raises:
         AssertionError: another process is at a place of another name.
         RuntimeError: a process does not come in time.
+
+    Example:
+        >>> xtrace.experimental.multihost_utils.sync_global_devices("saved")
     """
     names = distributed.exchange("sync", str(name), _all_processes(), f"sync_global_devices({abbreviated(name)})")
     for process, other in enumerate(names):
@@ -144,6 +147,9 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
     Raises:
         AssertionError: a value differs from that of process 0.
         RuntimeError: the shapes differ, or a process does not come in time.
+
+    Example:
+        >>> xtrace.experimental.multihost_utils.assert_equal(jnp.ones(2))
     """
     for path, leaf in pytree.tree_flatten_with_path(in_tree)[0]:
         rows = _rows(np.asarray(leaf))
@@ -169,6 +175,11 @@ def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, ps
 
     Raises:
         ValueError: the devices of this process are no block of the mesh, or a dimension is not divisible.
+
+    Example:
+        >>> mesh = xtrace.sharding.Mesh(xtrace.devices()[:1], "x")
+        >>> xtrace.experimental.multihost_utils.host_local_array_to_global_array(np.ones(2), mesh, xtrace.P("x")).shape
+        (2,)
     """
 
     def to_global(leaf: Any, spec: PartitionSpec) -> Any:
@@ -198,6 +209,11 @@ def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, p
 
     Raises:
         ValueError: the devices of this process are no block of the mesh, or a dimension is not divisible.
+
+    Example:
+        >>> mesh = xtrace.sharding.Mesh(xtrace.devices()[:1], "x")
+        >>> xtrace.experimental.multihost_utils.global_array_to_host_local_array(jnp.ones(2), mesh, xtrace.P("x")).shape
+        (2,)
     """
 
     def to_local(leaf: Any, spec: PartitionSpec) -> Any:
@@ -242,6 +258,9 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
         RuntimeError: the processes are not connected, or the block has failed in another process.
         ValueError: no device is of this process.
         ProcessFailureError: a process has ended in the block.
+
+    Example:
+        >>> # with xtrace.experimental.multihost_utils.live_devices(xtrace.devices()) as devices: ...
     """
     held = distributed.connection()
     if held is None:
@@ -279,6 +298,9 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
     Raises:
         RuntimeError: the processes are not connected.
+
+    Example:
+        >>> # if xtrace.experimental.multihost_utils.reached_preemption_sync_point(step): save()
     """
     if distributed.connection() is None:
         raise RuntimeError(
