@@ -1,7 +1,10 @@
 """Jitted functions on meshes: shardings given and chosen, constraints, donation, caching, what is shown."""
 
 import itertools
+import os
+import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -225,3 +228,36 @@ def test_a_mesh_of_one_device():
     np.testing.assert_array_equal(results[0], MATRIX * 2)
     compare(lambda lib: lib.jit(lambda x: x + 1)(
         lib.put(MATRIX, lib.sharding.NamedSharding(lib.sharding.Mesh(lib.devices[:1], ("x",)), lib.P("x")))))
+
+
+def test_calls_without_a_wait_end():
+    """Programs on several CPU devices that run at once share threads, and their collectives wait for one another."""
+    source = """
+        import numpy as np, threading, xtrace
+        from xtrace.sharding import Mesh, NamedSharding, PartitionSpec as P
+        mesh = Mesh(np.array(xtrace.devices()).reshape(4, 2), ("x", "y"))
+        rows, columns = NamedSharding(mesh, P("x", "y")), NamedSharding(mesh, P("y"))
+        x = xtrace.device_put(np.ones((8, 8), "f"), rows)
+        total = xtrace.jit(lambda x: x - x.sum() / 64, out_shardings=columns)
+        seen = []
+
+        def work():
+            for i in range(1000):
+                y = total(x)
+                z = xtrace.device_put(y, rows)
+            seen.append(float(abs(z).sum()))
+
+        def tell(x):
+            seen.append(float(x))
+
+        xtrace.jit(lambda x: xtrace.debug.callback(tell, x.sum()))(x)
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        xtrace.effects_barrier()
+        print(sorted(seen))
+    """
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "8"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=environment, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "[0.0, 0.0, 64.0]\n"), done.stderr

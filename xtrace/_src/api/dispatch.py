@@ -387,7 +387,7 @@ def specialise(
         return None
     writer = _Writer(program)
     writer.in_row("forget", forget)
-    execute = writer.in_row("execute", program.executable.execute_sharded)
+    execute = writer.in_row("execute", program.execute)
     handlers = writer.in_row("handlers", program.handlers)
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0

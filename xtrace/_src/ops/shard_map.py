@@ -100,6 +100,12 @@ def _emit(
     in_specs: _Specs, out_specs: _Specs, **_: object,
 ) -> list[Value]:
     module = builder.module
+    ordered = [e for e in jaxpr.effects if e.ordered]
+    if ordered:
+        raise ValueError(
+            f"shard_map: the effects of the mapped function are ordered ({ordered[0]}), and devices that run it at the "
+            "same time have no order; leave ordered=True out of its callbacks, or make these calls outside of it"
+        )
     results = list(builder.results)
     axes = [name for name in mesh.axis_names if name in newly_manual_axes]
     outer_mesh, outer_indices = module.manual_mesh, module.axis_indices

@@ -91,18 +91,20 @@ class HostCallback:
         stored = physical_aval(aval)
         if operand.dtype != stored.dtype:
             operand = operand.view(stored.dtype)
+        if operand.shape != stored.shape:
+            # The piece that a device of a mesh holds.
+            aval = aval.update(shape=operand.shape[: aval.ndim])
         return array_from_host(operand, aval, device)
 
 
-def executing(execute: Callable[..., Any], ordered: bool) -> Callable[..., Any]:
-    """Return `execute` of a program with effects: an ordered one waits for the one before it in its thread."""
+def executing(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Callable[..., Any]:
+    """Return `execute` of a program with effects, without its end: an ordered one waits for the one before it."""
     _wait_at_exit()
 
     def run(inputs: Sequence[Any]) -> Any:
         if ordered:
             wait_for_ordered()
-        results = execute(inputs, with_tokens=True)
-        end = results.consume_token()
+        results, end = execute(inputs)
         if ordered:
             _thread.last = end
         with _lock:

@@ -71,7 +71,7 @@ class Program:
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-        "inputs", "results",
+        "inputs", "results", "execute",
     )
 
     def __init__(
@@ -99,6 +99,7 @@ class Program:
             buffers.result_handler(physical_aval(aval), place)
             for aval, place in zip(self.out_avals, places, strict=True)
         ]
+        self.execute = executables.executor(executable)
         self.run = self._runner()
 
     def signatures_of_results(self) -> list[Any]:
@@ -108,10 +109,12 @@ class Program:
         return [signature_on(aval, self.device, self.committed) for aval in self.out_avals]
 
     def _runner(self) -> Callable[[Sequence[ConcreteArray]], list[ConcreteArray]]:
-        execute = self.executable.execute_sharded
+        execute = self.execute
         if self.callbacks and has_consequences(self.effects):
             ordered = any(e.ordered for e in self.effects)
-            execute = importlib.import_module("xtrace._src.runtime.callbacks").executing(execute, ordered)
+            execute = importlib.import_module("xtrace._src.runtime.callbacks").executing(
+                executables.executor_with_end(self.executable), ordered
+            )
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
         results = list(zip(self.out_avals, self.signatures_of_results(), strict=True))
         hidden = self.hidden

@@ -353,7 +353,8 @@ def _resharding(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[li
     partitioned = executables.Partitioned([False], [False])
     executable = executables.compile_text(module.text(), old.devices, None, (), partitioned)
     handlers = [buffers.result_handler(aval, device_sharding(new))]
-    return lambda inputs: executable.execute_sharded(inputs).consume_with_handlers(handlers)
+    execute = executables.executor(executable)
+    return lambda inputs: execute(inputs).consume_with_handlers(handlers)
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.mesh import BaseMesh
@@ -18,9 +19,18 @@ class Meshes:
         self._names: dict[Any, str] = {}
 
     def name(self, axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...] = ()) -> str:
-        """Return the name of the mesh with these axes; `numbers` are those of its devices if not in order."""
-        count = len(self._names)
-        return self._names.setdefault((axes, numbers), "@mesh" if not count else f"@mesh_{count - 1}")
+        """Return the name of the mesh with these axes; `numbers` are those of its devices if not in order.
+
+        A mesh without axes is one device, or each device for itself if there is no number.
+        """
+        name = self._names.get((axes, numbers))
+        if name is None:
+            count = len([1 for axes, _ in self._names if axes])
+            name = f"@mesh_{count - 1}" if count else "@mesh"
+            if not axes:
+                name = f"@maximal_mesh_{numbers[0]}" if numbers else "@empty_mesh"
+            self._names[axes, numbers] = name
+        return name
 
     def of(self, mesh: BaseMesh) -> str:
         """Return the name of a mesh, whose devices are in order."""
@@ -57,6 +67,16 @@ class Meshes:
         name = self.name(axes, () if in_order else numbers)
         entries = [_entry((f"dimension_{i}",) if n > 1 else (), False) for i, n in enumerate(parts)]
         return f"<{name}, [{', '.join(entries)}]>"
+
+    def attribute_on_device(self, ranks: Sequence[int], number: int | None) -> str:
+        """Return the attribute of an operation that runs on one device, or on each for itself if `number` is None.
+
+        ranks: the numbers of axes of its results.
+        """
+        name = self.name((), () if number is None else (number,))
+        entries = [[] if number is not None else ["{}"] * rank for rank in ranks]
+        places = [f"<{name}, [{', '.join(row)}]>" for row in entries or [[]]]
+        return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(places)}]>"
 
     def attribute(self, sharding: Sharding | None, ndim: int) -> str:
         """Return the attribute of an argument or a result with a sharding, none for None."""

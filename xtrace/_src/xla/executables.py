@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import os
 import re
@@ -179,6 +180,49 @@ _BUILD_OPTIONS = frozenset(
     ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 )
 _LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+
+
+# The end of the last program on several CPU devices, and the lock of its replacement.
+_last_on_devices: list[Any] = []
+_turn = threading.Lock()
+
+
+def executor(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], Any]:
+    """Return the function from a program's inputs to its results, which takes turns as `executor_with_end` does."""
+    if not _takes_turns(executable):
+        execute_at_once: Callable[[Sequence[Any]], Any] = executable.execute_sharded
+        return execute_at_once
+    execute = executor_with_end(executable)
+    return lambda inputs: execute(inputs)[0]
+
+
+def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], tuple[Any, Any]]:
+    """Return the function from a program's inputs to its results and its end, for `buffers.wait_for`.
+
+    Programs on several CPU devices run one after another. Their collectives wait for one another in the threads of one
+    pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (in jax, too).
+    """
+
+    def execute(inputs: Sequence[Any]) -> tuple[Any, Any]:
+        results = executable.execute_sharded(inputs, with_tokens=True)
+        return results, results.consume_token()
+
+    def execute_in_turn(inputs: Sequence[Any]) -> tuple[Any, Any]:
+        with _turn:
+            for end in _last_on_devices:
+                with contextlib.suppress(Exception):  # Whoever waits for its results is told.
+                    buffers.wait_for(end)
+            _last_on_devices.clear()
+            results, end = execute(inputs)
+            _last_on_devices.append(end)
+        return results, end
+
+    return execute_in_turn if _takes_turns(executable) else execute
+
+
+def _takes_turns(executable: _jax.LoadedExecutable) -> bool:
+    devices = executable.local_devices()
+    return len(devices) > 1 and devices[0].platform == "cpu"
 
 
 def hlo_text(executable: _jax.LoadedExecutable) -> str:

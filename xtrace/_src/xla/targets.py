@@ -14,8 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import _jax
 
 from xtrace._src.xla import clients, executables, modules, plugins
 
@@ -182,14 +181,8 @@ def _options(devices: tuple[Any, ...], compiler_options: Mapping[str, Any] | Non
     data = plugins.cuda_data_directory() if devices[0].platform == "gpu" else None
     if data is not None:
         named.setdefault("xla_gpu_cuda_data_dir", data)
-    options = executables.options_for(devices[0], named)
-    if len(devices) > 1:
-        build = options.executable_build_options
-        build.num_partitions = options.num_partitions = len(devices)
-        build.use_spmd_partitioning = build.use_shardy_partitioner = True
-        numbers = np.array([[device.id for device in devices]], np.int32)
-        options.device_assignment = xla_client.DeviceAssignment.create(numbers)
-    return options
+    partitioned = executables.Partitioned([False], [False]) if len(devices) > 1 else None
+    return executables.options_for(devices, named, partitioned)
 
 
 def _counts(module: Any) -> dict[str, float]:

@@ -182,7 +182,8 @@ def _debug_callback_emit(
         callback(*arrays)
         return []
 
-    return emit_host_call(builder, values, callback, f"the callback {callback.name} of debug.callback", call, effect)
+    name = f"the callback {callback.name} of debug.callback"
+    return emit_host_call(builder, values, callback, name, call, effect, partitioned=partitioned)
 
 
 def _debug_callback_evaluate(*arrays: Array, callback: Function, effect: Effect, **_: object) -> list[Any]:
@@ -210,7 +211,7 @@ def debug_callback(
         args: trees; array leaves arrive as arrays, others, such as texts, unchanged.
         ordered: whether the calls are made in the order of the program. Others are made in any order, and any number of
             times where a transformation or XLA finds that right; under `vmap` for each index.
-        partitioned: whether it is called with the part of each array that a device holds; there is one device here.
+        partitioned: whether each device of a mesh makes the call, with its pieces, and not one with whole arrays.
         kwargs: the same by name.
 
     Raises:

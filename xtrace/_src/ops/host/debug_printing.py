@@ -103,7 +103,8 @@ def _show(
 def _emit(builder: FunctionBuilder, *values: Value, ordered: bool, **parameters: Any) -> list[Value]:
     effect = ordered_debug_effect if ordered else debug_effect
     key = tuple(parameters.items())
-    return emit_host_call(builder, values, key, "debug.print", functools.partial(_show, **parameters), effect)
+    show, partitioned = functools.partial(_show, **parameters), parameters["partitioned"]
+    return emit_host_call(builder, values, key, "debug.print", show, effect, partitioned=partitioned)
 
 
 def _evaluate(*arrays: Array, ordered: bool, **parameters: Any) -> list[Any]:
@@ -139,7 +140,7 @@ def debug_print(
             arguments is returned.
         args: the values of its fields, trees of arrays and other objects.
         ordered: whether the order of other ordered prints is kept.
-        partitioned: whether the part that a device holds is shown; there is one device here.
+        partitioned: whether each device of a mesh prints its pieces, and not one the whole arrays.
         skip_format_check: whether `fmt` is not checked while tracing.
         _use_logging: leave it at False.
         kwargs: the same by name.
@@ -196,7 +197,7 @@ def debug_log(
         fmt: a format, as in `debug.print`.
         args: the values of its fields.
         ordered: whether the order of other ordered prints is kept.
-        partitioned: whether the part that a device holds is shown; there is one device here.
+        partitioned: whether each device of a mesh prints its pieces, and not one the whole arrays.
         skip_format_check: whether `fmt` is not checked while tracing.
         _use_logging: leave it at True.
         kwargs: the same by name.

@@ -16,8 +16,11 @@ from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
-# The runtimes' handlers for calls of Python, by platform.
+# The runtimes' handlers for calls of Python, by platform. XLA splits the operands of partitioned ones; they take no token.
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
+_PARTITIONED_TARGETS = {
+    "cpu": "xla_ffi_partitioned_python_cpu_callback", "cuda": "xla_ffi_partitioned_python_gpu_callback",
+}
 
 # The type of the dummy value that is transferred if there are no operands or results.
 _NUMBER = ShapedArray((), np.dtype(np.float32))
@@ -25,12 +28,13 @@ _NUMBER = ShapedArray((), np.dtype(np.float32))
 
 def emit_host_call(
     builder: FunctionBuilder, values: Sequence[Value], key: object, name: str, function: _Function,
-    effect: Effect | None,
+    effect: Effect | None, *, partitioned: bool = False,
 ) -> list[Value]:
     """Write a call of `function`, which takes arrays and returns a list of NumPy arrays of the results' types.
 
-    Calls with equal `key`, source position and types share one registered function. NotImplementedError for platforms
-    whose programs cannot call Python.
+    Calls with equal `key`, source position and types share one registered function. On a mesh the first device makes
+    the call, with whole arrays; each device makes one with its pieces inside of `shard_map` and if `partitioned`.
+    NotImplementedError for platforms whose programs cannot call Python, and where some axes of a mesh are manual.
     """
     effects = [effect] if effect is not None and effect.ordered else []
     if builder.platform == "tpu":
@@ -40,7 +44,13 @@ def emit_host_call(
             f"{name}: programs for {builder.platform} cannot call Python functions; those for cpu, cuda and tpu can. "
             "Run it with jax_platforms='cpu', or return the values from the function and use them outside of it"
         )
-    if effect is not None and not effects:
+    partitioned = partitioned and builder.module.num_partitions > 1 and builder.module.manual_mesh is None
+    if partitioned and effects:
+        raise NotImplementedError(
+            f"{name}: a call by each device of a mesh has no order among those of the others; leave ordered= or "
+            "partitioned= out"
+        )
+    if effect is not None and not effects and not partitioned:
         # XLA may reverse calls that are independent: a token keeps those of one function in the order of the equations.
         if effect not in builder.tokens:
             builder.tokens[effect] = builder.create_token(TOKEN)
@@ -61,17 +71,32 @@ def emit_host_call(
         "api_version = 4 : i32", f"backend_config = {{index = {number} : ui64}}",
         *["has_side_effect = true"] * (effect is not None),
         f"operand_layouts = [{', '.join([_layout(x.aval) for x in operands])}]",
-        f"result_layouts = [{', '.join([_layout(a) for a in results])}]",
+        f"result_layouts = [{', '.join([_layout(a) for a in results])}]", *_sharding(builder, name, results),
     ]
+    target = (_PARTITIONED_TARGETS if partitioned else _TARGETS)[builder.platform]
     ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
     outs = outs if len(results) == 1 else f"({outs})"
     names = ", ".join([x.name for x in operands])
-    call = f"stablehlo.custom_call @{_TARGETS[builder.platform]}({names}) {{{', '.join(attributes)}}}"
+    call = f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}}"
     return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
 
 
 def _strong_types(values: Sequence[Value]) -> list[ShapedArray]:
     return [x.aval.update(weak_type=False) for x in values]
+
+
+def _sharding(builder: FunctionBuilder, name: str, results: Sequence[ShapedArray]) -> list[str]:
+    """Return the attribute that says which devices of a mesh make a call."""
+    module = builder.module
+    if module.num_partitions == 1:
+        return []
+    if module.axis_indices:
+        raise NotImplementedError(
+            f"{name}: a call of Python inside of shard_map needs all axes of the mesh to be manual; leave axis_names= "
+            "out, or call it outside of the mapped function"
+        )
+    ranks = [0 if a is TOKEN else a.ndim for a in results]
+    return [module.meshes.attribute_on_device(ranks, None if module.manual_mesh is not None else 0)]
 
 
 def _layout(aval: ShapedArray) -> str:
