@@ -118,5 +118,6 @@ def test_errors_name_the_function_and_its_place():
         raise ValueError("no")
 
     x = OURS.put(MATRIX, OURS.named("x4y2", "x", "y"))
-    with pytest.raises(xtrace.errors.JaxRuntimeError, match=r"the callback fail .*test_callbacks.py.* raised ValueError"):
+    message = r"the callback fail .*test_callbacks.py.* raised ValueError"
+    with pytest.raises(xtrace.errors.JaxRuntimeError, match=message):
         xtrace.jit(lambda x: xtrace.pure_callback(fail, x, x))(x).block_until_ready()

@@ -16,7 +16,7 @@ from xtrace._src.transforms.lower import TOKEN, tokens_of, with_tokens
 
 _Function = Callable[..., Sequence[np.ndarray[Any, Any]]]
 
-# The runtimes' handlers for calls of Python, by platform. XLA splits the operands of partitioned ones; they take no token.
+# The runtimes' handlers for calls of Python, by platform. Partitioned ones have split operands and no token.
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 _PARTITIONED_TARGETS = {
     "cpu": "xla_ffi_partitioned_python_cpu_callback", "cuda": "xla_ffi_partitioned_python_gpu_callback",
