@@ -128,3 +128,22 @@ BAD = [
 def test_bad_input(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("spec", [(), ("x",), ("x", "y"), (None, "y"), ("y", "x")])
+@pytest.mark.parametrize("size", [8, 512])
+def test_later_writes_to_a_numpy_array_are_not_seen(size, spec):
+    host = np.ones((size, size), "f")
+    array = OURS.put(host, OURS.named("x4y2", *spec))
+    host[:] = 5
+    assert set(np.unique(array)) == {1}
+
+
+@pytest.mark.parametrize("specs", list(itertools.permutations([(), ("x",), ("x", "y"), (None, "y"), ("y", "x")], 2)))
+def test_resharded_arrays_have_memory_of_their_own(specs):
+    """Of their operand: it can be deleted or donated, and its memory used again."""
+    old, new = [OURS.named("x4y2", *spec) for spec in specs]
+    array = OURS.put(MATRIX, old)
+    moved = OURS.put(array, new)
+    xtrace.jit(lambda x: x * 0, donate_argnums=0)(array).block_until_ready()
+    np.testing.assert_array_equal(moved, MATRIX)

@@ -13,7 +13,7 @@ import numpy as np
 from xtrace._src.core import dtypes, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import MemorySpace, aval_of
+from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -221,17 +221,19 @@ def device_put(
         map(bool, _for_leaves("donate", donate, x, count, "a bool")),
         _for_leaves("may_alias", may_alias, x, count, "a bool or None"),
     ))
+    avals = []
     for move in moves:
         if move.donated and move.aliased:
             raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")
         try:
-            aval_of(move.leaf)
+            avals.append(aval_of(move.leaf))
         except (TypeError, ValueError) as error:
             raise type(error)(f"device_put: {move.name}: {error}") from None
     recorded = [m for m in moves if m.is_recorded()]
     moved = iter(_recorded(recorded) if recorded else [])
     with guards.asked_for("put"):
-        return pytree.tree_unflatten(tree, [next(moved) if m.is_recorded() else _put_leaf(m) for m in moves])
+        results = [next(moved) if m.is_recorded() else _put_leaf(m, a) for m, a in zip(moves, avals, strict=True)]
+    return pytree.tree_unflatten(tree, results)
 
 
 class _Move(NamedTuple):
@@ -287,12 +289,12 @@ def _checked_target(target: object) -> Any:
     )
 
 
-def _put_leaf(move: _Move) -> Array:
+def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     leaf, aliased = move.leaf, move.aliased
     sharding = move.target if isinstance(move.target, Sharding) else None
     device = move.target if sharding is None else getattr(sharding, "device", None)
     if isinstance(leaf, np.ndarray) and aliased and (sharding is None or device is not None):
-        return array_from_host(leaf, aval_of(leaf), device, copy=False)
+        return array_from_host(leaf, aval, device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
         raise RuntimeError(f"device_put: {move.name}: {deleted_message(leaf.aval)}")
     if isinstance(leaf, ConcreteArray) and aliased is False:
@@ -300,15 +302,15 @@ def _put_leaf(move: _Move) -> Array:
         leaf = copy.deepcopy(leaf)
     if move.target is None:
         return to_concrete(leaf)
-    moved = put_on(leaf, device) if sharding is None else _put_at(leaf, sharding, move.name)
+    moved = put_on(leaf, device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
     if move.donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
         leaf.delete()
     return moved
 
 
-def _put_at(leaf: Any, sharding: Sharding, name: str) -> Any:
+def _put_at(leaf: Any, sharding: Sharding, aval: ShapedArray, name: str) -> Any:
     try:
-        return put_at(leaf, sharding)
+        return put_at(leaf, sharding, aval)
     except ValueError as error:
         raise type(error)(f"device_put: {name}: {error}") from None
 

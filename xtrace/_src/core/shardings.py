@@ -69,6 +69,11 @@ class Sharding:
         """Raise ValueError if an array of shape `aval_shape` has too few axes."""
 
     @property
+    def is_unreduced(self) -> bool:
+        """Whether the array is the sum of the devices' pieces along a mesh axis."""
+        return False
+
+    @property
     def num_devices(self) -> int:
         """The number of devices."""
         return len(self.devices)
@@ -286,6 +291,11 @@ class NamedSharding(Sharding):
                 "returns"
             )
         return self.mesh.flat_devices
+
+    @property
+    def is_unreduced(self) -> bool:
+        """Whether the array is the sum of the devices' pieces along a mesh axis."""
+        return bool(self.spec.unreduced)
 
     @functools.cached_property
     def addressable_devices(self) -> set[Any]:

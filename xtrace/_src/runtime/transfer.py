@@ -5,12 +5,13 @@ from __future__ import annotations
 import copyreg
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
     MemorySpace,
@@ -110,32 +111,62 @@ def array_from_host(
 
 
 def array_from_pieces(
-    value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding
+    value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding, *, shared: bool = False
 ) -> ConcreteArray:
-    """Return an array on a mesh with the data of a NumPy array, of an extended dtype the storage."""
+    """Return an array on a mesh with the data of a NumPy array, of an extended dtype the storage.
+
+    shared: whether the array may share the memory of `value`, which nobody changes.
+    """
     stored = physical_aval(aval)
     if value.dtype != stored.dtype:
-        value = dtypes.cast(value, stored.dtype)
-    sharding.shard_shape(aval.shape)
+        value, shared = dtypes.cast(value, stored.dtype), True
+    division = _divide(sharding, aval.shape)
+    parts = [value[index] for index in division.indices]
+    if division.numbers is not None:
+        # The runtime takes one piece for several devices only if it need not copy it.
+        parts = [np.asarray(x, order="C") if shared else np.array(x, order="C") for x in parts]
+        parts = [np.array(x) if x.ctypes.data % buffers.ALIGNMENT else x for x in parts] if shared else parts
+        parts = [parts[i] for i in division.numbers]
+    copy = division.numbers is None and not shared
+    buffer = buffers.put_pieces(stored, device_sharding(sharding), parts, division.devices, copy=copy)
+    return new_array(aval, buffer, placement(aval, sharding))
+
+
+class _Division(NamedTuple):
+    """The pieces of an array for the devices of this process.
+
+    `indices` are those of the different pieces; `numbers` say for each device which one it holds, None for one each.
+    """
+
+    devices: list[Device]
+    indices: list[tuple[slice, ...]]
+    numbers: list[int] | None
+
+
+@memoize(4096)
+def _divide(sharding: Sharding, shape: Shape) -> _Division:
+    """Return the pieces of an array of shape `shape`; IndivisibleError if it cannot be split so."""
+    sharding.shard_shape(shape)
     local = sharding.addressable_devices
-    # Copies of a piece share its memory.
-    known: dict[Any, np.ndarray[Any, Any]] = {}
-    devices, parts = [], []
-    for device, (index, _) in zip(sharding.devices, pieces(sharding, aval.shape), strict=True):
+    known: dict[Any, int] = {}
+    indices: list[tuple[slice, ...]] = []
+    devices, numbers = [], []
+    for device, (index, _) in zip(sharding.devices, pieces(sharding, shape), strict=True):
         if device in local:
             key = tuple([s.start for s in index])
             if key not in known:
-                known[key] = np.array(value[index], order="C")
+                known[key] = len(indices)
+                indices.append(index)
             devices.append(device)
-            parts.append(known[key])
-    return array_on_mesh(aval, sharding, parts, devices)
+            numbers.append(known[key])
+    return _Division(devices, indices, numbers if len(indices) < len(devices) else None)
 
 
 def array_on_mesh(
     aval: ShapedArray, sharding: Sharding, parts: Sequence[Any], devices: Sequence[Device]
 ) -> ConcreteArray:
     """Return the array with the given pieces on the devices of this process: buffers, or NumPy arrays of its own."""
-    buffer = buffers.put_pieces(physical_aval(aval), device_sharding(sharding), parts, devices)
+    buffer = buffers.put_pieces(physical_aval(aval), device_sharding(sharding), list(parts), list(devices))
     return new_array(aval, buffer, placement(aval, sharding))
 
 
@@ -308,12 +339,18 @@ def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> Co
     return moved
 
 
-def put_at(value: Any, sharding: Sharding) -> Any:
-    """Return `value` committed to the places that `sharding` says; IndivisibleError if it cannot be split so."""
+def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> Any:
+    """Return `value`, of type `aval` if that is known, committed to the places that `sharding` says.
+
+    IndivisibleError if it cannot be split so.
+    """
     if isinstance(sharding, SingleDeviceSharding):
         return put_on(value, sharding.device, memory_space_of_kind(sharding.memory_kind))
     if type(value) is not ConcreteArray:
-        value, aval = (value.val, value.aval) if type(value) is Literal else (value, aval_of_value(value))
+        if type(value) is Literal:
+            value, aval = value.val, value.aval
+        if aval is None or type(value) is ShapeDtypeStruct:
+            aval = aval_of_value(value)
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
         host = scalar_to_host(value, aval) if is_number else np.asarray(value)
         return array_from_pieces(host, typed_on_mesh(aval, sharding), sharding)
@@ -322,15 +359,24 @@ def put_at(value: Any, sharding: Sharding) -> Any:
     own = mesh_sharding(value)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
         return new_array(aval, value._live_buffer(), placement(aval, sharding))
-    if own is not None and own.devices == sharding.devices and own.memory_kind == sharding.memory_kind:
+    if own is not None and _needs_program(own, sharding):
         return new_array(aval, _resharded(value, own, sharding), placement(aval, sharding))
-    return array_from_pieces(value.physical_array(), aval, sharding)
+    # The memory of an array that was put together from its pieces belongs to nobody else.
+    is_joined = own is not None and not own.is_fully_replicated
+    return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
 
 
 def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """Return the type that an array of type `aval` has when it is put where `sharding` says."""
     space = memory_space_of_kind(sharding.memory_kind)
     return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
+
+
+def _needs_program(old: Sharding, new: Sharding) -> bool:
+    """Whether a program reshards an array, and not the host, whose memory is that of CPU devices."""
+    if old.devices != new.devices or old.memory_kind != new.memory_kind:
+        return False
+    return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
 def _resharded(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:

@@ -7,7 +7,7 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,15 +92,20 @@ def put_scalar(aval: Any, value: Any, device: Device) -> Buffer:
 put_many = _jax.batched_device_put
 ZERO_COPY = _jax.HostBufferSemantics.ZERO_COPY
 
+# The runtime shares memory at multiples of so many bytes.
+ALIGNMENT = 16
+
 
 def put_pieces(
-    aval: Any, sharding: DeviceSharding, pieces: Sequence[np.ndarray[Any, Any] | Buffer], devices: Sequence[Device]
+    aval: Any, sharding: DeviceSharding, pieces: list[np.ndarray[Any, Any] | Buffer], devices: list[Device], *,
+    copy: bool = False,
 ) -> Buffer:
     """Put the pieces of an array of `aval`'s shape on their devices, those of this process.
 
-    Memory of NumPy arrays may be shared, among devices too: the caller gives arrays that nobody changes.
+    Memory of NumPy arrays is shared where it can be, unless `copy`: the caller gives arrays that nobody changes. One
+    array for several devices needs memory that can be shared, in C's order and aligned to `ALIGNMENT`.
     """
-    return put_many(aval, sharding, list(pieces), list(devices), True, False, ZERO_COPY, True)
+    return put_many(aval, sharding, pieces, devices, True, copy, ZERO_COPY, True)
 
 
 def pieces_of(buffer: Buffer) -> list[Buffer]:

@@ -182,7 +182,7 @@ _BUILD_OPTIONS = frozenset(
 _LEVELS: dict[Any, int] = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
-# The end of the last program on several CPU devices, and the lock of its replacement.
+# The end of the last program with collectives on several CPU devices, and the lock of its replacement.
 _last_on_devices: list[Any] = []
 _turn = threading.Lock()
 
@@ -199,8 +199,8 @@ def executor(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], Any
 def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], tuple[Any, Any]]:
     """Return the function from a program's inputs to its results and its end, for `buffers.wait_for`.
 
-    Programs on several CPU devices run one after another. Their collectives wait for one another in the threads of one
-    pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (in jax, too).
+    Programs with collectives on several CPU devices run one after another. Devices wait for one another in the threads
+    of one pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (jax's, too).
     """
 
     def execute(inputs: Sequence[Any]) -> tuple[Any, Any]:
@@ -220,9 +220,15 @@ def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[A
     return execute_in_turn if _takes_turns(executable) else execute
 
 
+# Operations for which a device waits for others.
+_COLLECTIVE = re.compile(r" (all-reduce|all-gather|all-to-all|ragged-all-to-all|collective-|reduce-scatter)[\w-]*\(")
+
+
 def _takes_turns(executable: _jax.LoadedExecutable) -> bool:
     devices = executable.local_devices()
-    return len(devices) > 1 and devices[0].platform == "cpu"
+    if len(devices) < 2 or devices[0].platform != "cpu":
+        return False
+    return any(_COLLECTIVE.search(module.to_string()) for module in executable.hlo_modules())
 
 
 def hlo_text(executable: _jax.LoadedExecutable) -> str:

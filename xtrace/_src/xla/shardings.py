@@ -27,6 +27,7 @@ class DeviceSharding(_jax.Sharding):  # type: ignore[misc]
         super().__init__()
         self._devices, self._tiles_of, self._kind, self.described = devices, tiles_of, memory_kind, described
         self._device_list = _jax.DeviceList(devices)
+        self._hlo_shardings: dict[int, Any] = {}
 
     memory_kind = property(lambda self: self._kind)
     _memory_kind = memory_kind
@@ -37,7 +38,10 @@ class DeviceSharding(_jax.Sharding):  # type: ignore[misc]
     is_fully_replicated = property(lambda self: False)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
-        return hlo_sharding(*self._tiles_of(num_dimensions))
+        known = self._hlo_shardings.get(num_dimensions)
+        if known is None:
+            known = self._hlo_shardings[num_dimensions] = hlo_sharding(*self._tiles_of(num_dimensions))
+        return known
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of the pieces of an array of shape `global_shape`."""
