@@ -293,8 +293,14 @@ TWO_DEVICES = """
     there = xtrace.device_put(2.0, second)
     lowered = jit(lambda x: x + 1).lower(there)
     compiled = lowered.compile()
-    for x in (there, 2.0, jnp.ones(()), xtrace.device_put(2.0, first)):
+    for x in (there, 2.0, jnp.ones(())):
         assert compiled(x).devices() == {second}
+    try:
+        compiled(xtrace.device_put(2.0, first))
+    except ValueError as error:
+        assert "argument x is on SingleDeviceSharding(device=CpuDevice(id=0)" in str(error)
+    else:
+        raise AssertionError
     assert compiled.input_shardings[0][0].device_set == {second}
     assert jit(lambda x: x + 1, device=second).lower(2.0).compile()(2.0).devices() == {second}
 

@@ -155,3 +155,13 @@ def test_a_sharded_network_trains():
     for g, e, spec in zip(got, expected, ("f32[8,16@model]", "f32[16@model,4]"), strict=True):
         np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-6)
         assert xtrace.typeof(g).str_short() == spec
+
+
+def test_constraints_assert_on_explicit_axes():
+    x = OURS.put(np.arange(8.0), OURS.named("x4y2", "x", kind="Explicit"))
+    same, other = OURS.named("x4y2", "x", kind="Explicit"), OURS.named("x4y2", "y", kind="Explicit")
+    constrain = xtrace.lax.with_sharding_constraint
+    assert xtrace.jit(lambda x: constrain(x, same))(x).sharding == same
+    for run in (xtrace.jit, lambda function: function):
+        with pytest.raises(AssertionError, match=r"the type of the array says P\('x',\) where P\('y',\) is given"):
+            run(lambda x: constrain(x, other))(x)

@@ -176,8 +176,8 @@ BAD = [
      "does not match the sharding on the respective arg.*argument x has the sharding"),
     (lambda: xtrace.jit(lambda x, y: x + y)(OURS.put(np.ones(8), OURS.named("x8")), OURS.put(1.0, OURS.devices[2])),
      "Received incompatible devices.*argument y of <lambda>"),
-    (lambda: xtrace.jit(lambda x: xtrace.lax.with_sharding_constraint(x, OURS.named("x8", "x")))(np.ones(7)),
-     "with_sharding_constraint: .*axis 0 is partitioned 8 times"),
+    (lambda: xtrace.jit(lambda x: xtrace.lax.with_sharding_constraint(x, OURS.named("x4y2", "x", "y")))(np.ones(7)),
+     "with_sharding_constraint: .*rank at least 2"),
     (lambda: xtrace.lax.with_sharding_constraint(np.ones(8), P("x")), "non-empty mesh in context"),
     (lambda: xtrace.jit(lambda *, x: x, in_shardings=OURS.named("x8"))(x=np.ones(8)), "keyword arguments x"),
     (lambda: xtrace.jit(lambda x: x, in_shardings=OURS.named("x8"), backend="cpu"), "leave out device and backend"),
@@ -261,3 +261,50 @@ def test_calls_without_a_wait_end():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(source)], env=environment, capture_output=True,
                           text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "[0.0, 0.0, 64.0]\n"), done.stderr
+
+
+@pytest.mark.parametrize("shape", [(10, 3), (7,), (3, 8)])
+def test_constraints_on_dimensions_that_do_not_divide(shape):
+    def run(lib):
+        def function(x):
+            y = lib.lax.with_sharding_constraint(x * 2, lib.named("x4y2", *["x", "y"][: len(shape)]))
+            return y, y.sum(0)
+
+        return lib.jit(function)(np.arange(np.prod(shape), dtype="f").reshape(shape))
+
+    compare(run)
+
+
+def test_unconstrained_dimensions_of_a_batched_constraint():
+    def run(lib):
+        return lib.module.vmap(lambda x: lib.lax.with_sharding_constraint(x, lib.named("x4y2", "x")))(MATRIX)
+
+    compare(run)
+
+
+@pytest.mark.parametrize("place", ["another sharding", "one device", "uncommitted", "the same"])
+def test_arguments_of_compiled_functions_are_where_they_were_compiled_for(place):
+    def run(lib):
+        compiled = lib.jit(lambda x: x * 2, in_shardings=lib.named("x4y2", "x")).lower(MATRIX).compile()
+        argument = {
+            "another sharding": lambda: lib.put(MATRIX, lib.named("x4y2", "y")),
+            "one device": lambda: lib.put(MATRIX, lib.devices[0]),
+            "uncommitted": lambda: lib.np.asarray(MATRIX),
+            "the same": lambda: lib.put(MATRIX, lib.named("x4y2", "x")),
+        }[place]()
+        try:
+            return compiled(argument)
+        except ValueError:
+            return "ValueError"
+
+    if place in ("another sharding", "one device"):
+        assert run(OURS) == run(THEIRS) == "ValueError"
+    else:
+        compare(run)
+
+
+def test_arguments_of_compiled_functions_on_one_device():
+    compiled = xtrace.jit(lambda x: x * 2).lower(xtrace.device_put(MATRIX, OURS.devices[1])).compile()
+    with pytest.raises(ValueError, match=r"argument x is on .*id=0.*, and the program takes it from .*id=1"):
+        compiled(xtrace.device_put(MATRIX, OURS.devices[0]))
+    np.testing.assert_array_equal(compiled(MATRIX), MATRIX * 2)

@@ -249,3 +249,71 @@ def test_a_pipeline():
     for w in weights:
         expected = np.tanh(expected * w)
     np.testing.assert_allclose(xtrace.jit(run)(weights, batches), expected, rtol=1e-5)
+
+
+def test_the_abstract_mesh_says_which_axes_are_manual():
+    ours, theirs = [], []
+    for lib, meshes in ((OURS, ours), (THEIRS, theirs)):
+        def note(x, lib=lib, meshes=meshes):
+            meshes.append(str(lib.sharding.get_abstract_mesh()))
+            return x
+
+        mesh, spec = lib.mesh("x4y2"), lib.P("x")
+        lib.module.shard_map(note, mesh=mesh, in_specs=spec, out_specs=spec)(np.ones(8))
+        lib.jit(lib.module.shard_map(note, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"x"}))(np.ones(8))
+        lib.jit(note)(np.ones(8))
+    assert ours == theirs
+
+
+def test_a_shard_map_in_another_takes_the_mesh_from_it():
+    def run(lib):
+        shard_map = lib.module.shard_map
+        inner = shard_map(
+            lambda x: lib.lax.psum(x, "y"), in_specs=lib.P(None, "y"), out_specs=lib.P(), axis_names={"y"}
+        )
+        outer = shard_map(
+            lambda x: inner(x) + 1, mesh=lib.mesh("x4y2"), in_specs=lib.P("x"), out_specs=lib.P("x"), axis_names={"x"}
+        )
+        return lib.jit(outer)(np.ones((16, 8), "f"))
+
+    compare(run(OURS), run(THEIRS))
+
+
+def test_manual_axes_are_not_mapped_again():
+    mesh, spec = OURS.mesh("x4y2"), P("x")
+    inner = xtrace.shard_map(lambda x: x, mesh=mesh, in_specs=spec, out_specs=spec)
+    with pytest.raises(ValueError, match=r"the mesh axes \['x', 'y'\] of .* are manual already"):
+        xtrace.shard_map(inner, mesh=mesh, in_specs=spec, out_specs=spec)(np.ones(16))
+    assert xtrace.sharding.get_abstract_mesh().empty
+
+
+def test_in_specs_of_none_are_whole_arrays():
+    def run(lib):
+        return lib.module.shard_map(
+            lambda x, y: x + y, mesh=lib.mesh("x4y2"), in_specs=None, out_specs=lib.P("x")
+        )(np.ones((2, 2), "f"), np.ones(2, "f"))
+
+    compare(run(OURS), run(THEIRS))
+
+
+@pytest.mark.parametrize("in_axes", [0, 1])
+def test_mapped_axes_along_a_mesh_axis(in_axes):
+    def run(lib):
+        specs = (lib.P("x", "y"), lib.P(None, "y"))
+        function = lib.module.shard_map(
+            lambda a, b: lib.lax.psum(a + b, "x"), mesh=lib.mesh("x2y2z2"), in_specs=specs, out_specs=lib.P(None, "y")
+        )
+        cube = np.arange(128, dtype="f").reshape(2, 8, 8) if in_axes == 0 else np.ones((8, 2, 8), "f")
+        return lib.module.vmap(function, (in_axes, None), spmd_axis_name="z")(cube, np.ones((4, 8), "f"))
+
+    compare(run(OURS), run(THEIRS))
+
+
+def test_mapped_axes_along_wrong_mesh_axes():
+    function = xtrace.shard_map(lambda a: a, mesh=OURS.mesh("x4y2"), in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(ValueError, match=r"spmd_axis_name names 'q', which is no manual axis"):
+        xtrace.vmap(function, spmd_axis_name="q")(np.ones((2, 8)))
+    with pytest.raises(ValueError, match=r"spmd_axis_name names 'x', which the shard_map .* uses for another"):
+        xtrace.vmap(function, spmd_axis_name="x")(np.ones((4, 8)))
+    with pytest.raises(ValueError, match=r"the mapped axis has the size 3, no multiple of 2"):
+        xtrace.vmap(function, spmd_axis_name="y")(np.ones((3, 8)))

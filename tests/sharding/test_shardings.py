@@ -161,3 +161,8 @@ def test_every_name_of_the_surface(name):
         assert getattr(ours, member) == getattr(theirs, member)
     assert ours.shape == theirs.shape
     assert jax.tree.structure(ours) == jax.tree.structure(0)
+
+
+def test_axis_names_of_a_mesh_differ():
+    with pytest.raises(ValueError, match=r"each axis needs a name of its own; got \('x', 'x'\)"):
+        xtrace.sharding.Mesh(OURS.devices.reshape(4, 2), ("x", "x"))

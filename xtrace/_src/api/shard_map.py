@@ -117,6 +117,12 @@ class ShardMap:
         """Trace the function on pieces of the arguments, and bind the computation."""
         mesh = self._mesh()
         manual = self.axis_names or frozenset(mesh.axis_names) - frozenset(mesh.manual_axes)
+        bound = sorted((self.axis_names or set(mesh.axis_names)).intersection(mesh.manual_axes), key=str)
+        if bound:
+            raise ValueError(
+                f"shard_map: the mesh axes {bound} of {self.name} are manual already, by the shard_map around it; give "
+                "axis_names= with others"
+            )
         unknown = manual - set(mesh.axis_names)
         if unknown:
             raise ValueError(
@@ -146,11 +152,15 @@ class ShardMap:
         return pytree.tree_unflatten(tree, results)
 
     def _mesh(self) -> BaseMesh:
+        outer = context_abstract_mesh()
+        if outer.manual_axes and (self.mesh is None or self.mesh.shape_tuple == outer.shape_tuple):
+            # Inside of another shard_map.
+            return outer
         mesh: BaseMesh = self.mesh if self.mesh is not None else context_mesh()
         if mesh.empty:
             mesh = naming_mesh()
         if mesh.empty:
-            mesh = context_abstract_mesh()
+            mesh = outer
         if mesh.empty:
             raise ValueError(
                 "shard_map: The context mesh cannot be empty. Give mesh=, or write with xtrace.set_mesh(mesh):"
@@ -165,6 +175,8 @@ class ShardMap:
                     "whose types would say them"
                 )
             return [a.sharding.spec for a in avals]
+        if self.in_specs is None:
+            return [PartitionSpec()] * len(avals)
         try:
             return pytree.broadcast_prefix(self.in_specs, args)
         except ValueError as error:

@@ -20,6 +20,7 @@ from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
 from xtrace._src.runtime.execute import Assignment, Program
+from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
@@ -303,6 +304,7 @@ class Compiled(Stage):
                     f"{self.fun_name} is compiled and cannot become part of another program: argument "
                     f"{self._paths()[i]} is a traced {leaves[i].aval.str_short()}. Call the jitted function instead"
                 )
+        self._check_shardings(leaves)
         check_execution(self.fun_name)
         run: Callable[..., Any] = self._program
         if config.checks_numbers():
@@ -313,6 +315,22 @@ class Compiled(Stage):
             if gone and isinstance(leaf, ConcreteArray):
                 leaf.note_deletion()
         return pytree.tree_unflatten(self.out_tree, results)
+
+    def _check_shardings(self, leaves: Sequence[Any]) -> None:
+        """Raise ValueError for arguments that are committed to other places than the program takes them from."""
+        assert self._program is not None
+        kept = range(len(leaves)) if self._program.kept is None else self._program.kept
+        faults = []
+        for number, i in enumerate(kept):
+            own = committed_sharding(leaves[i])
+            wanted = self._program.sharding_of_input(number)
+            if own is not None and not own.is_equivalent_to(wanted, leaves[i].ndim):
+                faults.append(f"argument {self._paths()[i]} is on {own}, and the program takes it from {wanted}")
+        if faults:
+            raise ValueError(
+                f"{self.fun_name} was compiled for input shardings that disagree with the shardings of arguments "
+                f"passed to it: {'; '.join(faults)}. Move it with xtrace.device_put(x, compiled.input_shardings[0][i])"
+            )
 
     def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""

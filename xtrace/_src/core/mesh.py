@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -248,6 +249,8 @@ class Mesh(BaseMesh):
         names = _names(axis_names)
         if any(n is None for n in names):
             raise ValueError(f"Mesh: axis names cannot be None; got {names}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"Mesh: each axis needs a name of its own; got {names}")
         if grid.ndim != len(names):
             raise ValueError(
                 f"Mesh: axis_names must have a name for each axis of devices, got {names} for devices of shape "
@@ -374,6 +377,16 @@ def context_mesh() -> Mesh:
 def context_abstract_mesh() -> AbstractMesh:
     """Return the axes in force in this thread: those of `use_abstract_mesh`, or of the mesh of `set_mesh`."""
     return config.abstract_mesh.value or EMPTY_ABSTRACT_MESH
+
+
+@contextlib.contextmanager
+def axes_in_force(mesh: AbstractMesh) -> Iterator[None]:
+    """Put axes in force for the block, in this thread."""
+    outer = config.abstract_mesh.enter(mesh)
+    try:
+        yield
+    finally:
+        config.abstract_mesh.leave(outer)
 
 
 def naming_mesh() -> BaseMesh:

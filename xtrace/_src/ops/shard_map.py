@@ -13,7 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Atom, ClosedJaxpr
-from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.mesh import AxisType, BaseMesh, axes_in_force, context_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import NamedSharding, explicit_part
@@ -46,7 +46,10 @@ _Specs = tuple[PartitionSpec, ...]
 @contextlib.contextmanager
 def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
     """Put the names of manual mesh axes in scope for the block."""
+    outer = context_abstract_mesh()
+    base = outer if outer.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
     with contextlib.ExitStack() as stack:
+        stack.enter_context(axes_in_force(base.update_axis_types(dict.fromkeys(axes, AxisType.Manual))))
         for name, size in mesh.shape_tuple:
             if name in axes:
                 stack.enter_context(use_trace(ManualAxisTrace(current_trace.get(), name, size, check_vma)))
@@ -319,19 +322,47 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, check_vma: bool, in_specs: _Specs,
     jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
+    entry = mapped.spmd_name
+    parts = _parts_of_mapped(mapped, jaxpr, mesh, (*in_specs, *out_specs), newly_manual_axes)
     with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
-        batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    given = [_insert_entry(s, i) for s, i in zip(in_specs, axes, strict=True)]
-    wanted = [_insert_entry(s, i) for s, i in zip(out_specs, out_axes, strict=True)]
+        inner = mapped._replace(size=mapped.size // parts, spmd_name=None)
+        batched, out_axes = batch_jaxpr(jaxpr, inner, tuple(axes))
+    given = [_insert_entry(s, i, entry) for s, i in zip(in_specs, axes, strict=True)]
+    wanted = [_insert_entry(s, i, entry) for s, i in zip(out_specs, out_axes, strict=True)]
     return bind_shard_map(batched, operands, given, wanted, mesh, newly_manual_axes, check_vma), out_axes
 
 
-def _insert_entry(spec: PartitionSpec, axis: int | None) -> PartitionSpec:
+def _parts_of_mapped(
+    mapped: MappedAxis, jaxpr: ClosedJaxpr, mesh: BaseMesh, specs: Sequence[PartitionSpec], manual: frozenset[Any]
+) -> int:
+    """Return the number of shards of a mapped axis, which ``vmap(spmd_axis_name=)`` places along mesh axes."""
+    names = axes_of_entry(mapped.spmd_name)
+    for name in names:
+        if name not in manual:
+            raise ValueError(
+                f"vmap: spmd_axis_name names {name!r}, which is no manual axis of the shard_map in the mapped "
+                f"function, {tuple(sorted(map(str, manual)))}"
+            )
+        if any(name in named_axes(spec) for spec in specs) or named_axis(name) in jaxpr.effects:
+            raise ValueError(
+                f"vmap: spmd_axis_name names {name!r}, which the shard_map in the mapped function uses for another "
+                "axis; name a mesh axis of its own"
+            )
+    parts = math.prod([mesh.shape[name] for name in names])
+    if mapped.size % parts:
+        raise ValueError(
+            f"vmap: the mapped axis has the size {mapped.size}, no multiple of {parts}, the size of the mesh axes "
+            f"{names} of spmd_axis_name"
+        )
+    return parts
+
+
+def _insert_entry(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
     """Return the specification with an entry inserted for a mapped axis."""
-    if axis is None or axis >= len(spec):
+    if axis is None or (entry is None and axis >= len(spec)):
         return spec
-    entries = list(spec)
-    entries.insert(axis, None)
+    entries = list(full_entries(spec, max(axis, len(spec))))
+    entries.insert(axis, entry)
     return spec.update(partitions=tuple(entries))
 
 

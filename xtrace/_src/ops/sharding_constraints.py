@@ -31,9 +31,8 @@ __all__ = ["sharding_constraint_p", "with_sharding_constraint"]
 
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
-    """Return the operand with a sharding."""
+    """Return the operand with a sharding; XLA pads dimensions that are no multiples of their number of shards."""
     sharding.check_compatible_aval(operand.shape)
-    sharding.check_divisible(operand.shape)
     return operand
 
 
@@ -47,11 +46,16 @@ def _emit(
 
 def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object) -> Array:
     own = mesh_sharding(array)
-    if unconstrained_dims and isinstance(own, NamedSharding) and isinstance(sharding, NamedSharding):
-        entries = list(full_entries(sharding.spec, array.ndim))
-        for i in unconstrained_dims:
-            entries[i] = full_entries(own.spec, array.ndim)[i] if own.mesh == sharding.mesh else None
+    if unconstrained_dims and isinstance(sharding, NamedSharding):
+        known = own.spec if isinstance(own, NamedSharding) and own.mesh == sharding.mesh else PartitionSpec()
+        old = full_entries(known, array.ndim)
+        new = full_entries(sharding.spec, array.ndim)
+        entries = [old[i] if i in unconstrained_dims else entry for i, entry in enumerate(new)]
         sharding = sharding.update(spec=PartitionSpec(*entries))
+    parts = sharding.tiles(array.ndim).parts
+    if isinstance(sharding, NamedSharding) and any(n % k for n, k in zip(array.shape, parts, strict=False)):
+        # Arrays are in equal shards.
+        sharding = sharding.update(spec=PartitionSpec())
     return put_at(array, sharding)
 
 
@@ -118,7 +122,15 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def constrain(x: Array, sharding: Sharding) -> Any:
-    """Return `x` with a sharding."""
+    """Return `x` with a sharding; AssertionError if its type says another one on explicit axes."""
+    own = aval_of(x).sharding
+    if own is not None and own.mesh.are_all_axes_explicit and isinstance(sharding, NamedSharding):
+        wanted = full_entries(sharding.spec, len(own.spec))
+        if wanted != full_entries(own.spec, len(wanted)):
+            raise AssertionError(
+                f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
+                f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
+            )
     mesh = context_abstract_mesh() if context_mesh().empty else context_mesh().abstract_mesh
     return sharding_constraint_p.bind(
         x, context_mesh=mesh, layout=None, sharding=sharding, unconstrained_dims=unconstrained_dimensions(sharding)

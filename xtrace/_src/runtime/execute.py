@@ -24,6 +24,7 @@ from xtrace._src.runtime.arrays import (
     mesh_sharding,
     new_array,
     placement,
+    single_device_sharding,
 )
 from xtrace._src.runtime.transfer import put_at, put_on, signature_on, to_input, typed_on_mesh
 from xtrace._src.xla import buffers, executables, shardings
@@ -168,6 +169,10 @@ class Program:
                 error, f"the program {name} on {device}, whose results are {describe_types(self.out_avals)}"
             )
             raise
+
+    def sharding_of_input(self, position: int) -> Sharding:
+        """Return where the program takes an input from; `position` is that among the kept ones."""
+        return self.inputs[position] if self.inputs is not None else single_device_sharding(self.device)
 
     def takes(self, arrays: Sequence[ConcreteArray]) -> bool:
         """Return whether all arrays are where the program takes them."""
