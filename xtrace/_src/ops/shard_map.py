@@ -341,13 +341,13 @@ def _parts_of_mapped(
     for name in names:
         if name not in manual:
             raise ValueError(
-                f"vmap: spmd_axis_name names {abbreviated(name)}, which is no manual axis of the shard_map in the mapped "
-                f"function, {tuple(sorted(map(str, manual)))}"
+                f"vmap: spmd_axis_name names {abbreviated(name)}, which is no manual axis of the shard_map in the "
+                f"mapped function, {tuple(sorted(map(str, manual)))}"
             )
         if any(name in named_axes(spec) for spec in specs) or named_axis(name) in jaxpr.effects:
             raise ValueError(
-                f"vmap: spmd_axis_name names {abbreviated(name)}, which the shard_map in the mapped function uses for another "
-                "axis; name a mesh axis of its own"
+                f"vmap: spmd_axis_name names {abbreviated(name)}, which the shard_map in the mapped function uses for "
+                "another axis; name a mesh axis of its own"
             )
     parts = math.prod([mesh.shape[name] for name in names])
     if mapped.size % parts:
