@@ -102,6 +102,11 @@ __all__ += _of_jax
 
 # The names that load late, for type checkers.
 if _typing.TYPE_CHECKING:
+    from xtrace._src.api.array_assembly import (
+        make_array_from_callback as make_array_from_callback,
+        make_array_from_process_local_data as make_array_from_process_local_data,
+        make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+    )
     from xtrace._src.api.checkpoint import (
         checkpoint as checkpoint, checkpoint_policies as checkpoint_policies, remat as remat,
     )
@@ -143,6 +148,9 @@ if _typing.TYPE_CHECKING:
 _late, __getattr__, __dir__ = _late_names(
     "xtrace",
     {
+        "xtrace._src.api.array_assembly": (
+            "make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays",
+        ),
         "xtrace._src.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
         "xtrace._src.api.custom_rules.closures": ("closure_convert",),
         "xtrace._src.api.custom_rules.custom_jvp": ("custom_jvp",),

@@ -127,3 +127,51 @@ def test_a_port_in_use_is_an_error():
         codes, outputs = run("", started=[0], port=server.getsockname()[1])
     assert codes == [1], outputs
     assert "process 0 cannot listen at 127.0.0.1" in outputs[0]
+
+
+def test_processes_put_together_an_array_of_the_data_that_each_has():
+    """Along each axis a process gives the parts of its own devices, or all of it."""
+    codes, outputs = run(
+        """
+        M = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+        devices = np.array(xtrace.devices())
+        grid = Mesh(devices.reshape(2, 2), ("x", "y"))
+        mixed = Mesh(devices[[0, 2, 1, 3]].reshape(2, 2), ("x", "y"))
+
+        def check(sharding, data, shape=None):
+            made = xtrace.make_array_from_process_local_data(sharding, data, shape)
+            assert made.shape == (8, 8), made.shape
+            for shard in made.addressable_shards:
+                np.testing.assert_array_equal(shard.data, M[shard.index])
+
+        own = M[process * 4:][:4]
+        for spec in (P("x"), P("x", "y"), P(("x", "y"))):
+            check(NamedSharding(grid, spec), own)
+            check(NamedSharding(grid, spec), own, (8, 8))
+            check(NamedSharding(grid, spec), M, (8, 8))
+        check(NamedSharding(grid, P()), M)
+        check(NamedSharding(grid, P("y")), M)
+        # A process has a part of each row, in no block of the devices.
+        check(NamedSharding(mixed, P("x", "y")), M[:, process * 4:][:, :4])
+        check(NamedSharding(mixed, P("x", "y")), M, (8, 8))
+        check(NamedSharding(mixed, P(("x", "y"))), np.concatenate([M[process * 2:][:2], M[4 + process * 2:][:2]]))
+        for data, shape, text in ((own, (8, 4), "axis 1"), (M[:3], None, "multiple of 2"), (own, (16, 8), "4 or 8")):
+            try:
+                xtrace.make_array_from_process_local_data(NamedSharding(grid, P(("x", "y"))), data, shape)
+            except ValueError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError(text)
+        made = xtrace.make_array_from_callback((8, 8), NamedSharding(grid, P("x")), lambda index: M[index])
+        assert float(xtrace.jit(lambda x: x.sum())(made)) == M.sum()
+        alone = Mesh(devices[process * 2:][:2], "x")
+        elsewhere = NamedSharding(Mesh(devices[2 - process * 2:][:2], "x"), P("x"))
+        held = xtrace.make_array_from_single_device_arrays((8, 8), elsewhere, [], dtype=np.float32)
+        assert held.shape == (8, 8) and not held.addressable_shards and len(held.global_shards) == 2
+        assert "jax" not in sys.modules
+        print("done")
+        xtrace.distributed.shutdown()
+        """
+    )
+    assert codes == [0, 0], outputs
+    assert all("done" in text for text in outputs)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.late_methods import LateAttribute
@@ -24,6 +26,8 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.comparisons import ne
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import array_from_host
+from xtrace._src.xla import guards
 from xtrace.numpy import (
     complex_parts,
     contraction,
@@ -208,8 +212,18 @@ def _iterate(self: Array) -> Iterator[Any]:
 
 
 def _rows(array: ConcreteArray) -> Iterator[Any]:
-    """Iterate over the first axis of a concrete array, many rows with one program."""
+    """Iterate over the first axis of a concrete array, many rows with one program.
+
+    The rows of an array that is split over devices come from the host, as in JAX, and are on the default device.
+    """
     length = len(array)
+    if not array.is_fully_replicated and array.is_fully_addressable:
+        row = array.aval.update(shape=array.shape[1:], sharding=None)
+        for data in array.physical_array():
+            with guards.asked_for("put"):
+                element = array_from_host(np.asarray(data), row)
+            yield element
+        return
     for start in range(0, length, _ROWS_AT_ONCE):
         size = min(_ROWS_AT_ONCE, length - start)
         yield from unstack(array if size == length else dynamic_slice_in_dim(array, start, size))

@@ -17,6 +17,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
@@ -112,10 +114,17 @@ def _array(
     wanted = requested_dtype(function, dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
+    if isinstance(device, NamedSharding) and _is_plain(value) and current_trace.get() is base_trace:
+        # Piece by piece: all of it need not fit on one device.
+        value, wanted, copy = device_put(value if wanted is None else dtypes.cast(value, wanted), device), None, None
     result = _from_value(function, value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
     return result if device is None else device_put(result, device)
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
 
 def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:

@@ -20,7 +20,8 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.ops.arrays.creation import broadcasted_iota
+from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.ops.arrays.creation import broadcasted_iota, filled
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_sharding
@@ -47,7 +48,10 @@ def python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 def filled_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
     """Return the array whose elements are all the Python scalar `value`."""
-    result = broadcast_in_dim.bind_positional((Literal(value, ShapedArray((), dtype, weak)),), (shape, (), None))
+    scalar = Literal(value, ShapedArray((), dtype, weak))
+    if isinstance(device, NamedSharding):
+        return filled("full", scalar, shape, device)
+    result = broadcast_in_dim.bind_positional((scalar,), (shape, (), None))
     return result if device is None else device_put(result, device)
 
 

@@ -15,6 +15,7 @@ from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.xla import guards
 
 __all__ = ["reshard_p", "unsplit_p"]
 
@@ -45,7 +46,8 @@ def _reshard_evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> A
                 "NamedSharding(mesh, spec)"
             )
         dst_sharding = NamedSharding(mesh, dst_sharding.spec)
-    return put_at(array, dst_sharding)
+    with guards.lifted():
+        return put_at(array, dst_sharding)
 
 
 def _reshard_transpose(cotangent: Array, operand: Any, *, dst_sharding: NamedSharding) -> list[Any]:

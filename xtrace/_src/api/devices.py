@@ -21,7 +21,7 @@ from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.device_put import CopySemantics, put
-from xtrace._src.runtime.arrays import ConcreteArray, deleted_message
+from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
 from xtrace._src.xla.versions import JAXLIB_VERSION
@@ -303,9 +303,15 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     if move.target is None:
         return to_concrete(leaf)
     moved = put_on(leaf, device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
-    if move.donated and isinstance(leaf, ConcreteArray) and moved.buffer is not leaf.buffer:
+    if move.donated and isinstance(leaf, ConcreteArray) and not _shares_memory(moved, leaf):
         leaf.delete()
     return moved
+
+
+def _shares_memory(moved: ConcreteArray, array: ConcreteArray) -> bool:
+    """Whether `moved` is the memory of `array`, or of the copy that one of several devices holds."""
+    on_mesh = mesh_sharding(array) is not None and array.is_fully_replicated and moved.sharding.num_devices == 1
+    return moved.buffer is array.buffer or (on_mesh and moved.devices() <= array.devices())
 
 
 def _put_at(leaf: Any, sharding: Sharding, aval: ShapedArray, name: str) -> Any:

@@ -26,6 +26,7 @@ from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.xla import guards
 
 __all__ = ["sharding_constraint_p", "with_sharding_constraint"]
 
@@ -56,7 +57,8 @@ def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: f
     if isinstance(sharding, NamedSharding) and any(n % k for n, k in zip(array.shape, parts, strict=False)):
         # Arrays are in equal shards.
         sharding = sharding.update(spec=PartitionSpec())
-    return put_at(array, sharding)
+    with guards.lifted():
+        return put_at(array, sharding)
 
 
 def _transpose(cotangent: Array, operand: object, **parameters: Any) -> list[Any]:

@@ -69,7 +69,6 @@ class Placement:
     def __init__(self, aval: ShapedArray, place: Device | Sharding, committed: bool) -> None:
         self.aval, self.place, self.committed = aval, place, committed
 
-
     def describe_place(self) -> str:
         """Return the device as messages show it; of an array on a mesh the specification."""
         return str(self.place.spec if isinstance(self.place, NamedSharding) else self.place)
@@ -142,7 +141,8 @@ class ConcreteArray(Array):
     @property
     def format(self) -> Format:
         """How the elements lie in memory, and on which device."""
-        return Format(Layout(*buffers.layout_of(self._live_buffer())), self.sharding)
+        layout = None if self.is_deleted() else Layout(*buffers.layout_of(self.buffer))
+        return Format(layout, self.sharding)
 
     @property
     def traceback(self) -> Any:
@@ -329,9 +329,7 @@ class ConcreteArray(Array):
         self, *, stream: object = None, max_version: Shape | None = None, dl_device: Shape | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if mesh_sharding(self) is not None:
-            raise BufferError(f"dlpack: {self._described_pieces()}")
-        buffer, here = self._live_buffer(), self.__dlpack_device__()
+        here, buffer = self.__dlpack_device__(), self._live_buffer()
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             raise BufferError(
                 f"dlpack does not know {self.dtype.name}; share the integers, xtrace.random.key_data(keys), instead"
@@ -340,9 +338,11 @@ class ConcreteArray(Array):
             raise BufferError(f"dlpack: the array is on {self.device}; move it with device_put before sharing it")
         if stream is not None and here[0] == 1:
             raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {abbreviated(stream)}")
-        return buffers.to_dlpack(buffers.copy(self.aval, buffer) if copy else buffer, stream)
+        return buffers.to_dlpack(buffers.copy(buffer) if copy else buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        if mesh_sharding(self) is not None:
+            raise BufferError(f"dlpack: {self._described_pieces()}")
         kinds = {"cpu": 1, "cuda": 2, "rocm": 10}
         platform = self.device.platform
         if platform == "gpu":
@@ -447,22 +447,10 @@ class ConcreteArray(Array):
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
             return self
-        copied = new_array(self.aval, self._copy_buffer(), self.signature)
+        copied = new_array(self.aval, buffers.copy(self._live_buffer()), self.signature)
         with contextlib.suppress(AttributeError):
             copied.key_uses = self.key_uses
         return copied
-
-
-    def _copy_buffer(self) -> Buffer:
-        """Return a buffer with the same data in memory of its own."""
-        stored, buffer = physical_aval(self.aval), self._live_buffer()
-        if mesh_sharding(self) is None:
-            return buffers.copy(stored, buffer)
-        parts = buffers.pieces_of(buffer)
-        data = [buffers.to_host(piece, stored.dtype).copy() for piece in parts]
-        return buffers.put_pieces(
-            stored, device_sharding(mesh_sharding(self)), data, [piece._sharding._device for piece in parts]
-        )
 
 
 @memoize(4096)

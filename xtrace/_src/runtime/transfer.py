@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import functools
 from collections.abc import Callable, Sequence
@@ -127,6 +128,9 @@ def array_from_pieces(
         parts = [np.asarray(x, order="C") if shared else np.array(x, order="C") for x in parts]
         parts = [np.array(x) if x.ctypes.data % buffers.ALIGNMENT else x for x in parts] if shared else parts
         parts = [parts[i] for i in division.numbers]
+    elif 0 in value.strides:
+        # The runtime cannot read some arrays whose elements share memory.
+        parts, shared = [np.array(x, order="C") for x in parts], True
     copy = division.numbers is None and not shared
     buffer = buffers.put_pieces(stored, device_sharding(sharding), parts, division.devices, copy=copy)
     return new_array(aval, buffer, placement(aval, sharding))
@@ -335,7 +339,8 @@ def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> Co
         for buffer in buffers.pieces_of(array._live_buffer()):
             if buffer._sharding._device == device:
                 return new_array(aval, buffer, placement(aval, device))
-    moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
+    with guards.between_devices():
+        moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
     return moved
 
 
@@ -363,7 +368,9 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
         return new_array(aval, _resharded(value, own, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
     is_joined = own is not None and not own.is_fully_replicated
-    return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+    # Of rank 0 are the numbers of a program, which come from the host.
+    with guards.between_devices() if aval.shape else contextlib.nullcontext():
+        return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
 
 
 def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:

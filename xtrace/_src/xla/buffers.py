@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxlib import _jax, xla_client
 
+from xtrace._src.xla import guards
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.shardings import DeviceSharding
 
@@ -170,9 +171,14 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return view if view.base is not None else view.view()
 
 
-def copy(aval: Any, buffer: Buffer) -> Buffer:
-    """Return a buffer with the same data in memory of its own."""
-    return put(aval, to_host(buffer, aval.dtype), buffer._sharding._device)
+def copy(buffer: Buffer) -> Buffer:
+    """Return a buffer with the same data in memory of its own, on the same devices."""
+    sharding = buffer._sharding
+    with guards.lifted():
+        (copied,) = _jax.batched_copy_array_to_devices_with_sharding(
+            [buffer], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
+        )
+    return copied
 
 
 _hiding = threading.Lock()

@@ -31,3 +31,30 @@ def asked_for(transfer: str) -> Iterator[None]:
         yield
     finally:
         setattr(state, name, before)
+
+
+@contextlib.contextmanager
+def between_devices() -> Iterator[None]:
+    """Count copies from the host inside the block as ones between devices, whose data pass through the host."""
+    state = _guards.thread_local_state()
+    before = state.host_to_device
+    state.host_to_device = state.device_to_device or _guards.global_state().device_to_device
+    try:
+        yield
+    except _jax.JaxRuntimeError as error:
+        message = str(error).replace("Disallowed host-to-device", "Disallowed device-to-device")
+        raise _jax.JaxRuntimeError(message) from None
+    finally:
+        state.host_to_device = before
+
+
+@contextlib.contextmanager
+def lifted() -> Iterator[None]:
+    """Allow the copies inside the block: they are parts of a computation."""
+    state = _guards.thread_local_state()
+    before = state.host_to_device, state.device_to_device
+    state.host_to_device = state.device_to_device = _guards.TransferGuardLevel.ALLOW
+    try:
+        yield
+    finally:
+        state.host_to_device, state.device_to_device = before

@@ -22,7 +22,8 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.sharding_constraints import constrain
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import (
@@ -124,7 +125,7 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return _place("full", broadcast_scalar(value, canonical_shape("full", shape)), sharding)
+    return filled("full", value, canonical_shape("full", shape), sharding)
 
 
 def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
@@ -145,8 +146,15 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def _place(function: str, array: Array, sharding: object) -> Array:
-    """Return `array` with a sharding; None leaves it in place."""
+def filled(function: str, value: Any, shape: tuple[int, ...], sharding: object) -> Array:
+    """Return a scalar operand or literal broadcast to `shape`, with a sharding; None for that which follows."""
+    if isinstance(sharding, NamedSharding) and type(value) is Literal and current_trace.get() is base_trace:
+        aval = value.aval
+        if isinstance(aval.dtype, np.dtype):
+            # Piece by piece: all of it need not fit on one device.
+            host = np.broadcast_to(scalar_to_host(value.val, aval), shape)
+            return put_at(host, sharding, ShapedArray(shape, aval.dtype))
+    array = broadcast_scalar(value, shape)
     if isinstance(sharding, Sharding):
         return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
     no_sharding(function, sharding, "sharding")
@@ -190,10 +198,9 @@ def full_like(
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    filled = broadcast_scalar(value, shape)
     if sharding is None and shape == aval.shape:
         sharding = committed_sharding(x)
-    return _place("full_like", filled, sharding)
+    return filled("full_like", value, shape, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:

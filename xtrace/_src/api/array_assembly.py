@@ -1,0 +1,288 @@
+"""Arrays on meshes that are put together from their pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import canonical_shape
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
+from xtrace._src.core.avals import ShapedArray, aval_of_value, physical_aval
+from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.requested_shardings import requested_sharding
+from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
+from xtrace._src.core.trace import Tracer
+from xtrace._src.runtime.arrays import ConcreteArray, new_array, placement
+from xtrace._src.runtime.transfer import (
+    array_from_pieces,
+    array_on_mesh,
+    put_at,
+    put_on,
+    scalar_to_host,
+    typed_on_mesh,
+)
+from xtrace._src.xla import clients, guards
+
+
+def make_array_from_callback(
+    shape: Sequence[int], sharding: Any, data_callback: Callable[[Any], Any], dtype: Any = None
+) -> Any:
+    """Return an array whose pieces a function gives: each process makes only those of its own devices.
+
+    Args:
+        shape: the shape of the whole array.
+        sharding: its sharding, or a `PartitionSpec` on the mesh in force.
+        data_callback: a function from the slices of a piece, one for each axis, to its data: an array or a number. It
+            is called for each device of this process, once if every device holds all of the array.
+        dtype: the dtype of the data; needed only where no device is of this process.
+
+    Returns:
+        An array of shape `shape`.
+
+    Raises:
+        TypeError: `sharding` is none, or `data_callback` returns no array.
+        UnexpectedTracerError: `data_callback` returns a traced value.
+        ValueError: a piece has another shape or dtype, or a dimension is not divisible.
+
+    Example:
+        >>> sharding = xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("x"))
+        >>> xtrace.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index])
+        Array([0, 1, 2, 3], dtype=int32)
+    """
+    name = "make_array_from_callback"
+    if not callable(data_callback):
+        raise TypeError(f"{name}: data_callback must be a function of slices, got {abbreviated(data_callback)}")
+    whole, placed = canonical_shape(name, shape), _target(name, sharding)
+    _piece_shape(name, placed, whole)
+    indices = dict(placed.addressable_devices_indices_map(whole))
+    devices = list(indices)
+    if placed.is_fully_replicated:
+        parts = [data_callback(indices[device]) for device in devices[:1]] * len(devices)
+    else:
+        parts = [data_callback(indices[device]) for device in devices]
+    pieces = [f"data_callback({abbreviated(indices[device])})" for device in devices]
+    return _assembled(name, whole, placed, parts, devices, pieces, dtype)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """Return an array made of arrays on the devices of this process, whose memory it shares.
+
+    Args:
+        shape: the shape of the whole array.
+        sharding: its sharding, or a `PartitionSpec` on the mesh in force.
+        arrays: a list of arrays, one on each device of `sharding` that is of this process, in any order.
+        dtype: the dtype of the arrays; needed only if there are none.
+
+    Returns:
+        An array of shape `shape`.
+
+    Raises:
+        TypeError: `arrays` is no list of arrays, or `sharding` none.
+        ValueError: the devices are not those of `sharding`, or an array has another shape or dtype than the others.
+
+    Example:
+        >>> sharding = xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("x"))
+        >>> xtrace.make_array_from_single_device_arrays((2,), sharding, [jnp.ones(2)])
+        Array([1., 1.], dtype=float32)
+    """
+    name = "make_array_from_single_device_arrays"
+    whole, placed = canonical_shape(name, shape), _target(name, sharding)
+    _piece_shape(name, placed, whole)
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"{name}: arrays must be a list or a tuple of arrays, got {abbreviated(arrays)}")
+    held: dict[Any, tuple[str, ConcreteArray]] = {}
+    for i, array in enumerate(arrays):
+        if isinstance(array, Tracer):
+            raise ValueError(f"{name}: arrays[{i}] is a traced value, which is on no device; got {abbreviated(array)}")
+        if not isinstance(array, ConcreteArray):
+            raise TypeError(
+                f"{name}: arrays[{i}] must be an array on a device, got {abbreviated(array)}; put it there with "
+                "xtrace.device_put(x, device)"
+            )
+        if array.sharding.num_devices != 1:
+            raise ValueError(
+                f"{name}: arrays[{i}] must be on one device, it is on {array.sharding.num_devices}; give the data of "
+                "its addressable_shards"
+            )
+        (device,) = array.sharding.devices
+        if device in held:
+            raise ValueError(f"{name}: {held[device][0]} and arrays[{i}] are both on {device}; give one for each")
+        held[device] = f"arrays[{i}]", array
+    devices = [device for device in placed.devices if device in placed.addressable_devices]
+    if absent := [device for device in devices if device not in held]:
+        raise ValueError(
+            f"{name}: arrays must have one on each of the {len(devices)} devices of {abbreviated(placed)} in this "
+            f"process; of the {len(held)} given, none is on {', '.join(map(str, absent))}"
+        )
+    if extra := [device for device in held if device not in devices]:
+        raise ValueError(
+            f"{name}: {held[extra[0]][0]} is on {extra[0]}, which is no device of {abbreviated(placed)} in this process"
+        )
+    parts = [held[device][1] for device in devices]
+    return _assembled(name, whole, placed, parts, devices, [held[device][0] for device in devices], dtype)
+
+
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
+    """Return an array over all processes, of which each gives the data for its own devices.
+
+    Args:
+        sharding: the sharding of the whole array, or a `PartitionSpec` on the mesh in force.
+        local_data: the data of this process: along each axis either the parts that its devices hold, one after another,
+            or the whole axis. Processes whose devices hold the same part give the same data.
+        global_shape: the shape of the whole array; None if `local_data` has, along each axis, only the parts of this
+            process.
+
+    Returns:
+        An array of shape `global_shape`.
+
+    Raises:
+        TypeError: `local_data` is no array, or `sharding` none.
+        ValueError: `global_shape` does not follow from the shape of `local_data`, or a dimension is not divisible.
+
+    Example:
+        >>> sharding = xtrace.NamedSharding(xtrace.make_mesh((1,), ("x",)), xtrace.P("x"))
+        >>> xtrace.make_array_from_process_local_data(sharding, np.arange(4))
+        Array([0, 1, 2, 3], dtype=int32)
+    """
+    name = "make_array_from_process_local_data"
+    placed = _target(name, sharding)
+    aval = _aval_of_part(f"{name}: local_data", local_data)
+    given = (None,) * aval.ndim if global_shape is None else canonical_shape(name, global_shape)
+    if len(given) != aval.ndim:
+        raise ValueError(
+            f"{name}: global_shape must have an entry for each axis of local_data, whose shape is {aval.shape}; got "
+            f"{given}"
+        )
+    axes = [_local_axis(name, placed, aval.shape, axis, given[axis]) for axis in range(aval.ndim)]
+    whole = tuple([size for size, _ in axes])
+    _piece_shape(name, placed, whole)
+    if placed.is_fully_addressable:
+        with guards.asked_for("put"):
+            return put_at(local_data, placed, aval)
+    grid = _grid(placed, aval.ndim)
+    devices = [device for device in placed.devices if device in placed.addressable_devices]
+    slices = [
+        tuple([slices_of[place] for (_, slices_of), place in zip(axes, grid[device], strict=True)])
+        for device in devices
+    ]
+    data = local_data if isinstance(local_data, ConcreteArray) else np.asarray(local_data)
+    pieces = [f"local_data[{abbreviated(index)}]" for index in slices]
+    return _assembled(name, whole, placed, [data[index] for index in slices], devices, pieces, aval.dtype)
+
+
+def _local_axis(
+    name: str, sharding: Sharding, shape: Shape, axis: int, given: int | None
+) -> tuple[int, dict[int, slice]]:
+    """Return the size of an axis of the whole array, and for each part of it that is needed its slice of local data."""
+    parts = sharding.tiles(len(shape)).parts[axis]
+    held: dict[int, set[int]] = {}
+    own = -1
+    for device, places in _grid(sharding, len(shape)).items():
+        held.setdefault(device.process_index, set()).add(places[axis])
+        if device in sharding.addressable_devices:
+            own = device.process_index
+    mine = sorted(held.get(own, range(parts)))
+    size = shape[axis]
+    # Each process holds as many parts as this one, and two hold the same ones or have none in common.
+    is_uniform = all(len(h) == len(mine) and (h == set(mine) or h.isdisjoint(mine)) for h in held.values())
+    inferred = size // len(mine) * parts if is_uniform and size % len(mine) == 0 else None
+    if given is None and not is_uniform:
+        raise ValueError(
+            f"{name}: the processes hold different numbers of parts along axis {axis}, or parts that overlap, so the "
+            "size of the whole array cannot be told; give global_shape, and local_data with all of this axis"
+        )
+    whole = inferred if given is None else given
+    if whole is None or whole not in (size, inferred):
+        fitting = f"{size}" if inferred is None or inferred == size else f"{size} or {inferred}"
+        raise ValueError(
+            f"{name}: local_data of shape {shape} has {size} elements along axis {axis}, where this process holds "
+            f"{len(mine)} of {parts} parts; " + (
+                f"the size must be a multiple of {len(mine)}" if whole is None
+                else f"global_shape[{axis}] must be {fitting}, got {whole}"
+            )
+        )
+    step = whole // parts
+    starts = {part: part if whole == size else place for place, part in enumerate(mine)}
+    return whole, {part: slice(start * step, (start + 1) * step) for part, start in starts.items()}
+
+
+def _grid(sharding: Sharding, ndim: int) -> dict[Any, tuple[int, ...]]:
+    """Return for each device which part of each axis it holds."""
+    tiles = sharding.tiles(ndim)
+    places = np.argsort(tiles.numbers) // tiles.copies
+    coordinates = np.unravel_index(places, tiles.parts) if tiles.parts else ()
+    return {
+        device: tuple([int(c[i]) for c in coordinates]) for i, device in enumerate(sharding.devices)
+    }
+
+
+def _target(function: str, given: Any) -> Sharding:
+    sharding = requested_sharding(function, "sharding", given)
+    if sharding is None:
+        raise TypeError(f"{function}: sharding must be a sharding such as xtrace.NamedSharding(mesh, spec), got None")
+    return sharding
+
+
+def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
+    """Return the shape of the pieces; ValueError if the array cannot be split so."""
+    try:
+        return sharding.shard_shape(shape)
+    except ValueError as error:
+        raise type(error)(f"{function}: {error}") from None
+
+
+def _aval_of_part(name: str, part: object) -> ShapedArray:
+    try:
+        return aval_of_value(part)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _assembled(
+    function: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], devices: list[clients.Device],
+    names: Sequence[str], dtype: Any,
+) -> ConcreteArray:
+    """Return the array of shape `shape` with the given pieces on `devices`, those of this process."""
+    wanted = None if dtype is None else dtypes.canonicalize(dtype, config.enable_x64.value)
+    expected = _piece_shape(function, sharding, shape)
+    element = wanted
+    for part, name, device in zip(parts, names, devices, strict=True):
+        if isinstance(part, Tracer):
+            raise UnexpectedTracerError(
+                f"{function}: {name} is a traced value, {abbreviated(part)}; it must be an array with data, so call "
+                f"{function} outside of the traced function"
+            )
+        aval = _aval_of_part(f"{function}: {name}", part)
+        if aval.shape != expected:
+            raise ValueError(
+                f"{function}: {name} has the shape {aval.shape}; the pieces of an array of shape {shape} have the "
+                f"shape {expected} with {abbreviated(sharding)}"
+            )
+        if element is None:
+            element = aval.dtype
+        if aval.dtype != element:
+            reason = f"dtype is {element.name}" if wanted is not None else f"{names[0]} is of {element.name}"
+            raise ValueError(f"{function}: {name}, for {device}, is of {aval.dtype.name}, and {reason}; convert one")
+    if element is None:
+        raise ValueError(f"{function}: no device of {abbreviated(sharding)} is in this process; give dtype")
+    aval = typed_on_mesh(ShapedArray(shape, element), sharding)
+    with guards.asked_for("put"):
+        if isinstance(sharding, SingleDeviceSharding):
+            held = put_on(parts[0], sharding.device, aval.memory_space)._live_buffer()
+            return new_array(aval, held, placement(aval, sharding.device))
+        if any(isinstance(part, ConcreteArray) for part in parts):
+            moved = [put_on(p, d, aval.memory_space)._live_buffer() for p, d in zip(parts, devices, strict=True)]
+            with guards.lifted():
+                return array_on_mesh(aval, sharding, moved, devices)
+        host = [scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]
+        if sharding.is_fully_replicated:
+            return array_from_pieces(host[0], aval, sharding)
+        stored = physical_aval(aval)
+        copies = [dtypes.cast(np.array(p, order="C"), stored.dtype) for p in host]
+        return array_on_mesh(aval, sharding, copies, devices)
