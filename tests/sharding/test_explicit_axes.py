@@ -165,3 +165,44 @@ def test_constraints_assert_on_explicit_axes():
     for run in (xtrace.jit, lambda function: function):
         with pytest.raises(AssertionError, match=r"the type of the array says P\('x',\) where P\('y',\) is given"):
             run(lambda x: constrain(x, other))(x)
+
+
+def change_axes(lib, name, axes):
+    """Functions whose axes change type within, and the types that they see."""
+    types = []
+
+    def function(x):
+        types.append((str(lib.module.typeof(x)), str(lib.sharding.get_abstract_mesh())))
+        return lib.np.sin(x) + x.sum(0)
+
+    if name == "auto_axes":
+        return lib.sharding.auto_axes(function, axes=axes, out_sharding=lib.P("x", "y")), types
+    return lib.sharding.explicit_axes(function, axes=axes, in_sharding=lib.P("x")), types
+
+
+@pytest.mark.parametrize("name", ["auto_axes", "explicit_axes"])
+@pytest.mark.parametrize("axes", ["x", ("x",), ("x", "y"), None])
+def test_some_axes_change_their_type(name, axes):
+    seen = []
+    for lib in (OURS, THEIRS):
+        kind = "Explicit" if name == "auto_axes" else "Auto"
+        if name == "explicit_axes" and axes is None:
+            axes = ("x", "y")
+        x = lib.put(np.arange(64, dtype="f").reshape(8, 8), lib.named("x4y2", "x", "y", kind=kind))
+        function, types = change_axes(lib, name, axes)
+        with lib.module.set_mesh(lib.mesh("x4y2", kind)):
+            results = [function(x), lib.jit(function)(x), lib.module.grad(lambda x, f=function: f(x).sum())(x)]
+            jaxpr = str(lib.module.make_jaxpr(function)(x)).replace(":f32[]", "").replace(" out_sharding=None", "")
+        values, shardings = [np.asarray(r).tolist() for r in results], [str(r.sharding) for r in results[:2]]
+        seen.append((values, shardings, types[0], jaxpr))
+    ours, theirs = seen
+    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6)
+    assert ours[1:] == theirs[1:]
+
+
+def test_axes_of_another_type_are_in_the_mesh():
+    x = OURS.put(np.arange(8.0), OURS.named("x4y2", "x", kind="Explicit"))
+    with pytest.raises(ValueError, match=r"auto_axes: axes \['q'\] are not in the mesh, whose axes are \('x', 'y'\)"):
+        xtrace.sharding.auto_axes(lambda x: x, axes="q", out_sharding=xtrace.P("x"))(x)
+    with pytest.raises(ValueError, match="explicit_axes: there is no mesh"):
+        xtrace.sharding.explicit_axes(lambda x: x, in_sharding=xtrace.P("x"))(np.ones(8))

@@ -9,7 +9,7 @@ import numpy as np
 import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
-from xtrace._src.algebra.resharding import split_result, unsplit
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
@@ -91,12 +91,12 @@ def einsum(
     refuse("einsum", out=out)
     if out_sharding is not None:
         sharding = requested_out_sharding("einsum", out_sharding)
-        operands = tuple([unsplit(x) if isinstance(x, Array) else x for x in operands])
+        operands = tuple([cast_to_auto(x) if isinstance(x, Array) else x for x in operands])
         summed = einsum(
             subscripts, *operands, optimize=optimize, precision=precision,
             preferred_element_type=preferred_element_type, _dot_general=_dot_general,
         )
-        return split_result(summed, sharding)
+        return reshard_result(summed, sharding)
     if not isinstance(subscripts, str):
         subscripts, operands = _interleaved("einsum", (subscripts, *operands))
     preferred = requested_dtype("einsum", preferred_element_type)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.resharding import split_result, unsplit
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
@@ -114,7 +114,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     try:
         if out_sharding is not None:
             sharding = requested_out_sharding("reshape", out_sharding)
-            return split_result(_reshaped("reshape", unsplit(a), shape, order), sharding)
+            return reshard_result(_reshaped("reshape", cast_to_auto(a), shape, order), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
             return a.reshape(shape, order=order)  # type: ignore[call-overload]
         return _reshaped("reshape", a, shape, order)

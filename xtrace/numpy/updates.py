@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.resharding import split_result, unsplit
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
@@ -199,12 +199,12 @@ class IndexedArray:
             Array(0., dtype=float32)
         """
         sharding = requested_out_sharding("ndarray.at.get", out_sharding)
-        array = self.array if sharding is None else unsplit(self.array)
+        array = self.array if sharding is None else cast_to_auto(self.array)
         result = get_at(
             array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
             fill_value=fill_value, wrap_negative_indices=wrap_negative_indices,
         )
-        return result if sharding is None else split_result(result, sharding)
+        return result if sharding is None else reshard_result(result, sharding)
 
     @operation
     def apply(

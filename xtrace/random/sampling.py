@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.resharding import split_result
+from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
@@ -112,7 +112,7 @@ def draw(
     else:
         shape = canonical_shape(function, shape)
     drawn = run(key, *parameters.values(), shape=shape, dtype=dtype)
-    return drawn if sharding is None else split_result(drawn, sharding)
+    return drawn if sharding is None else reshard_result(drawn, sharding)
 
 
 def fitted(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:

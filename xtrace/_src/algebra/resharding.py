@@ -1,4 +1,4 @@
-"""The identity that splits a value otherwise over explicit mesh axes, as its type then says."""
+"""The identity whose result is sharded otherwise over explicit mesh axes, as its type then says."""
 
 from __future__ import annotations
 
@@ -8,54 +8,57 @@ from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.mesh import Mesh, context_mesh
-from xtrace._src.core.partition_spec import full_entries
+from xtrace._src.core.ir import NEVER_PRINTED
+from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_mesh
+from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import guards
 
-__all__ = ["reshard_p", "unsplit_p"]
+__all__ = ["reshard_p"]
 
 
-def _reshard_abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
-    """The operand, with the split over explicit mesh axes that `dst_sharding` says."""
+def _abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
+    """Return the operand, with a sharding over explicit mesh axes."""
     dst_sharding.check_compatible_aval(operand.shape)
     dst_sharding.check_divisible(operand.shape)
     return operand.update(sharding=explicit_part(dst_sharding, operand.ndim))
 
 
-def _split_of_reshard(name: str, operands: Any, result: ShapedArray, *, dst_sharding: NamedSharding) -> Any:
-    return full_entries(dst_sharding.spec, result.ndim)
+def _emit(builder: FunctionBuilder, x: Value, *, dst_sharding: NamedSharding) -> Value:
+    if dst_sharding.mesh.explicit_axes:
+        x = builder.constrain(x, dst_sharding, open_dimensions(dst_sharding, x.aval.ndim))
+    return x.bitcast(builder.results[0])
 
 
-def _reshard_emit(builder: FunctionBuilder, x: Value, *, dst_sharding: NamedSharding) -> Value:
-    return builder.constrain(x, dst_sharding).bitcast(builder.results[0])
-
-
-def _reshard_evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
-    mesh = dst_sharding.mesh
+def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
+    mesh, own = dst_sharding.mesh, mesh_sharding(array)
+    if not mesh.explicit_axes:
+        aval = array.aval.update(sharding=None)
+        return array if own is None else new_array(aval, array.buffer, placement(aval, own))
     if not isinstance(mesh, Mesh):
-        own = mesh_sharding(array)
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:
             raise NoMeshError(
                 f"reshard: {dst_sharding.spec} says no devices. Write with xtrace.set_mesh(mesh):, or give a "
                 "NamedSharding(mesh, spec)"
             )
-        dst_sharding = NamedSharding(mesh, dst_sharding.spec)
+        dst_sharding = NamedSharding(mesh.update(axis_types=dst_sharding.mesh.axis_types), dst_sharding.spec)
     with guards.lifted():
         return put_at(array, dst_sharding)
 
 
-def _reshard_transpose(cotangent: Array, operand: Any, *, dst_sharding: NamedSharding) -> list[Any]:
-    return [split_as(cotangent, operand.aval) if operand.aval.sharding is not None else unsplit(cotangent)]
+def _transpose(cotangent: Array, operand: Any, *, dst_sharding: NamedSharding) -> list[Any]:
+    return [cast_to_auto(cotangent) if operand.aval.sharding is None else reshard_as(cotangent, operand.aval)]
 
 
-def _reshard_batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: NamedSharding) -> tuple[Any, int]:
+def _batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: NamedSharding) -> tuple[Any, int]:
     (x,), (axis,) = operands, axes
+    if not dst_sharding.mesh.explicit_axes:
+        return reshard_p.bind_positional(operands, (dst_sharding,)), axis
     own = aval_of(x).sharding
     entries = list(full_entries(dst_sharding.spec, x.ndim - 1))
     entries.insert(axis, own.spec[axis] if own is not None else mapped.spmd_name)
@@ -64,51 +67,39 @@ def _reshard_batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: Named
 
 
 reshard_p = Primitive(
-    "reshard", ("dst_sharding",), sharding=_split_of_reshard, abstract=_reshard_abstract, emit=_reshard_emit,
-    evaluate=_reshard_evaluate, jvp=LINEAR, transpose=_reshard_transpose, batch=_reshard_batch, moves_elements=True,
+    "reshard", ("dst_sharding",), holds_jaxprs=True, abstract=_abstract, emit=_emit, evaluate=_evaluate, jvp=LINEAR,
+    transpose=_transpose, batch=_batch, moves_elements=True, unprinted={"dst_sharding": NEVER_PRINTED},
 )
 
 
-def _unsplit_abstract(operand: ShapedArray) -> ShapedArray:
-    """The operand, whose split over explicit mesh axes is the compiler's matter from here on."""
-    return operand.update(sharding=None)
+def cast_to(x: Any, mesh: AbstractMesh) -> Any:
+    """Return `x` with the sharding in its type over the axes that are explicit in `mesh`, one of the same axes."""
+    own = aval_of(x).sharding
+    if own is None or own.mesh is mesh:
+        return x
+    # Where no axis is explicit, types are equal for all specifications.
+    target = NamedSharding(mesh, own.spec if mesh.explicit_axes else PartitionSpec())
+    return reshard_p.bind_positional((x,), (explicit_part(target, aval_of(x).ndim) or target,))
 
 
-def _unsplit_evaluate(array: ConcreteArray) -> Array:
-    own = mesh_sharding(array)
-    aval = array.aval.update(sharding=None)
-    return array if own is None else new_array(aval, array.buffer, placement(aval, own))
+def cast_to_auto(x: Any) -> Any:
+    """Return `x` without a sharding in its type: the compiler chooses how it is sharded."""
+    own = aval_of(x).sharding
+    if own is None:
+        return x
+    return cast_to(x, own.mesh.update_axis_types(dict.fromkeys(own.mesh.explicit_axes, AxisType.Auto)))
 
 
-def _unsplit_transpose(cotangent: Array, operand: Any) -> list[Any]:
-    return [split_as(cotangent, operand.aval)]
-
-
-def _unsplit_batch(mapped: Any, operands: Any, axes: Any) -> tuple[Any, int]:
-    return unsplit_p.bind_positional(operands), axes[0]
-
-
-unsplit_p = Primitive(
-    "unsplit", holds_jaxprs=True, abstract=_unsplit_abstract, emit=lambda builder, x: x.bitcast(builder.results[0]),
-    evaluate=_unsplit_evaluate, jvp=LINEAR, transpose=_unsplit_transpose, batch=_unsplit_batch, moves_elements=True,
-)
-
-
-def unsplit(x: Any) -> Any:
-    """Return `x` without the split over explicit mesh axes in its type: the compiler chooses how it is used."""
-    return x if aval_of(x).sharding is None else unsplit_p.bind_positional((x,))
-
-
-def split_result(result: Any, sharding: NamedSharding | None) -> Any:
-    """Return a result that a user wants split as `sharding` says, None for as it is."""
+def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
+    """Return a result with the sharding that a user asks for, None for any."""
     if sharding is None:
         return result
     sharding.check_compatible_aval(aval_of(result).shape)
     return reshard_p.bind_positional((result,), (sharding,))
 
 
-def split_as(x: Any, aval: ShapedArray) -> Any:
-    """Return `x` with the split over explicit mesh axes that the type `aval` says."""
+def reshard_as(x: Any, aval: ShapedArray) -> Any:
+    """Return `x` with the sharding over explicit mesh axes that the type `aval` says."""
     if aval.sharding is None or aval_of(x).sharding == aval.sharding:
         return x
     if type(x) is ConcreteArray and mesh_sharding(x) is None and context_mesh().empty:

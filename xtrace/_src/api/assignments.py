@@ -229,7 +229,7 @@ def _check(sharding: Sharding, shape: tuple[int, ...], name: str) -> None:
 def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
     """Return the mesh that the program's results are described by."""
     named = [s.mesh for s in given if isinstance(s, NamedSharding)]
-    for mesh in (*named, *meshes, context_mesh()):
+    for mesh in (*named, context_mesh(), *meshes):
         if isinstance(mesh, Mesh) and mesh.flat_devices == devices:
             return mesh
     return Mesh(list(devices), ("devices",))
@@ -247,7 +247,8 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
 def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
     """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
     if aval.sharding is not None:
-        return NamedSharding(mesh, aval.sharding.spec)
+        # In `auto_axes` and `explicit_axes` the axes have other types.
+        return NamedSharding(mesh.update(axis_types=aval.sharding.mesh.axis_types), aval.sharding.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
 
 

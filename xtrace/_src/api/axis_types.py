@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from xtrace._src.algebra.resharding import unsplit
+from xtrace._src.algebra.resharding import cast_to
+from xtrace._src.api.assignments import ShardingTree
 from xtrace._src.api.jit import jit
 from xtrace._src.core import pytree
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
-from xtrace._src.core.mesh import AxisType, naming_mesh
+from xtrace._src.core.errors import NoMeshError
+from xtrace._src.core.mesh import AbstractMesh, AxisType, axes_in_force, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.sharding_constraints import reshard
@@ -20,7 +23,7 @@ from xtrace._src.ops.sharding_constraints import reshard
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable[..., Any]:
-    """Return `f` as a function in which the compiler splits arrays over mesh axes that are explicit outside.
+    """Return `f` as a function in which the compiler shards arrays over mesh axes that are explicit outside.
 
     Args:
         f: a function of pytrees of arrays.
@@ -28,7 +31,7 @@ def auto_axes(
         out_sharding: the shardings of the results, or a tree prefix of these; a call may give them by that name.
 
     Returns:
-        A function with the arguments of `f`, whose results are split as `out_sharding` says.
+        A function with the arguments of `f`, whose results have the shardings `out_sharding`.
 
     Raises:
         TypeError: `f` cannot be called, or no `out_sharding` is given.
@@ -44,7 +47,14 @@ def auto_axes(
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     check_callable("auto_axes", f)
     given = out_sharding
-    run = jit(lambda args, kwargs: f(*_unsplit_all(args), **_unsplit_all(kwargs)))
+
+    def run(change: _Change, out_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
+        args, kwargs = _cast_all((args, kwargs), change.inner)
+        with axes_in_force(change.inner):
+            result = f(*args, **kwargs)
+        return reshard(result, _on_mesh(out_sharding, change.outer))
+
+    jitted = jit(run, static_argnums=(0, 1), inline=True)
 
     @functools.wraps(f)
     def called(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
@@ -52,9 +62,10 @@ def auto_axes(
         if wanted is None:
             raise TypeError(
                 "auto_axes: Missing required keyword argument: 'out_sharding' says how the results of "
-                f"{function_name(f)} are split; give it to auto_axes or to the call"
+                f"{function_name(f)} are sharded; give it to auto_axes or to the call"
             )
-        return reshard(run(args, kwargs), wanted)
+        change = _change_of_axes("auto_axes", axes, AxisType.Auto, (args, kwargs, wanted))
+        return jitted(change, _hashable(wanted), args, kwargs)
 
     return called
 
@@ -62,7 +73,7 @@ def auto_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable[..., Any]:
-    """Return `f` as a function in which mesh axes are explicit that the compiler splits arrays over outside.
+    """Return `f` as a function in which mesh axes are explicit that the compiler shards arrays over outside.
 
     Args:
         f: a function of pytrees of arrays.
@@ -87,20 +98,13 @@ def explicit_axes(
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     check_callable("explicit_axes", f)
     given = in_sharding
-    names = (axes,) if isinstance(axes, str) else axes
 
-    def run(wanted: Any, args: Any, kwargs: Any) -> Any:
-        mesh = naming_mesh().abstract_mesh
-        explicit = mesh.update_axis_types(dict.fromkeys(names or mesh.axis_names, AxisType.Explicit))
+    def run(change: _Change, in_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
+        with axes_in_force(change.inner):
+            result = f(*reshard(args, _on_mesh(in_sharding, change.inner)), **_cast_all(kwargs, change.inner))
+        return _cast_all(result, change.outer)
 
-        def place(one: Any) -> Any:
-            spec = one.spec if isinstance(one, NamedSharding) else one
-            return NamedSharding(explicit, spec)
-
-        shardings = pytree.tree_map(place, wanted, is_leaf=lambda s: isinstance(s, PartitionSpec))
-        return _unsplit_all(f(*reshard(args, shardings), **kwargs))
-
-    jitted = jit(run, static_argnums=0)
+    jitted = jit(run, static_argnums=(0, 1), inline=True)
 
     @functools.wraps(f)
     def called(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
@@ -108,12 +112,52 @@ def explicit_axes(
         if wanted is None:
             raise TypeError(
                 "explicit_axes: Missing required keyword argument: 'in_sharding' says how the arguments of "
-                f"{function_name(f)} are split; give it to explicit_axes or to the call"
+                f"{function_name(f)} are sharded; give it to explicit_axes or to the call"
             )
-        return jitted(wanted, args, kwargs)
+        change = _change_of_axes("explicit_axes", axes, AxisType.Explicit, (args, kwargs, wanted))
+        return jitted(change, _hashable(wanted), args, kwargs)
 
     return called
 
 
-def _unsplit_all(tree: Any) -> Any:
-    return pytree.tree_map(lambda x: unsplit(x) if isinstance(x, Array) else x, tree)
+class _Change(NamedTuple):
+    """The mesh axes outside of a function, and those in it, of other types."""
+
+    outer: AbstractMesh
+    inner: AbstractMesh
+
+
+def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _Change:
+    """Return the axes in force, or those of the leaves of `trees`, and the same with the named ones of another type.
+
+    names: a name, several, or None for all. NoMeshError if there is no mesh, ValueError for unknown names.
+    """
+    outer = naming_mesh().abstract_mesh
+    for leaf in pytree.tree_leaves(trees) if outer.empty else ():
+        sharding = leaf if isinstance(leaf, NamedSharding) else aval_of(leaf).sharding if is_array_like(leaf) else None
+        if sharding is not None:
+            outer = sharding.mesh.abstract_mesh
+            break
+    if outer.empty:
+        raise NoMeshError(f"{function}: there is no mesh whose axes change; write with xtrace.set_mesh(mesh):")
+    given = (names,) if isinstance(names, str) else tuple(names or ())
+    unknown = [name for name in given if name not in outer.axis_names]
+    if unknown:
+        raise ValueError(f"{function}: axes {unknown} are not in the mesh, whose axes are {outer.axis_names}")
+    changed = given or tuple([name for name in outer.axis_names if name not in outer.manual_axes])
+    return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))
+
+
+def _hashable(shardings: Any) -> ShardingTree:
+    leaves, tree = pytree.tree_flatten(shardings)
+    return ShardingTree(tuple(leaves), tree)
+
+
+def _on_mesh(shardings: ShardingTree, mesh: AbstractMesh) -> Any:
+    """Return a tree of shardings with each `PartitionSpec` on the axes of `mesh`."""
+    leaves = [NamedSharding(mesh, s) if isinstance(s, PartitionSpec) else s for s in shardings.leaves]
+    return pytree.tree_unflatten(shardings.tree, leaves)
+
+
+def _cast_all(tree: Any, mesh: AbstractMesh) -> Any:
+    return pytree.tree_map(lambda x: cast_to(x, mesh) if isinstance(x, Array) else x, tree)

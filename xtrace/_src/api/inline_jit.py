@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from xtrace._src.algebra.resharding import split_result, unsplit
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
 from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
 from xtrace._src.core import pytree
@@ -131,7 +131,7 @@ def _call_of(
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if splits and kwargs.get("out_sharding") is not None:
-            return call_split(function, args, kwargs)
+            return call_with_out_sharding(function, args, kwargs)
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):
                 kwargs = dict(kwargs)
@@ -153,13 +153,13 @@ def _call_of(
     return call
 
 
-def call_split(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with ``out_sharding``: the compiler splits the operands as it likes, and the result as told."""
+def call_with_out_sharding(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function with ``out_sharding``: the sharding of its result; those of the operands are the compiler's."""
     kwargs = dict(kwargs)
     sharding = requested_out_sharding(function.__name__, kwargs.pop("out_sharding"))
-    given = [unsplit(x) if isinstance(x, Array) else x for x in args]
-    result = function(*given, **{name: unsplit(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
-    return split_result(result, sharding)
+    given = [cast_to_auto(x) if isinstance(x, Array) else x for x in args]
+    result = function(*given, **{name: cast_to_auto(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
+    return reshard_result(result, sharding)
 
 
 def _key_of(

@@ -119,7 +119,7 @@ def drop(parameter: str) -> Rule:
     return rule
 
 
-def unsplit_along(parameter: str) -> Rule:
+def whole_along(parameter: str) -> Rule:
     """Return the rule of operations along one dimension, in a parameter, which must be whole."""
 
     def rule(name: str, operands: Sequence[Split], result: Any, **parameters: Any) -> Any:

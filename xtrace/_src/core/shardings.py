@@ -427,6 +427,11 @@ def unconstrained_dimensions(sharding: Sharding) -> frozenset[int]:
     return frozenset([i for i, entry in enumerate(sharding.spec) if entry is UNCONSTRAINED])
 
 
+def open_dimensions(sharding: NamedSharding, ndim: int) -> frozenset[int]:
+    """Return the dimensions that the compiler may shard further: all if some axes of the mesh are its own."""
+    return frozenset(range(ndim)) if sharding.mesh.auto_axes else frozenset()
+
+
 def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
     """Return the part of a sharding on explicit mesh axes, which an array's type says; None if there are none."""
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:

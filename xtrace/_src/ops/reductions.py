@@ -54,7 +54,7 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import drop, unsplit_along
+from xtrace._src.core.sharding_rules import drop, whole_along
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.ops import complex_numbers, elementwise
@@ -279,7 +279,7 @@ class Cumulative(Primitive):
     ) -> None:
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            operation=self._operation, sharding=unsplit_along("axis"), **({"jvp": self._jvp} | rules),
+            operation=self._operation, sharding=whole_along("axis"), **({"jvp": self._jvp} | rules),
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name

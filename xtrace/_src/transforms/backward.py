@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import BILINEAR, add_any
-from xtrace._src.algebra.resharding import split_as
+from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
@@ -96,7 +96,7 @@ def _transpose(
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             if x.aval.sharding is not None:
-                cotangent = split_as(cotangent, x.aval)
+                cotangent = reshard_as(cotangent, x.aval)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
                 cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())

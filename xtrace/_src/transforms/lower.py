@@ -19,6 +19,7 @@ from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import open_dimensions
 from xtrace._src.core.source import Position, Scopes, describe, format_scopes
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, sharding_of_constant
@@ -238,10 +239,12 @@ def emit_equations(
             names[equation.outvars[0]] = template.write(builder, operands)
         if explicit:
             for variable in equation.outvars:
-                if variable.aval.sharding is not None:
+                sharding = variable.aval.sharding
+                if sharding is not None:
                     value = value_of(variable)
                     values.pop(variable, None)
-                    names[variable] = builder.constrain(value, variable.aval.sharding).name
+                    free = open_dimensions(sharding, variable.aval.ndim)
+                    names[variable] = builder.constrain(value, sharding, free).name
     builder.scope, builder.place = outer, places
     return [value_of(x) for x in jaxpr.outvars]
 

@@ -15,7 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import unsplit_along
+from xtrace._src.core.sharding_rules import whole_along
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.gathering import gather
 from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode
@@ -104,7 +104,7 @@ def _sort_batch(
 
 
 @primitive(
-    "sort", ("dimension", "is_stable", "num_keys"), sharding=unsplit_along("dimension"), abstract=_sort_abstract,
+    "sort", ("dimension", "is_stable", "num_keys"), sharding=whole_along("dimension"), abstract=_sort_abstract,
     emit=_sort_emit, multiple_results=True,
     jvp=_sort_jvp, batch=_sort_batch,
 )
@@ -201,7 +201,7 @@ def _top_k_batch(
 
 
 @primitive(
-    "top_k", ("k", "axis"), sharding=unsplit_along("axis"), abstract=_top_k_abstract, emit=_top_k_emit,
+    "top_k", ("k", "axis"), sharding=whole_along("axis"), abstract=_top_k_abstract, emit=_top_k_emit,
     multiple_results=True,
     jvp=_top_k_jvp, batch=_top_k_batch,
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
-from xtrace._src.algebra.resharding import split_result, unsplit
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
@@ -397,7 +397,7 @@ def _dot_transpose(
         precision = precision if left else precision[::-1]
     if wanted.sharding is not None:
         # Explicit shardings could be ambiguous here; the backward pass gives the cotangent that of the operand.
-        cotangent, known = unsplit(cotangent), unsplit(known)
+        cotangent, known = cast_to_auto(cotangent), cast_to_auto(known)
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # The axes of the product: batch, free axes of the linear operand, contracted axes of `known` in ascending order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
@@ -470,8 +470,8 @@ def dot_general(
     )
     sharding = requested_out_sharding("dot_general", out_sharding)
     if sharding is not None:
-        lhs, rhs = unsplit(lhs), unsplit(rhs)
-    return split_result(dot_general.bind_positional((lhs, rhs), parameters), sharding)
+        lhs, rhs = cast_to_auto(lhs), cast_to_auto(rhs)
+    return reshard_result(dot_general.bind_positional((lhs, rhs), parameters), sharding)
 
 
 def dot(
