@@ -95,6 +95,10 @@ class BaseMesh:
         """The axes without the devices."""
         raise NotImplementedError
 
+    def update(self, **changes: Any) -> Any:
+        """Return the mesh with some of its fields changed."""
+        raise NotImplementedError
+
     def _axes_of_type(self, wanted: AxisType) -> tuple[Any, ...]:
         return tuple([n for n, kind in zip(self.axis_names, self.axis_types, strict=True) if kind is wanted])
 
