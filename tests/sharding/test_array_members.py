@@ -241,3 +241,93 @@ def test_moves_between_meshes_are_moves_between_devices():
     refused = pytest.raises(xtrace.errors.JaxRuntimeError, match="Disallowed device-to-device transfer")
     with xtrace.transfer_guard_device_to_device("disallow_explicit"), refused:
         OURS.put(array, OURS.named("x8", "x"))
+
+
+def put_on_host(lib, x):
+    return lib.put(x, lib.named("x4y2", "x", "y").with_memory_kind("pinned_host"))
+
+
+MEMORIES = {
+    "put": put_on_host,
+    "put back": lambda lib, x: lib.put(put_on_host(lib, x), lib.named("x4y2", "x", "y")),
+    "space": lambda lib, x: lib.put(lib.put(x, lib.named("x8", "x")), lib.module.memory.Space.Host),
+    "space back": lambda lib, x: lib.put(put_on_host(lib, x), lib.module.memory.Space.Device),
+    "add": lambda lib, x: put_on_host(lib, x) + put_on_host(lib, x),
+    "jit": lambda lib, x: lib.jit(lambda y: lib.put(y * 2, lib.module.memory.Space.Host))(
+        lib.put(x, lib.named("x8", "x"))
+    ),
+    "jit back": lambda lib, x: lib.jit(lambda y: lib.put(y, lib.module.memory.Space.Device) * 2)(put_on_host(lib, x)),
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_memories(name):
+    compare(lambda lib: MEMORIES[name](lib, MATRIX))
+
+
+@pytest.mark.parametrize("entries", [("x",), (None, "x"), ()])
+def test_unreduced_arrays(entries):
+    """The first device along the unreduced axes has the data, and the others zeros."""
+    def pieces(lib):
+        spec = lib.P(*entries, unreduced={"y"})
+        sharding = lib.sharding.NamedSharding(lib.mesh("x4y2", "Explicit"), spec)
+        array = lib.put(MATRIX, sharding)
+        assert repr(array).startswith("Array(shape=(16, 8), dtype=float32, sharding=NamedSharding(")
+        assert not sharding.is_equivalent_to(lib.named("x4y2", *entries, kind="Explicit"), 2)
+        assert not sharding.is_fully_replicated
+        return [np.asarray(shard.data) for shard in array.addressable_shards]
+
+    np.testing.assert_array_equal(pieces(OURS), pieces(THEIRS))
+    whole, split = [xtrace.P(*entries, **more) for more in ({}, {"unreduced": {"y"}})]
+    mesh = OURS.mesh("x4y2", "Explicit")
+    with xtrace.set_mesh(mesh):
+        for array in (OURS.put(MATRIX, split), xtrace.reshard(OURS.put(MATRIX, whole), split)):
+            with pytest.raises(NotImplementedError, match="is the sum of its pieces over mesh axes"):
+                np.asarray(array)
+            results = [xtrace.reshard(array, whole), xtrace.jit(lambda x: xtrace.reshard(x, whole))(array)]
+            results.append(OURS.put(array, OURS.named("x8", "x")))
+            for result in results:
+                np.testing.assert_array_equal(result, MATRIX)
+
+
+def struct(lib, *entries, **options):
+    return lib.module.ShapeDtypeStruct((16, 8), np.float32, sharding=lib.named("x4y2", *entries, **options))
+
+
+STRUCTS = {
+    "repr": lambda lib: struct(lib, "x", "y"),
+    "typeof": lambda lib: str(lib.module.typeof(struct(lib, "x", "y", kind="Explicit"))),
+    "typeof auto": lambda lib: str(lib.module.typeof(struct(lib, "x", "y"))),
+    "eval_shape": lambda lib: lib.module.eval_shape(lambda x: x.T, struct(lib, "x", "y", kind="Explicit")),
+    "update": lambda lib: struct(lib, "x").update(shape=(8, 8)),
+    "update sharding": lambda lib: struct(lib, "x").update(sharding=lib.named("x8", "x")),
+    "no sharding": lambda lib: struct(lib, "x").update(sharding=None),
+    "like": lambda lib: lib.module.ShapeDtypeStruct.like(lib.put(MATRIX, lib.named("x8", "x"))),
+    "format": lambda lib: struct(lib, "x").format,
+    "given format": lambda lib: struct(lib).update(sharding=lib.put(MATRIX, lib.named("x8", "x")).format),
+    "its sharding": lambda lib: struct(lib).update(sharding=lib.put(MATRIX, lib.named("x8", "x")).format).sharding,
+    "equal": lambda lib: (struct(lib, "x") == struct(lib, "x"), struct(lib, "x") == struct(lib, "y")),
+    "host": lambda lib: str(lib.module.typeof(struct(lib).update(sharding=put_on_host(lib, MATRIX).sharding))),
+    "lowered": lambda lib: lib.jit(lib.np.sin).lower(struct(lib, "x")).compile().input_shardings,
+}
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_structs(name):
+    assert repr(STRUCTS[name](OURS)) == repr(STRUCTS[name](THEIRS))
+
+
+def test_a_struct_on_the_mesh_in_force():
+    described = xtrace.ShapeDtypeStruct((16, 8), np.float32, sharding=xtrace.P("x"))
+    with pytest.raises(TypeError, match=r"P\('x',\) is a place on a mesh, and none is in force"):
+        described.sharding  # noqa: B018
+    with xtrace.set_mesh(OURS.mesh("x8")):
+        assert described.sharding == OURS.named("x8", "x")
+
+
+def test_bad_structs():
+    for sharding in (OURS.devices[0], "x"):
+        with pytest.raises(ValueError, match="sharding should be an instance of Sharding"):
+            xtrace.ShapeDtypeStruct((8,), np.float32, sharding=sharding)
+    with pytest.raises(ValueError, match="rank at least 2"):
+        xtrace.ShapeDtypeStruct((8,), np.float32, sharding=OURS.named("x4y2", "x", "y"))

@@ -71,7 +71,9 @@ class TracedFunction:
 
 def struct_of(aval: ShapedArray) -> Any:
     """Return the aval as the public description of a shape; that of a token describes itself."""
-    return aval if type(aval) is AbstractToken else ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    if type(aval) is AbstractToken:
+        return aval
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=aval.sharding, weak_type=aval.weak_type)
 
 
 def abstract_leaf(value: object) -> ShapedArray:

@@ -19,6 +19,9 @@ import numpy as np
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.mesh import naming_mesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
 
 
 class MemorySpace(enum.Enum):
@@ -270,19 +273,21 @@ class ShapeDtypeStruct:
     Args:
         shape: a sequence of integers.
         dtype: a dtype that arrays can have; of 64 bits it stays so, also where arrays have no such dtypes.
-        sharding: the placement, or None.
+        sharding: the placement: a `Sharding`, a `PartitionSpec` on the mesh in force where it is used, a `Format` that
+            says the layout, too, or None.
         weak_type: whether the type is that of a Python scalar.
         manual_axis_type, is_ref: not supported; leave them at None and False.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
+        ValueError: `sharding` is none of these, or has more entries than the array has axes.
 
     Example:
         >>> xtrace.eval_shape(lambda x: x @ x, xtrace.ShapeDtypeStruct((2, 2), jnp.float32))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+    __slots__ = ("shape", "dtype", "_place", "_layout", "weak_type", "manual_axis_type", "is_ref")
 
     def __init__(
         self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False, manual_axis_type: Any = None,
@@ -297,7 +302,15 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviated(shape)}"
             ) from None
         self.dtype = dtypes.canonicalize(dtype, True)
-        self.sharding, self.weak_type = sharding, weak_type
+        place, self._layout = (sharding.sharding, sharding.layout) if isinstance(sharding, Format) else (sharding, None)
+        if not (place is None or isinstance(place, (Sharding, PartitionSpec))):
+            raise ValueError(
+                "ShapeDtypeStruct: sharding should be an instance of Sharding, such as xtrace.NamedSharding(mesh, "
+                f"spec), a PartitionSpec or a Format, got {abbreviated(place)}"
+            )
+        if isinstance(place, Sharding):
+            place.check_compatible_aval(self.shape)
+        self._place, self.weak_type = place, weak_type
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     @property
@@ -313,12 +326,31 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
-        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes()), self.weak_type)
+        aval = ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes()), self.weak_type)
+        place = None if self._place is None else self.sharding
+        if place is None:
+            return aval
+        return aval.update(
+            sharding=explicit_part(place, self.ndim), memory_space=memory_space_of_kind(place.memory_kind)
+        )
 
     @property
     def format(self) -> Format:
-        """The sharding as ``x.format`` of an array has it; nothing is said of the layout."""
-        return Format(None, self.sharding)
+        """The layout, if it is given, and the sharding, as ``x.format`` of an array has them."""
+        return Format(self._layout, self.sharding)
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """The placement, or None; a `PartitionSpec` is one on the mesh in force, TypeError if there is none."""
+        if not isinstance(self._place, PartitionSpec):
+            return self._place
+        mesh = naming_mesh()
+        if mesh.empty:
+            raise TypeError(
+                f"ShapeDtypeStruct: {self._place} is a place on a mesh, and none is in force. Write with "
+                f"xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {self._place})"
+            )
+        return NamedSharding(mesh, self._place)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -330,18 +362,21 @@ class ShapeDtypeStruct:
             return x
         aval = aval_of(x)
         committed = not hasattr(x, "owner") and getattr(x, "committed", False)
-        return cls(aval.shape, aval.dtype, sharding=x.sharding if committed else None, weak_type=aval.weak_type)
+        return cls(aval.shape, aval.dtype, sharding=x.format if committed else None, weak_type=aval.weak_type)
 
     def update(self, **changes: object) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__} | changes
+        place = self._place if self._layout is None else self.format
+        kept = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")}
+        fields = kept | {"sharding": place} | changes
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __len__(self) -> int:
         return len(self.aval)
 
     def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        sharding = f", sharding={self._place}" if self._place is not None else ""
+        sharding += f", format={self._layout}" if self._layout is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak})"
 
@@ -352,7 +387,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self.sharding, self.weak_type
+        return self.shape, self.dtype, self._place, self._layout, self.weak_type
 
 
 def scalar_aval(scalar_type: type) -> ShapedArray:

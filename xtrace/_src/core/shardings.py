@@ -139,7 +139,11 @@ class Sharding:
             return True
         if not isinstance(other, Sharding) or self.devices != other.devices or self.memory_kind != other.memory_kind:
             return False
-        return self.tiles(ndim) == other.tiles(ndim)
+        return self.tiles(ndim) == other.tiles(ndim) and self._summed_axes() == other._summed_axes()
+
+    def _summed_axes(self) -> frozenset[Any]:
+        """Return the mesh axes along which the array is the sum of the devices' pieces."""
+        return frozenset()
 
 
 class SingleDeviceSharding(Sharding):
@@ -297,6 +301,9 @@ class NamedSharding(Sharding):
         """Whether the array is the sum of the devices' pieces along a mesh axis."""
         return bool(self.spec.unreduced)
 
+    def _summed_axes(self) -> frozenset[Any]:
+        return self.spec.unreduced
+
     @functools.cached_property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process."""
@@ -310,7 +317,7 @@ class NamedSharding(Sharding):
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
-        return all(self.parts_of(entry) == 1 for entry in self.spec)
+        return not self.spec.unreduced and all(self.parts_of(entry) == 1 for entry in self.spec)
 
     @property
     def replicated_axes(self) -> frozenset[Any]:

@@ -299,6 +299,11 @@ class ConcreteArray(Array):
         sharding = mesh_sharding(self)
         if sharding is None:
             return buffers.to_host(buffer, dtype)
+        if sharding.is_unreduced:
+            raise NotImplementedError(
+                f"the array {self.aval.str_short(short_dtypes=False)} is the sum of its pieces over mesh axes, which "
+                "has not been computed: read it after xtrace.reshard(x, spec) with a spec without unreduced axes"
+            )
         if sharding.is_fully_replicated:
             return buffers.to_host(buffers.pieces_of(buffer)[0], dtype)
         if not sharding.is_fully_addressable:
@@ -411,8 +416,15 @@ class ConcreteArray(Array):
         return self._described()
 
     def __str__(self) -> str:
-        is_readable = self.is_fully_addressable or self.is_fully_replicated
-        return str(self.host()) if is_readable and type(self.aval.dtype) is not dtypes.ExtendedDType else repr(self)
+        is_extended = type(self.aval.dtype) is dtypes.ExtendedDType
+        return repr(self) if is_extended or not self._is_readable() else str(self.host())
+
+    def _is_readable(self) -> bool:
+        """Whether this process can read all elements."""
+        sharding = mesh_sharding(self)
+        return sharding is None or (
+            not sharding.is_unreduced and (sharding.is_fully_addressable or sharding.is_fully_replicated)
+        )
 
     def __format__(self, specification: str) -> str:
         if type(self.aval.dtype) is dtypes.ExtendedDType:
@@ -434,8 +446,9 @@ class ConcreteArray(Array):
         tail = f"dtype={self.dtype.name}{weak})"
         if not self.size:
             return f"Array([], shape={self.shape}, {tail}"
-        if not (self.is_fully_addressable or self.is_fully_replicated):
-            return f"Array(shape={self.shape}, dtype={self.dtype.name})"
+        if not self._is_readable():
+            summed = f", sharding={self.sharding}" if self.sharding.is_unreduced else ""
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}{summed})"
         body = np.array2string(self.host(), separator=", ", prefix="Array(", suffix=",")
         # JAX's rule, to the letter: a type that does not fit is set off by spaces, on the same line.
         fits = len(body.rsplit("\n", 1)[-1]) + len(tail) + 3 <= np.get_printoptions()["linewidth"]

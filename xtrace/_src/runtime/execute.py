@@ -218,6 +218,12 @@ def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
     return own if own is not None and own.devices == mesh.flat_devices else NamedSharding(mesh, PartitionSpec())
 
 
+def _in_memory(sharding: Sharding, aval: ShapedArray) -> Sharding:
+    """Return the sharding with the pieces in the memory that the type says."""
+    kind = aval.memory_space.kind
+    return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
+
+
 def _shardings_of(
     executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> tuple[list[Sharding], list[Sharding]]:
@@ -242,5 +248,6 @@ def _shardings_of(
     if None in results:
         tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
-        results = tuple([s or chosen(*t, n) for s, t, n in zip(results, tiles, ranks, strict=True)])
+        placed = [s or chosen(*t, n) for s, t, n in zip(results, tiles, ranks, strict=True)]
+        results = tuple([_in_memory(s, aval) for s, aval in zip(placed, out_avals, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]

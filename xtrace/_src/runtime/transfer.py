@@ -351,6 +351,9 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
     """
     if isinstance(sharding, SingleDeviceSharding):
         return put_on(value, sharding.device, memory_space_of_kind(sharding.memory_kind))
+    own = mesh_sharding(value) if type(value) is ConcreteArray else None
+    if sharding.is_unreduced and not (own is not None and own.is_equivalent_to(sharding, value.ndim)):
+        return _put_unreduced(value, sharding, aval)
     if type(value) is not ConcreteArray:
         if type(value) is Literal:
             value, aval = value.val, value.aval
@@ -361,7 +364,6 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
         return array_from_pieces(host, typed_on_mesh(aval, sharding), sharding)
     sharding.shard_shape(value.shape)
     aval = typed_on_mesh(value.aval, sharding)
-    own = mesh_sharding(value)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
         return new_array(aval, value._live_buffer(), placement(aval, sharding))
     if own is not None and _needs_program(own, sharding):
@@ -371,6 +373,19 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
     # Of rank 0 are the numbers of a program, which come from the host.
     with guards.between_devices() if aval.shape else contextlib.nullcontext():
         return array_from_pieces(value.physical_array(), aval, sharding, shared=is_joined)
+
+
+def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> ConcreteArray:
+    """Return `value` as a sum along mesh axes: the first device along these has the piece, and the others zeros."""
+    mesh, spec = sharding.mesh, sharding.spec
+    array = put_at(value, sharding.update(spec=spec.update(unreduced=frozenset())), aval)
+    first = set(mesh.devices[tuple([0 if n in spec.unreduced else slice(None) for n in mesh.axis_names])].flat)
+    stored = physical_aval(array.aval)
+    zeros = np.zeros(sharding.shard_shape(stored.shape), stored.dtype)
+    held = [(piece, piece._sharding._device) for piece in buffers.pieces_of(array.buffer)]
+    with guards.lifted():
+        parts = [piece if device in first else buffers.put(stored, zeros, device) for piece, device in held]
+        return array_on_mesh(typed_on_mesh(array.aval, sharding), sharding, parts, [device for _, device in held])
 
 
 def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -411,7 +426,10 @@ def _resharding(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[li
 
 
 def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
-    """Return a copy of `array` in the memory `space` of its device, or of that device's host."""
+    """Return a copy of `array` in the memory `space` of its devices, or of their host."""
+    own = mesh_sharding(array)
+    if own is not None:
+        return put_at(array, own.with_memory_kind(space.kind))  # type: ignore[no-any-return]
     aval = array.aval.update(memory_space=space)
     buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
     return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
