@@ -302,7 +302,8 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviated(shape)}"
             ) from None
         self.dtype = dtypes.canonicalize(dtype, True)
-        place, self._layout = (sharding.sharding, sharding.layout) if isinstance(sharding, Format) else (sharding, None)
+        place: Any = sharding.sharding if isinstance(sharding, Format) else sharding
+        self._layout: Any = sharding.layout if isinstance(sharding, Format) else None
         if not (place is None or isinstance(place, (Sharding, PartitionSpec))):
             raise ValueError(
                 "ShapeDtypeStruct: sharding should be an instance of Sharding, such as xtrace.NamedSharding(mesh, "
