@@ -9,14 +9,15 @@ from xtrace._src.api.meshes import (
     use_abstract_mesh,
 )
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from xtrace._src.ops.sharding_constraints import reshard
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
-    "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
+    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
     "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]
 

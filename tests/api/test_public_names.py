@@ -40,6 +40,7 @@ def modules_below(name):
     return [name, *[found for each in below for found in modules_below(each)]]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:jax.experimental.shard_map is deprecated")
 MODULES = modules_below("xtrace")
 # A module of jax is an attribute once it is imported.
 for _name in set(MODULES) - {"xtrace.memory"}:

@@ -41,7 +41,7 @@ def test_equal_avals_are_one_object(shape, dtype, weak_type, sharding):
     assert one.update() is one and one.update(shape=(*shape, 7)).update(shape=shape, sharding=sharding) is one
     assert pickle.loads(pickle.dumps(one)) is one
     assert copy.copy(one) is one and copy.deepcopy(one) is one
-    assert (one.shape, one.dtype, one.weak_type, one.sharding) == (shape, dtype, weak_type, sharding)
+    assert (one.shape, one.dtype, one.weak_type, one.explicit_sharding) == (shape, dtype, weak_type, sharding)
     assert one.ndim == len(shape) and one.size == int(np.prod(shape, dtype=int))
     assert one.strip_weak_type() is ShapedArray(shape, dtype, False, sharding)
 

@@ -317,3 +317,15 @@ def test_mapped_axes_along_wrong_mesh_axes():
         xtrace.vmap(function, spmd_axis_name="x")(np.ones((4, 8)))
     with pytest.raises(ValueError, match=r"the mapped axis has the size 3, no multiple of 2"):
         xtrace.vmap(function, spmd_axis_name="y")(np.ones((3, 8)))
+
+
+def test_the_experimental_name():
+    def run(lib, shard_map):
+        mapped = shard_map(
+            lambda x: lib.lax.psum(x, "x"), lib.mesh("x4y2"), lib.P("x"), lib.P(), True
+        )
+        return lib.jit(mapped)(X)
+
+    with pytest.warns(DeprecationWarning):
+        from jax.experimental.shard_map import shard_map as theirs
+    compare(run(OURS, xtrace.experimental.shard_map.shard_map), run(THEIRS, theirs))

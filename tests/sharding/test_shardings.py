@@ -166,3 +166,60 @@ def test_every_name_of_the_surface(name):
 def test_axis_names_of_a_mesh_differ():
     with pytest.raises(ValueError, match=r"each axis needs a name of its own; got \('x', 'x'\)"):
         xtrace.sharding.Mesh(OURS.devices.reshape(4, 2), ("x", "x"))
+
+
+AXES = [{}, {"varying": {"x"}}, {"unreduced": {"x"}, "reduced": {"y"}}, {"varying": {"x"}, "unreduced": {"y", "z"}}]
+
+
+@pytest.mark.parametrize("axes", AXES)
+def test_manual_axis_types(axes):
+    ours, theirs = [lib.sharding.ManualAxisType(**axes) for lib in (OURS, THEIRS)]
+    for one in (ours, theirs):
+        assert one == one.update() and hash(one) == hash(one.update()) and one != one.update(varying={"q"})
+    for read in (
+        lambda t: (t.varying, t.unreduced, t.reduced, t.vur, t.empty),
+        lambda t: (t.to_ct_mat().varying, t.to_ct_mat().unreduced, t.to_ct_mat().reduced),
+    ):
+        assert read(ours) == read(theirs)
+    if sum(map(len, axes.values())) < 2:
+        assert repr(ours) == repr(theirs)
+    manual = {"x": AxisType.Manual, "y": AxisType.Manual}
+    assert ours.invarying(OURS.mesh("x4y2").abstract_mesh.update_axis_types(manual)) == {"x", "y"} - ours.vur
+
+
+def test_a_mesh_axis_has_one_manual_type():
+    with pytest.raises(ValueError, match="in one of varying, unreduced and reduced only"):
+        xtrace.sharding.ManualAxisType(varying={"x"}, reduced={"x"})
+
+
+def test_types_have_shardings():
+    """An array on no explicit axis is whole, on the mesh in force."""
+    for lib in (OURS, THEIRS):
+        assert lib.module.typeof(np.ones((2, 3))).sharding.mesh.empty
+    seen = []
+    for lib in (OURS, THEIRS):
+        types = []
+
+        def note(x, lib=lib, types=types):
+            types.extend([(str(t), str(t.sharding)) for t in map(lib.module.typeof, (x, lib.np.ones(3)))])
+            return x
+
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            lib.jit(note)(lib.put(np.ones(8), lib.P("x")))
+        seen.append(types)
+    assert seen[0] == seen[1]
+
+
+def test_descriptions_of_arrays_have_shardings():
+    def show(lib):
+        description = lib.module.ShapeDtypeStruct
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            one = description((8, 8), "float32", sharding=lib.P("x"))
+            shown = [one, lib.module.eval_shape(lambda x: lib.np.sin(x) * 2, one)]
+            return [*map(str, shown), str(lib.module.make_jaxpr(lib.np.sin)(one)).replace(" ", "")]
+
+    assert show(OURS) == show(THEIRS)
+    with pytest.raises(TypeError, match=r"manual_axis_type must be an xtrace.sharding.ManualAxisType or None, got 'x'"):
+        xtrace.ShapeDtypeStruct((8, 8), "float32", manual_axis_type="x")
+    manual = xtrace.ShapeDtypeStruct((8,), "float32", manual_axis_type=xtrace.sharding.ManualAxisType(varying={"x"}))
+    assert str(manual.aval) == "float32[8]{V:x}"

@@ -52,14 +52,14 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
 
 
 def _transpose(cotangent: Array, operand: Any, *, dst_sharding: NamedSharding) -> list[Any]:
-    return [cast_to_auto(cotangent) if operand.aval.sharding is None else reshard_as(cotangent, operand.aval)]
+    return [cast_to_auto(cotangent) if operand.aval.explicit_sharding is None else reshard_as(cotangent, operand.aval)]
 
 
 def _batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: NamedSharding) -> tuple[Any, int]:
     (x,), (axis,) = operands, axes
     if not dst_sharding.mesh.explicit_axes:
         return reshard_p.bind_positional(operands, (dst_sharding,)), axis
-    own = aval_of(x).sharding
+    own = aval_of(x).explicit_sharding
     entries = list(full_entries(dst_sharding.spec, x.ndim - 1))
     entries.insert(axis, own.spec[axis] if own is not None else mapped.spmd_name)
     spec = dst_sharding.spec.update(partitions=tuple(entries))
@@ -74,7 +74,7 @@ reshard_p = Primitive(
 
 def cast_to(x: Any, mesh: AbstractMesh) -> Any:
     """Return `x` with the sharding in its type over the axes that are explicit in `mesh`, one of the same axes."""
-    own = aval_of(x).sharding
+    own = aval_of(x).explicit_sharding
     if own is None or own.mesh is mesh:
         return x
     # Where no axis is explicit, types are equal for all specifications.
@@ -84,7 +84,7 @@ def cast_to(x: Any, mesh: AbstractMesh) -> Any:
 
 def cast_to_auto(x: Any) -> Any:
     """Return `x` without a sharding in its type: the compiler chooses how it is sharded."""
-    own = aval_of(x).sharding
+    own = aval_of(x).explicit_sharding
     if own is None:
         return x
     return cast_to(x, own.mesh.update_axis_types(dict.fromkeys(own.mesh.explicit_axes, AxisType.Auto)))
@@ -100,9 +100,9 @@ def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
 
 def reshard_as(x: Any, aval: ShapedArray) -> Any:
     """Return `x` with the sharding over explicit mesh axes that the type `aval` says."""
-    if aval.sharding is None or aval_of(x).sharding == aval.sharding:
+    if aval.explicit_sharding is None or aval_of(x).explicit_sharding == aval.explicit_sharding:
         return x
     if type(x) is ConcreteArray and mesh_sharding(x) is None and context_mesh().empty:
         # It is on no mesh, and which devices the axes have is not known here.
         return x
-    return reshard_p.bind_positional((x,), (aval.sharding,))
+    return reshard_p.bind_positional((x,), (aval.explicit_sharding,))

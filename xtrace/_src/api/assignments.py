@@ -246,9 +246,10 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
 
 def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
     """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
-    if aval.sharding is not None:
+    own = aval.explicit_sharding
+    if own is not None:
         # In `auto_axes` and `explicit_axes` the axes have other types.
-        return NamedSharding(mesh.update(axis_types=aval.sharding.mesh.axis_types), aval.sharding.spec)
+        return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
 
 

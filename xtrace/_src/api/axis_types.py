@@ -134,8 +134,8 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
     """
     outer = naming_mesh().abstract_mesh
     for leaf in pytree.tree_leaves(trees) if outer.empty else ():
-        sharding = leaf if isinstance(leaf, NamedSharding) else aval_of(leaf).sharding if is_array_like(leaf) else None
-        if sharding is not None:
+        sharding = aval_of(leaf).explicit_sharding if is_array_like(leaf) else leaf
+        if isinstance(sharding, NamedSharding):
             outer = sharding.mesh.abstract_mesh
             break
     if outer.empty:

@@ -169,12 +169,12 @@ class ShardMap:
 
     def _in_specs(self, args: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
         if self.in_specs is Infer:
-            if any(a.sharding is None for a in avals):
+            if any(a.explicit_sharding is None for a in avals):
                 raise TypeError(
                     f"shard_map: in_specs of {self.name} are needed: the arguments are on no mesh with explicit axes, "
                     "whose types would say them"
                 )
-            return [a.sharding.spec for a in avals]
+            return [a.explicit_sharding.spec for a in avals]
         if self.in_specs is None:
             return [PartitionSpec()] * len(avals)
         try:

@@ -73,7 +73,10 @@ def struct_of(aval: ShapedArray) -> Any:
     """Return the aval as the public description of a shape; that of a token describes itself."""
     if type(aval) is AbstractToken:
         return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=aval.sharding, weak_type=aval.weak_type)
+    manual = aval.manual_axis_type if aval.varying else None
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, sharding=aval.explicit_sharding, weak_type=aval.weak_type, manual_axis_type=manual
+    )
 
 
 def abstract_leaf(value: object) -> ShapedArray:

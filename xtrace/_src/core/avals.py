@@ -18,8 +18,9 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.mesh import naming_mesh
+from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
 
@@ -74,14 +75,15 @@ class ShapedArray:
     """
 
     __slots__ = (
-        "shape", "dtype", "weak_type", "sharding", "memory_space", "varying", "is_placed", "ndim", "size", "_mlir_type",
-        "__weakref__",
+        "shape", "dtype", "weak_type", "explicit_sharding", "memory_space", "varying", "is_placed", "ndim", "size",
+        "_mlir_type", "__weakref__",
     )
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
-    sharding: Any
+    # The sharding over explicit mesh axes; None of an array on none.
+    explicit_sharding: Any
     memory_space: MemorySpace
     varying: frozenset[Any]
     # Whether the type says more of the place than the device's own memory.
@@ -109,7 +111,7 @@ class ShapedArray:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
         fields = {
-            "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "sharding": sharding,
+            "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "explicit_sharding": sharding,
             "memory_space": memory_space, "varying": varying, "is_placed": place is not None, "ndim": len(shape),
             "size": math.prod(shape), "_mlir_type": None,
         }
@@ -123,16 +125,26 @@ class ShapedArray:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (
-            self.shape, self.dtype, self.weak_type, self.sharding, self.memory_space, self.varying
+            self.shape, self.dtype, self.weak_type, self.explicit_sharding, self.memory_space, self.varying
         )
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """The sharding over explicit mesh axes; of an array on none that of a whole array, on the mesh in force."""
+        return self.explicit_sharding or NamedSharding(context_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """The manual mesh axes along which devices may hold different values."""
+        return ManualAxisType(varying=self.varying)
 
     def update(self, **changes: object) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
-            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.sharding,
+            "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.explicit_sharding,
             "memory_space": self.memory_space, "varying": self.varying,
         }
-        if "shape" in changes and "sharding" not in changes and self.sharding is not None:
+        if "shape" in changes and "sharding" not in changes and self.explicit_sharding is not None:
             fields["sharding"] = None
         return ShapedArray(**(fields | changes))
 
@@ -159,7 +171,7 @@ class ShapedArray:
         """The type as jaxprs print it: ``f32[3,4]``, or ``float32[3,4]``; ``f32<host>[3,4]`` in the host's memory."""
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
-        entries = self.sharding.spec if self.sharding is not None else ()
+        entries = self.explicit_sharding.spec if self.explicit_sharding is not None else ()
         sizes = [f"{n}{_shown_split(entry)}" for n, entry in itertools.zip_longest(self.shape, entries)]
         return f"{name}{memory}[{','.join(sizes)}]{_shown_varying(self.varying)}"
 
@@ -276,7 +288,8 @@ class ShapeDtypeStruct:
         sharding: the placement: a `Sharding`, a `PartitionSpec` on the mesh in force where it is used, a `Format` that
             says the layout, too, or None.
         weak_type: whether the type is that of a Python scalar.
-        manual_axis_type, is_ref: not supported; leave them at None and False.
+        manual_axis_type: a `ManualAxisType`, the manual mesh axes along which devices hold different values, or None.
+        is_ref: not supported; leave it at False.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
@@ -312,6 +325,11 @@ class ShapeDtypeStruct:
         if isinstance(place, Sharding):
             place.check_compatible_aval(self.shape)
         self._place, self.weak_type = place, weak_type
+        if manual_axis_type is not None and not isinstance(manual_axis_type, ManualAxisType):
+            raise TypeError(
+                "ShapeDtypeStruct: manual_axis_type must be an xtrace.sharding.ManualAxisType or None, got "
+                f"{abbreviated(manual_axis_type)}"
+            )
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     @property
@@ -327,7 +345,9 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
-        aval = ShapedArray(self.shape, dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes()), self.weak_type)
+        dtype = dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes())
+        varying = self.manual_axis_type.varying if self.manual_axis_type is not None else frozenset()
+        aval = ShapedArray(self.shape, dtype, self.weak_type, varying=varying)
         place = None if self._place is None else self.sharding
         if place is None:
             return aval
@@ -379,7 +399,8 @@ class ShapeDtypeStruct:
         sharding = f", sharding={self._place}" if self._place is not None else ""
         sharding += f", format={self._layout}" if self._layout is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak})"
+        manual = f", manual_axis_type={self.manual_axis_type}" if self.manual_axis_type is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{manual})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and hash(self) == hash(other) and self._key() == other._key()
@@ -388,7 +409,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self._place, self._layout, self.weak_type
+        return self.shape, self.dtype, self._place, self._layout, self.weak_type, self.manual_axis_type
 
 
 def scalar_aval(scalar_type: type) -> ShapedArray:

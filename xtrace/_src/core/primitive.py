@@ -252,7 +252,7 @@ def result_shardings(
 ) -> list[NamedSharding | None]:
     """Return the sharding of each result over explicit mesh axes, None where no operand has one."""
     results = result if primitive.multiple_results else [result]
-    meshes = {a.sharding.mesh for a in avals if a.sharding is not None}
+    meshes = {a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None}
     if not meshes:
         return [None] * len(results)
     if len(meshes) > 1:
@@ -262,7 +262,7 @@ def result_shardings(
         )
     (mesh,) = meshes
     operands = [
-        Split(p, a.sharding.spec.partitions if a.sharding is not None else (None,) * a.ndim, mesh)
+        Split(p, a.explicit_sharding.spec.partitions if a.explicit_sharding is not None else (None,) * a.ndim, mesh)
         for a, p in zip(avals, plain, strict=True)
     ]
     rule = primitive.sharding or whole

@@ -47,7 +47,7 @@ def _abstract(*avals: ShapedArray, devices: Sequence[Any], **_: Any) -> list[Sha
 
 def _put_type(aval: ShapedArray, target: object) -> ShapedArray:
     """Return the type of a value of type `aval` after it is put on `target`."""
-    split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.sharding
+    split = explicit_part(target, aval.ndim) if isinstance(target, NamedSharding) else aval.explicit_sharding
     return aval.update(memory_space=_target_memory(target, aval), sharding=split)
 
 

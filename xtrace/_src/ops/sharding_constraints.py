@@ -111,7 +111,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         raise ValueError(f"reshard: out_shardings must be a sharding or a tree prefix of xs: {error}") from None
     results = []
     for leaf, one in zip(leaves, given, strict=True):
-        own = aval_of(leaf).sharding
+        own = aval_of(leaf).explicit_sharding
         sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and own is not None else requested_sharding(
             "reshard", "out_shardings", one
         )
@@ -125,7 +125,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 def constrain(x: Array, sharding: Sharding) -> Any:
     """Return `x` with a sharding; AssertionError if its type says another one on explicit axes."""
-    own = aval_of(x).sharding
+    own = aval_of(x).explicit_sharding
     if own is not None and own.mesh.are_all_axes_explicit and isinstance(sharding, NamedSharding):
         wanted = full_entries(sharding.spec, len(own.spec))
         if wanted != full_entries(own.spec, len(wanted)):

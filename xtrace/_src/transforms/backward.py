@@ -95,7 +95,7 @@ def _transpose(
         raise
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
-            if x.aval.sharding is not None:
+            if x.aval.explicit_sharding is not None:
                 cotangent = reshard_as(cotangent, x.aval)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:

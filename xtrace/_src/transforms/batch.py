@@ -30,7 +30,7 @@ class MappedAxis(NamedTuple):
 @memoize(4096)
 def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
     """The type of the part at one index of that axis."""
-    shape, sharding = aval.shape, aval.sharding
+    shape, sharding = aval.shape, aval.explicit_sharding
     if sharding is not None:
         spec = sharding.spec
         sharding = sharding.update(spec=spec.update(partitions=spec[:axis] + spec[axis + 1 :]))
@@ -39,7 +39,7 @@ def without_axis(aval: ShapedArray, axis: int) -> ShapedArray:
 
 def insert_axis(aval: ShapedArray, axis: int, size: int) -> ShapedArray:
     """Return the type of values of type `aval` stacked along a new axis."""
-    shape, sharding = aval.shape, aval.sharding
+    shape, sharding = aval.shape, aval.explicit_sharding
     if sharding is not None:
         spec = sharding.spec
         sharding = sharding.update(spec=spec.update(partitions=(*spec[:axis], None, *spec[axis:])))

@@ -239,7 +239,7 @@ def emit_equations(
             names[equation.outvars[0]] = template.write(builder, operands)
         if explicit:
             for variable in equation.outvars:
-                sharding = variable.aval.sharding
+                sharding = variable.aval.explicit_sharding
                 if sharding is not None:
                     value = value_of(variable)
                     values.pop(variable, None)

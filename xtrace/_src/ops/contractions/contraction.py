@@ -395,7 +395,7 @@ def _dot_transpose(
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
-    if wanted.sharding is not None:
+    if wanted.explicit_sharding is not None:
         # Explicit shardings could be ambiguous here; the backward pass gives the cotangent that of the operand.
         cotangent, known = cast_to_auto(cotangent), cast_to_auto(known)
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))

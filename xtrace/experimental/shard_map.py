@@ -1,0 +1,40 @@
+"""`shard_map` under the name and with the parameters that it had before ``jax.shard_map``."""
+
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
+
+from xtrace._src.api.shard_map import shard_map as _shard_map
+from xtrace._src.core.late import make_public as _make_public
+
+__all__ = ["shard_map"]
+
+
+def shard_map(
+    f: _Callable[..., _Any], mesh: _Any, in_specs: _Any, out_specs: _Any, check_rep: bool = True
+) -> _Callable[..., _Any]:
+    """Return `f` mapped over the shards of arrays; `xtrace.shard_map` is the newer name.
+
+    Args:
+        f: a function of shards, by position.
+        mesh: a `Mesh` or an `AbstractMesh`.
+        in_specs: a `PartitionSpec` for each argument, or a tree prefix.
+        out_specs: a `PartitionSpec` for each result, or a tree prefix.
+        check_rep: whether `out_specs` are checked against the axes along which results vary.
+
+    Returns:
+        A function of whole arrays, with the results of `f` put together.
+
+    Raises:
+        TypeError: `f` cannot be called, or a specification is no PartitionSpec.
+        ValueError: as `xtrace.shard_map`.
+
+    Example:
+        >>> from xtrace.experimental.shard_map import shard_map
+        >>> mesh = xtrace.sharding.Mesh(np.array(xtrace.devices()[:1]), ("x",))
+        >>> shard_map(lambda x: lax.psum(x, "x"), mesh, xtrace.P("x"), xtrace.P())(jnp.arange(2))
+        Array([0, 1], dtype=int32)
+    """
+    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep)
+
+
+_make_public(globals(), __all__)
