@@ -2,6 +2,7 @@
 
 import functools
 
+import jax.experimental.shard_map as theirs
 import numpy as np
 import pytest
 
@@ -319,13 +320,9 @@ def test_mapped_axes_along_wrong_mesh_axes():
         xtrace.vmap(function, spmd_axis_name="y")(np.ones((3, 8)))
 
 
+@pytest.mark.filterwarnings("ignore:jax.experimental.shard_map is deprecated")
 def test_the_experimental_name():
     def run(lib, shard_map):
-        mapped = shard_map(
-            lambda x: lib.lax.psum(x, "x"), lib.mesh("x4y2"), lib.P("x"), lib.P(), True
-        )
-        return lib.jit(mapped)(X)
+        return lib.jit(shard_map(lambda x: lib.lax.psum(x, "x"), lib.mesh("x4y2"), lib.P("x"), lib.P(), True))(X)
 
-    with pytest.warns(DeprecationWarning):
-        from jax.experimental.shard_map import shard_map as theirs
-    compare(run(OURS, xtrace.experimental.shard_map.shard_map), run(THEIRS, theirs))
+    compare(run(OURS, xtrace.experimental.shard_map.shard_map), run(THEIRS, theirs.shard_map))

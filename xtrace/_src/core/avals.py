@@ -396,7 +396,8 @@ class ShapeDtypeStruct:
         return len(self.aval)
 
     def __repr__(self) -> str:
-        sharding = f", sharding={self._place}" if self._place is not None else ""
+        place = self._place if naming_mesh().empty else self.sharding
+        sharding = f", sharding={place}" if place is not None else ""
         sharding += f", format={self._layout}" if self._layout is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
         manual = f", manual_axis_type={self.manual_axis_type}" if self.manual_axis_type is not None else ""
