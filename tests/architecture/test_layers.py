@@ -124,6 +124,7 @@ LATE = {
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
     "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
+    "xtrace._src.xla.peers": "a program of several processes, 2",
     "xtrace._src.xla.plugins": "a device that is no CPU, 3",
     "xtrace._src.xla.targets": "compilation for a device that is not here, 16",
 }

@@ -29,7 +29,9 @@ def initialize(
         local_device_ids: the numbers of the CUDA devices that this process uses; None for all of its machine.
         cluster_detection_method: "slurm", "ompi" or "k8s" to read from that scheduler only, "deactivate" for none.
         initialization_timeout: how many seconds processes wait for each other to start.
-        heartbeat_timeout_seconds: the seconds of silence after which a process counts as dead.
+        heartbeat_timeout_seconds: the seconds of silence after which a process counts as dead. A process that waits for
+            it gets a RuntimeError then, and should save what it has and end: after about twice the time jaxlib ends
+            it, unless ``jax_enable_recoverability`` is set.
         shutdown_timeout_seconds: how many seconds a process that ends waits for the others.
         coordinator_bind_address: the address at which process 0 listens; None for `coordinator_address`, so that other
             machines reach it only if that address is one of the network.
@@ -37,8 +39,9 @@ def initialize(
         partition_index: of a machine of several networks; it must be None.
 
     Raises:
-        RuntimeError: the process is connected already or has computed, or process 0 is not reached in time. If other
-            processes do not come in time, or one dies, jaxlib ends this process with a message that names them.
+        RuntimeError: the process is connected already or has computed, process 0 is not reached in time, or a process
+            has another version of jaxlib. If other processes do not come in time, or the machine of process 0 is
+            lost, jaxlib ends this process with a message of its own.
         ValueError: an argument is missing and the environment does not have it, or is out of range.
         NotImplementedError: `partition_index` or `slice_index` is given.
 
@@ -81,6 +84,7 @@ def initialize(
         distributed.connect(
             address, count, number, bind_address=coordinator_bind_address or address, timeout=initialization_timeout,
             heartbeat=heartbeat_timeout_seconds, shutdown=shutdown_timeout_seconds,
+            recoverable=config.enable_recoverability.value,
         )
     except (OSError, distributed.DistributedError) as error:
         listening = coordinator_bind_address or address

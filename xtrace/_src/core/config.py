@@ -434,6 +434,22 @@ platforms = option("jax_platforms", None, TEXT, "Comma-separated platforms to us
 num_cpu_devices = option(
     "jax_num_cpu_devices", -1, INTEGER, "How many devices the CPU client shows; read when it is made."
 )
+cpu_collectives = option(
+    "jax_cpu_collectives_implementation", "gloo", one_of("gloo", "mpi", "megascale", None),
+    "How CPUs of several processes exchange data; jaxlib's own wheels have gloo. None leaves it out.",
+)
+cpu_local_topology_timeout = option(
+    "jax_cpu_get_local_topology_timeout_minutes", 2, INTEGER,
+    "How long the CPU client of a process waits for those on its machine.",
+)
+cpu_global_topology_timeout = option(
+    "jax_cpu_get_global_topology_timeout_minutes", 5, INTEGER,
+    "How long the CPU client of a process waits for all others.",
+)
+enable_recoverability = option(
+    "jax_enable_recoverability", False, BOOLEAN,
+    "Processes live on when others of the program have ended; read by distributed.initialize.",
+)
 
 no_tracing = option("jax_no_tracing", False, BOOLEAN, "Tracing a function is an error.")
 no_execution = option("jax_no_execution", False, BOOLEAN, "Running a program is an error.", keyed=True)

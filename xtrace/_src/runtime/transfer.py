@@ -39,7 +39,8 @@ from xtrace._src.xla.clients import Device
 clients.request_with(lambda: clients.Request(
     config.platforms.value or config.platform_name.value or config.xla_backend.value or None,
     config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
-    config.pjrt_client_create_options.value,
+    config.pjrt_client_create_options.value, config.cpu_collectives.value,
+    (config.cpu_local_topology_timeout.value, config.cpu_global_topology_timeout.value),
 ))
 config.num_cpu_devices.watch(
     lambda count, everywhere: clients.check_not_started("cpu", "jax_num_cpu_devices") if everywhere else None

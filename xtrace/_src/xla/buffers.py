@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import guards
+from xtrace._src.xla import distributed, guards
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.shardings import DeviceSharding
 
@@ -130,7 +130,10 @@ collect_garbage = _jax.collect_garbage
 def wait_for(awaited: Buffer | _jax.PjRtToken) -> None:
     """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
     try:
-        awaited.block_until_ready()
+        if distributed.connections:
+            distributed.call(awaited.block_until_ready)
+        else:
+            awaited.block_until_ready()
     finally:
         collect_garbage()
 
@@ -156,6 +159,8 @@ _HANDLER_SKIPS_CHECKS = "skip_checks" in (_jax.array_result_handler.__doc__ or "
 
 def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return a read-only NumPy array of the buffer's data, waiting for it; on CPU a view that shares the memory."""
+    if distributed.connections:
+        wait_for(buffer)
     if dtype.kind in "biufc" and dtype.isbuiltin == 1 and buffer.platform() == "cpu":
         view = np.asarray(buffer)
         if view.dtype.kind == "O":

@@ -27,7 +27,8 @@ class Request(NamedTuple):
 
     platforms: comma-separated, or None. cpu_devices: None or less than one for the number in XLA_FLAGS. asynchronous:
     whether programs on CPU run while Python goes on. cuda_devices: comma-separated numbers, or "all". options: of an
-    accelerator's client, as in ``name:value;name:value``.
+    accelerator's client, as in ``name:value;name:value``. collectives: how CPUs of several processes exchange data.
+    topology_minutes: how long they wait for each other's devices, for those on their machine and for all.
     """
 
     platforms: str | None = None
@@ -35,6 +36,8 @@ class Request(NamedTuple):
     asynchronous: bool = True
     cuda_devices: str | None = None
     options: str | None = None
+    collectives: str | None = "gloo"
+    topology_minutes: tuple[int, int] = (2, 5)
 
 
 _requested: list[Callable[[], Request]] = []
@@ -89,7 +92,7 @@ def _make(name: str) -> Client:
     request = _settings()
     if name == "cpu":
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
-        together = distributed.cpu_client_options()
+        together = distributed.cpu_client_options(request.collectives, request.topology_minutes)
         return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count, **together)
     if name in ("cuda", "tpu"):
         numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)

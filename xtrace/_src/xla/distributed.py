@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import faulthandler
 import hashlib
+import importlib
 import itertools
+import json
+import os
 import re
 import socket
+import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -19,7 +28,8 @@ class Connection(NamedTuple):
     """A connection to the coordinator.
 
     service: the coordinator, in process 0 only. host: the name of this machine for the CPUs' collectives, None for the
-    one that the machine has itself. timeout: how many seconds processes wait for each other.
+    one that the machine has itself. timeout: how many seconds processes wait for each other. peers: the other
+    processes, None until they are known.
     """
 
     client: Any
@@ -29,9 +39,11 @@ class Connection(NamedTuple):
     processes: int
     host: str | None
     timeout: int
+    peers: Any = None
 
 
-_connections: list[Connection] = []
+# The connection of this process; none in a program of one process.
+connections: list[Connection] = []
 # The numbers of the next calls, for each kind and its processes.
 _calls: dict[tuple[str, tuple[int, ...]], Any] = {}
 _LOOPBACK = re.compile(r"(localhost|127\.[\d.]+|\[::1\])")
@@ -39,14 +51,20 @@ _LOOPBACK = re.compile(r"(localhost|127\.[\d.]+|\[::1\])")
 
 def connection() -> Connection | None:
     """Return the connection of this process, None in a program of one process."""
-    return _connections[0] if _connections else None
+    return connections[0] if connections else None
 
 
 def connect(
-    address: str, processes: int, process: int, *, bind_address: str, timeout: int, heartbeat: int, shutdown: int
+    address: str, processes: int, process: int, *, bind_address: str, timeout: int, heartbeat: int, shutdown: int,
+    recoverable: bool = False,
 ) -> None:
-    """Connect this process to the others; process 0 starts the coordinator first. OSError if that is not reachable."""
+    """Connect this process to the others; process 0 starts the coordinator first. OSError if that is not reachable.
+
+    recoverable: whether a process lives on when others have ended.
+    """
     start_timeout = timeout
+    # jaxlib ends the process: after xtrace's own heartbeat has raised an error, and there was time to save.
+    fatal = 2 * heartbeat + 10
     # jaxlib ends the process if the coordinator does not answer.
     if process != 0:
         start_timeout = timeout - _wait_for_listener(address, timeout)
@@ -54,22 +72,71 @@ def connect(
     if process == 0:
         _check_free(bind_address)
         service = _jax.get_distributed_runtime_service(
-            bind_address, processes, heartbeat_timeout=heartbeat, cluster_register_timeout=timeout,
-            shutdown_timeout=shutdown,
+            bind_address, processes, heartbeat_timeout=fatal, cluster_register_timeout=timeout,
+            shutdown_timeout=shutdown, recoverable=recoverable,
         )
     try:
         client = _jax.get_distributed_runtime_client(
-            address, process, init_timeout=start_timeout, heartbeat_timeout=heartbeat, shutdown_timeout=shutdown,
+            address, process, init_timeout=start_timeout, heartbeat_timeout=fatal, shutdown_timeout=shutdown,
             use_compression=True,
         )
-        client.connect()
+        with _announced(process, processes, timeout):
+            client.connect()
     except BaseException:
         if service is not None:
             service.shutdown()
         raise
     loopback = _LOOPBACK.fullmatch(address.rpartition(":")[0])
     host = "127.0.0.1" if loopback else None
-    _connections[:] = [Connection(client, service, address, process, processes, host, timeout)]
+    held = Connection(client, service, address, process, processes, host, timeout)
+    connections[:] = [held]
+    if processes == 1:
+        return
+    try:
+        peers = importlib.import_module("xtrace._src.xla.peers")
+        about = exchange("about", peers.about_this_process(), range(processes), "initialize")
+        check_versions(process, about)
+    except BaseException:
+        disconnect()
+        raise
+    if not faulthandler.is_enabled():
+        # jaxlib ends the process where it loses the coordinator: the lines that Python was at are shown then.
+        with contextlib.suppress(Exception):
+            faulthandler.enable()
+    connections[:] = [held._replace(peers=peers.Peers(client, process, about, heartbeat, recoverable))]
+
+
+@contextlib.contextmanager
+def _announced(process: int, processes: int, timeout: int) -> Iterator[None]:
+    """Say on stderr that processes have not come, shortly before jaxlib names them and ends this one."""
+    line = (
+        f"xtrace: process {process} has waited {timeout} seconds for the other processes, {processes - 1} of them, and "
+        "some have not come; jaxlib names these and ends this process\n"
+    )
+    timer = threading.Timer(max(timeout - 0.5, 0.1), sys.stderr.write, (line,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def check_versions(process: int, about: Sequence[str]) -> None:
+    """Raise a RuntimeError if a process has another version of jaxlib than this one."""
+    versions = [json.loads(text)["jaxlib"] for text in about]
+    for other, version in enumerate(versions):
+        if version != versions[process]:
+            raise RuntimeError(
+                f"initialize: process {other} on {json.loads(about[other])['host']} has jaxlib {version}, process "
+                f"{process} has jaxlib {versions[process]}. Install the same version in all"
+            )
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, which may wait for other processes: RuntimeError if one of them is lost."""
+    held = connection()
+    return function(*arguments) if held is None or held.peers is None else held.peers.call(function, *arguments)
 
 
 def _check_free(address: str) -> None:
@@ -101,22 +168,62 @@ def _wait_for_listener(address: str, timeout: int) -> int:
 
 def disconnect() -> None:
     """Leave the program when all processes do; process 0 ends the coordinator."""
-    held = _connections.pop()
-    while _preemption_managers:
-        _preemption_managers.pop().shutdown()
-    held.client.shutdown()
+    held = connections[0]
+    try:
+        if held.peers is not None:
+            held.peers.check()
+            held.peers.leave()
+        call(held.client.shutdown)
+    finally:
+        connections.clear()
+        while _preemption_managers:
+            _preemption_managers.pop().shutdown()
     if held.service is not None:
         held.service.shutdown()
 
 
-def cpu_client_options() -> dict[str, Any]:
-    """Return the options of a CPU client whose devices belong to a program of several processes."""
+@atexit.register
+def _leave() -> None:
+    """Leave the program as the process ends; if a process is lost, this one included, tell the others and end at once.
+
+    Threads that wait for a lost process let neither Python nor jaxlib end in order.
+    """
+    held = connection()
+    if held is None or held.peers is None:
+        return
+    error = sys.modules["xtrace._src.xla.peers"].unhandled_error()
+    failed = held.peers.failure is not None
+    try:
+        if error is None and not failed:
+            disconnect()
+            return
+        held.peers.leave(error)
+        if held.service is not None:
+            held.peers.wait_for_others()
+    except Exception as late:
+        print(f"xtrace: at the end of process {held.process}: {late}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0 if error is None and held.peers.recoverable else 1)
+
+
+def cpu_client_options(collectives: str | None, minutes: tuple[int, int]) -> dict[str, Any]:
+    """Return the options of a CPU client whose devices belong to a program of several processes.
+
+    minutes: how long it waits for the devices of this machine, and for all. RuntimeError for collectives that jaxlib
+    does not have.
+    """
     held = connection()
     if held is None:
         return {}
+    if collectives not in ("gloo", None):
+        raise RuntimeError(
+            f"jax_cpu_collectives_implementation is {collectives!r}, and jaxlib's wheels have gloo only: set 'gloo'"
+        )
     return {
         "distributed_client": held.client, "node_id": held.process, "num_nodes": held.processes,
-        "collectives": _jax.make_gloo_tcp_collectives(held.client, held.host),
+        "collectives": _jax.make_gloo_tcp_collectives(held.client, held.host) if collectives else None,
+        "get_local_topology_timeout_minutes": minutes[0], "get_global_topology_timeout_minutes": minutes[1],
     }
 
 
@@ -134,7 +241,7 @@ def exchange(kind: str, own: str, processes: Sequence[int], waiting: str) -> lis
     texts = []
     for process in processes:
         try:
-            texts.append(held.client.blocking_key_value_get(f"{key}/{process}", held.timeout * 1000))
+            texts.append(call(held.client.blocking_key_value_get, f"{key}/{process}", held.timeout * 1000))
         except DistributedError as error:
             raise RuntimeError(
                 f"process {held.process} waits at {waiting}, and process {process} has not come there in "
@@ -143,27 +250,73 @@ def exchange(kind: str, own: str, processes: Sequence[int], waiting: str) -> lis
     return texts
 
 
-def check_same_program(text: str, devices: Sequence[Any]) -> None:
-    """Raise a RuntimeError if the processes of `devices` are about to run different modules, which would hang."""
+def check_same_program(text: str, devices: Sequence[Any]) -> Any:
+    """Return the program over several processes that `text` is, None for one of this process.
+
+    RuntimeError if the processes of `devices` are about to run different modules, or have called different ones.
+    """
     held = connection()
     if held is None:
-        return
-    processes = sorted({d.process_index for d in devices})
+        return None
+    processes = tuple(sorted({d.process_index for d in devices}))
     if len(processes) == 1:
-        return
+        return None
     match = re.search(r"^module @([^\s{]+)", text, re.MULTILINE)
     name = match[1] if match else "?"
-    own = f"{hashlib.sha256(text.encode()).hexdigest()} {name}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    own = f"{digest} {held.peers.called(processes)} {name}"
     texts = exchange("program", own, processes, f"the compilation of {name} over several processes")
     for process, other in zip(processes, texts, strict=True):
-        if other != own:
-            theirs = other.partition(" ")[2]
-            detail = ", with other shapes, constants or settings" if theirs == name else ""
+        theirs, called, title = other.split(" ", 2)
+        own_called = held.peers.called(processes)
+        if called != own_called:
+            held.peers.publish_calls()
+            exchange("parted", "", processes, "the comparison of calls")
+            held.peers.compare_calls()
+            counts = [text.partition(":")[0] for text in (own_called, called)]
+            raise RuntimeError(
+                f"the processes have called programs over processes {', '.join(map(str, processes))} "
+                f"{' and '.join(sorted(counts))} times before {name} is compiled: process {held.process} {counts[0]} "
+                "times. All processes must call the same functions on arrays over several processes, in the same order"
+            )
+        if theirs != digest:
+            detail = ", with other shapes, constants or settings" if title == name else ""
             raise RuntimeError(
                 f"the processes part at a program over several of them: process {held.process} compiles {name}, "
-                f"process {process} compiles {theirs}{detail}. All processes must call the same functions on arrays "
+                f"process {process} compiles {title}{detail}. All processes must call the same functions on arrays "
                 "over several processes, in the same order"
             )
+    program_class = sys.modules["xtrace._src.xla.peers"].SharedProgram
+    return program_class(processes, name, int(digest[:8], 16))
+
+
+# The programs over several processes that were compiled last; jaxlib's executables take no attributes.
+_shared: deque[tuple[Any, Any]] = deque(maxlen=8)
+
+
+def remember(executable: Any, program: Any) -> None:
+    """Note that an executable is a program over several processes, for `execution`."""
+    if program is not None:
+        _shared.append((executable, program))
+
+
+def execution(executable: Any) -> Callable[..., Any]:
+    """Return the function that runs an executable; one over several processes is recorded, and its wait can end."""
+    execute: Callable[..., Any] = executable.execute_sharded
+    held = connection()
+    program = next((program for known, program in _shared if known is executable), None) if held is not None else None
+    if held is None or program is None:
+        return execute
+    peers, local = held.peers, executable.local_devices()
+    # With one device in this process a CPU's client computes before it returns.
+    waits = len(local) == 1 and local[0].platform == "cpu"
+
+    def execute_recorded(inputs: Sequence[Any], **options: Any) -> Any:
+        peers.check()
+        peers.record(program)
+        return peers.call(execute, inputs, **options) if waits else execute(inputs, **options)
+
+    return execute_recorded
 
 
 def live_processes(processes: Sequence[int]) -> list[int]:

@@ -38,16 +38,17 @@ def compile_text(
         # XLA ends the process for some of these.
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
-    distributed.check_same_program(text, devices)
+    program = distributed.check_same_program(text, devices)
     options = options_for(devices, _with_safe_fusions(text, device, compiler_options), partitioned)
     try:
         devices = _jax.DeviceList(tuple(devices))
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace._src.xla.modules").parse(text)
-            loaded = [_transferring(device.client, c) for c in callbacks]
-            return _compile_apart(device.client.compile_and_load, module, devices, options, host_callbacks=loaded)
-        return _compile_apart(device.client.compile_and_load, text, devices, options)
+            calls = [_transferring(device.client, c) for c in callbacks]
+            loaded = _compile_apart(device.client.compile_and_load, module, devices, options, host_callbacks=calls)
+        else:
+            loaded = _compile_apart(device.client.compile_and_load, text, devices, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
             error.add_note(
@@ -55,6 +56,8 @@ def compile_text(
                 "{'xla_cpu_enable_fast_math': True}"
             )
         raise
+    distributed.remember(loaded, program)
+    return loaded
 
 
 def _compile_apart(compile_: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
@@ -190,8 +193,7 @@ _turn = threading.Lock()
 def executor(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], Any]:
     """Return the function from a program's inputs to its results, which takes turns as `executor_with_end` does."""
     if not _takes_turns(executable):
-        execute_at_once: Callable[[Sequence[Any]], Any] = executable.execute_sharded
-        return execute_at_once
+        return distributed.execution(executable)
     execute = executor_with_end(executable)
     return lambda inputs: execute(inputs)[0]
 
@@ -203,8 +205,10 @@ def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[A
     of one pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (jax's, too).
     """
 
+    execution = distributed.execution(executable)
+
     def execute(inputs: Sequence[Any]) -> tuple[Any, Any]:
-        results = executable.execute_sharded(inputs, with_tokens=True)
+        results = execution(inputs, with_tokens=True)
         return results, results.consume_token()
 
     def execute_in_turn(inputs: Sequence[Any]) -> tuple[Any, Any]:

@@ -1,0 +1,273 @@
+"""Watching the other processes of a program: whether they are alive, and call the same programs as this one."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from jaxlib import _jax
+
+from xtrace._src.xla import versions
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
+_ALIVE, _CALLS = "xtrace/alive/", "xtrace/calls/"
+_FINISHED = "finished"
+# After so many seconds of waiting processes compare the programs that they have called.
+_PATIENCE = 5.0
+
+
+class LostProcessError(RuntimeError):
+    """Another process of the program has ended, is silent, or does something else than this one."""
+
+
+class SharedProgram(NamedTuple):
+    """A compiled program over several processes: these, its name, and a number of its text."""
+
+    processes: tuple[int, ...]
+    name: str
+    number: int
+
+
+class _Calls:
+    """The calls of programs over the same processes: how many, a number of all of them, and the last ones."""
+
+    def __init__(self) -> None:
+        self.count, self.number = 0, 0
+        self.recent: deque[tuple[int, int, str, Any]] = deque(maxlen=64)
+
+    def add(self, program: SharedProgram) -> None:
+        self.number = zlib.crc32(program.number.to_bytes(4, "little"), self.number)
+        self.recent.append((self.count, self.number, program.name, _jax.Traceback.get_traceback()))
+        self.count += 1
+
+    def describe(self) -> str:
+        return json.dumps([(index, number, f"{name} {_line(place)}") for index, number, name, place in self.recent])
+
+
+def _line(place: Any) -> str:
+    for frame in place.frames:
+        if not frame.file_name.startswith((_PACKAGE, "<xtrace")):
+            return f"at {frame.file_name}:{frame.line_num}"
+    return "at a line of xtrace"
+
+
+def _folder(processes: tuple[int, ...]) -> str:
+    return f"{_CALLS}{'-'.join(map(str, processes))}/"
+
+
+def about_this_process() -> str:
+    """Return the machine, the process's number there and the versions, which the other processes are told."""
+    jaxlib = ".".join(map(str, versions.JAXLIB_VERSION))
+    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": jaxlib})
+
+
+class Peers:
+    """The other processes, as a thread sees them that tells them of this one, too.
+
+    client: the coordinator's. about: what each process says of itself. heartbeat: the seconds of silence that are a
+    failure; `failure` says it then. recoverable: whether that is raised once only, as programs over those that are
+    left may run.
+    """
+
+    def __init__(
+        self, client: Any, process: int, about: Sequence[str], heartbeat: float, recoverable: bool
+    ) -> None:
+        """Begin to watch."""
+        self.recoverable, self._raised = recoverable, False
+        self.client, self.process, self.heartbeat = client, process, heartbeat
+        self.about = [json.loads(text) for text in about]
+        self.failure: str | None = None
+        self._period = min(max(heartbeat / 5, 0.2), 10.0)
+        self._beaten = time.monotonic()
+        self._seen = {p: ("", self._beaten) for p in range(len(about)) if p != process}
+        self._finished: set[int] = set()
+        self._left: set[int] = set()
+        self._calls: dict[tuple[int, ...], _Calls] = {}
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True).start()
+
+    def _watch(self) -> None:
+        beat = 0
+        while not self._ended.wait(self._period if beat else 0):
+            begin = time.monotonic()
+            if begin - self._beaten > self.heartbeat + self._period:
+                self._lose(
+                    f"this process was paused for {begin - self._beaten:.0f} seconds, longer than the heartbeat of "
+                    f"{self.heartbeat:g} seconds, so the others count it as dead"
+                )
+            beat += 1
+            try:
+                self.client.key_value_set(f"{_ALIVE}{self.process}", f"{beat} ", True)
+                states = self.client.key_value_dir_get(_ALIVE)
+            except _jax.JaxRuntimeError as error:
+                if not self._ended.is_set():
+                    self._lose(f"the coordinator in {self._named(0)} does not answer: {str(error).splitlines()[0]}")
+                return
+            self._beaten = time.monotonic()
+            self._read(states, self._beaten)
+
+    def _read(self, states: Sequence[tuple[str, str]], now: float) -> None:
+        for key, state in states:
+            process = int(key.rpartition("/")[2])
+            if process != self.process and state != self._seen[process][0]:
+                self._seen[process] = state, now
+                said = state.partition(" ")[2]
+                if said:
+                    self._left.add(process)
+                if said == _FINISHED:
+                    self._finished.add(process)
+                elif said:
+                    self._lose(f"{self._named(process)} has ended with {said}")
+        for process, (_, heard) in self._seen.items():
+            if now - heard > self.heartbeat and process not in self._left:
+                self._left.add(process)
+                at = time.strftime("%H:%M:%S", time.localtime(time.time() - (now - heard)))
+                self._lose(
+                    f"{self._named(process)} has been silent since {at}, for {now - heard:.0f} seconds with a "
+                    f"heartbeat of {self.heartbeat:g}: it was killed or paused, or its machine is not reachable"
+                )
+
+    def _named(self, process: int) -> str:
+        about = self.about[process]
+        return f"process {process} on {about['host']} (pid {about['pid']})"
+
+    def _lose(self, failure: str) -> None:
+        self.failure = self.failure or (
+            f"{failure}. Arrays over several processes are lost: save what is needed of this process's own data, and "
+            "start all processes again from what was saved last"
+        )
+
+    def leave(self, error: str | None = None) -> None:
+        """Tell the others that this process ends, and the error if it ends with one."""
+        self._ended.set()
+        told = threading.Lock()
+        told.acquire()
+
+        def tell() -> None:
+            with contextlib.suppress(_jax.JaxRuntimeError):
+                self.client.key_value_set(f"{_ALIVE}{self.process}", f"0 {error or _FINISHED}", True)
+            told.release()
+
+        # The coordinator may be the one that is lost.
+        _thread.start_new_thread(tell, ())
+        told.acquire(timeout=2 * self._period)
+
+    def wait_for_others(self) -> None:
+        """Wait until all others have left or are silent, as process 0 must: jaxlib ends those that lose it."""
+        # An error is raised where a process next waits for this one: it may compute before.
+        end = time.monotonic() + self.heartbeat + 2 * self._period
+        while len(self._left) < len(self._seen) and time.monotonic() < end:
+            time.sleep(0.1)
+            self._read(self.client.key_value_dir_get(_ALIVE), time.monotonic())
+
+    def record(self, program: SharedProgram) -> None:
+        """Note that this process calls a program."""
+        calls = self._calls.get(program.processes)
+        if calls is None:
+            calls = self._calls[program.processes] = _Calls()
+        calls.add(program)
+
+    def called(self, processes: tuple[int, ...]) -> str:
+        """Return a text that differs where processes have called different programs over these processes."""
+        calls = self._calls.get(processes)
+        return f"{calls.count}:{calls.number}" if calls is not None else "0:0"
+
+    def check(self, waited: float = 0.0) -> None:
+        """Raise LostProcessError if a process is lost, or calls other programs than this one, which waits for it."""
+        if self.failure is not None and (not self.recoverable or not self._raised or waited > self.heartbeat):
+            self._raised = True
+            raise LostProcessError(self.failure)
+        silent = time.monotonic() - self._beaten
+        if silent > self.heartbeat + self._period:
+            self._lose(
+                f"the coordinator in {self._named(0)} has not answered for {silent:.0f} seconds: it was paused, or its "
+                "machine is not reachable"
+            )
+            raise LostProcessError(self.failure)
+        if waited < _PATIENCE:
+            return
+        self.publish_calls()
+        self.compare_calls()
+        if self._finished:
+            raise LostProcessError(
+                f"{self._named(min(self._finished))} has finished, and this process waits for it: all processes must "
+                "call the same programs over several processes"
+            )
+
+    def publish_calls(self) -> None:
+        """Tell the others which programs this process has called last."""
+        for processes, calls in list(self._calls.items()):
+            self.client.key_value_set(f"{_folder(processes)}{self.process}", calls.describe(), True)
+
+    def compare_calls(self) -> None:
+        """Raise LostProcessError if a process that has told its calls has called other programs than this one."""
+        for processes, calls in list(self._calls.items()):
+            own = {index: (number, said) for index, number, said in json.loads(calls.describe())}
+            for key, text in self.client.key_value_dir_get(_folder(processes)):
+                other = int(key.rpartition("/")[2])
+                for index, number, said in json.loads(text):
+                    if index in own and own[index][0] != number:
+                        raise LostProcessError(
+                            f"the processes part at call {index + 1} of programs over processes "
+                            f"{', '.join(map(str, processes))}: process {self.process} calls {own[index][1]}, process "
+                            f"{other} calls {said}. All processes must call the same programs in the same order"
+                        )
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """Return ``function(*arguments, **keywords)``, evaluated in another thread: LostProcessError ends the wait.
+
+        jaxlib's waits for other processes end neither by exceptions nor by a time limit.
+        """
+        results: list[Any] = []
+        errors: list[BaseException] = []
+        running = threading.Lock()
+        running.acquire()
+
+        def run() -> None:
+            try:
+                results.append(function(*arguments, **keywords))
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                running.release()
+
+        _thread.start_new_thread(run, ())
+        begin = checked = time.monotonic()
+        while not running.acquire(timeout=0.25):
+            waited = time.monotonic() - begin
+            # Comparing calls asks the coordinator.
+            often = waited < _PATIENCE or time.monotonic() - checked > self._period
+            checked = time.monotonic() if often else checked
+            self.check(waited if often else 0.0)
+        if errors:
+            self.explain(errors[0])
+            raise errors.pop()
+        return results.pop()
+
+    def explain(self, error: BaseException) -> None:
+        """Raise LostProcessError if a connection that broke was one to a process that is lost; wait to see that."""
+        if not isinstance(error, _jax.JaxRuntimeError) or "Gloo" not in str(error):
+            return
+        end = time.monotonic() + self.heartbeat + 2 * self._period
+        while self.failure is None and not self._finished and time.monotonic() < end:
+            time.sleep(0.05)
+        if self.failure is not None:
+            raise LostProcessError(self.failure) from error
+        if self._finished:
+            self.check(_PATIENCE)
+
+
+def unhandled_error() -> str | None:
+    """Return the error that the interpreter ends with, if Python has printed one."""
+    error = getattr(sys, "last_value", None)
+    return f"{type(error).__name__}: {error}"[:300] if error is not None else None
