@@ -16,8 +16,9 @@ from xtrace.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 process, count = int(sys.argv[1]), int(sys.argv[2])
 {before}
-xtrace.distributed.initialize(sys.argv[3], count, process, initialization_timeout={timeout},
-                              heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=10)
+if not xtrace.distributed.is_initialized():
+    xtrace.distributed.initialize(sys.argv[3], count, process, initialization_timeout={timeout},
+                                  heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=10)
 mesh = Mesh(np.array(xtrace.devices()), ("data",))
 """
 
@@ -28,13 +29,14 @@ def run(
 ):
     """Return the exit codes and the outputs of `count` processes that run `program`, or of those in `started`.
 
-    before: a program that runs before `initialize`. late: a process that starts some seconds after the others, and how
-    many. awaited: the processes whose end is awaited, the rest is killed then; None for all.
+    before: a program that runs before `initialize`, or calls it. late: a process that starts some seconds after the
+    others, and how many. awaited: the processes whose end is awaited, the rest is killed then; None for all.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{port or probe.getsockname()[1]}"
-    source = _START.format(timeout=timeout, heartbeat=heartbeat, before=before) + textwrap.dedent(program)
+    first = _START.format(timeout=timeout, heartbeat=heartbeat, before=textwrap.dedent(before))
+    source = first + textwrap.dedent(program)
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices), "JAX_PLATFORMS": "cpu"}
     end = time.monotonic() + limit
     children = []

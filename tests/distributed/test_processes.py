@@ -154,3 +154,58 @@ def test_processes_put_together_an_array_of_the_data_that_each_has():
     )
     assert codes == [0, 0], outputs
     assert all("done" in text for text in outputs)
+
+
+def test_examples_of_functions_for_several_processes_run():
+    """The examples of docstrings that tests/documentation leaves out print what they say, in two processes."""
+    before = """
+    import doctest
+
+    def run_example(function, **replaced):
+        text = function.__doc__
+        for old, new in replaced.items():
+            old = {"address": "127.0.0.1:1234", "number": "process_id=0"}[old]
+            assert old in text
+            text = text.replace(old, new)
+        example = doctest.DocTestParser().get_doctest(text, {"xtrace": xtrace}, function.__name__, None, None)
+        assert example.examples and not doctest.DocTestRunner().run(example).failed
+
+    run_example(xtrace.distributed.initialize, address=sys.argv[3], number=f"process_id={process}")
+    """
+    codes, outputs = run(
+        """
+        run_example(xtrace.experimental.multihost_utils.live_devices)
+        run_example(xtrace.experimental.multihost_utils.reached_preemption_sync_point)
+        """, before=before,
+    )
+    assert codes == [0, 0], outputs
+
+
+def test_an_array_with_pieces_elsewhere_is_read_with_an_error_that_says_how():
+    """Its text shows the type; whatever needs all elements says to read the own pieces or to gather the array."""
+    codes, outputs = run(
+        """
+        import copy, pickle
+        split = NamedSharding(mesh, P("data"))
+        x = xtrace.device_put(np.arange(8.0, dtype=np.float32), split)
+        keys = xtrace.jit(lambda: xtrace.random.split(xtrace.random.key(0), 8), out_shardings=split)()
+        assert str(x) == repr(x) == f"{x}" == "Array(shape=(8,), dtype=float32)"
+        assert str(keys) == repr(keys) == f"{keys}" == "Array(shape=(8,), dtype=key<fry>)"
+        here = xtrace.local_devices()[0]
+        for array in (x, keys):
+            readers = [pickle.dumps, lambda a: xtrace.device_put(a, here), xtrace.jit(lambda a: a, device=here)]
+            if array is x:
+                readers += [np.asarray, np.array, xtrace.device_get, lambda a: a.tolist(), lambda a: a.item(0)]
+            for number, read in enumerate(readers):
+                try:
+                    read(array)
+                except RuntimeError as error:
+                    assert "x.addressable_shards" in str(error) and "process_allgather(x)" in str(error), error
+                else:
+                    raise AssertionError(f"reader {number} of {array} has read it")
+            assert repr(copy.deepcopy(array)) == repr(array)
+        assert float(x[3]) == 3 and [shard.data.shape for shard in x.addressable_shards] == [(2,), (2,)]
+        print("done")
+        """
+    )
+    assert codes == [0, 0] and all("done" in text for text in outputs), outputs

@@ -46,7 +46,7 @@ def initialize(
         NotImplementedError: `partition_index` or `slice_index` is given.
 
     Example:
-        >>> # xtrace.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=0)
+        >>> xtrace.distributed.initialize("127.0.0.1:1234", num_processes=2, process_id=0)
     """
     if distributed.connection() is not None:
         raise RuntimeError("initialize: this process is connected already; call xtrace.distributed.shutdown() first")

@@ -260,7 +260,9 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
         ProcessFailureError: a process has ended in the block.
 
     Example:
-        >>> # with xtrace.experimental.multihost_utils.live_devices(xtrace.devices()) as devices: ...
+        >>> with xtrace.experimental.multihost_utils.live_devices(xtrace.devices()) as devices:
+        ...     devices == xtrace.devices()
+        True
     """
     held = distributed.connection()
     if held is None:
@@ -300,7 +302,8 @@ def reached_preemption_sync_point(step_id: int) -> bool:
         RuntimeError: the processes are not connected.
 
     Example:
-        >>> # if xtrace.experimental.multihost_utils.reached_preemption_sync_point(step): save()
+        >>> xtrace.experimental.multihost_utils.reached_preemption_sync_point(1)
+        False
     """
     if distributed.connection() is None:
         raise RuntimeError(

@@ -433,6 +433,8 @@ class ConcreteArray(Array):
                     f"the format {abbreviated(specification)} is for numbers; this is an array of {self.dtype.name}"
                 )
             return repr(self)
+        if not (specification or self._is_readable()):
+            return repr(self)
         return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
 
     def _described(self) -> str:
@@ -440,15 +442,15 @@ class ConcreteArray(Array):
             return f"Array(<deleted>, shape={self.shape}, dtype={self.dtype.name})"
         if type(self.aval) is AbstractToken:
             return f"<Token on {self.device!r}>"
+        if not self._is_readable():
+            summed = f", sharding={self.sharding}" if self.sharding.is_unreduced else ""
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}{summed})"
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.physical_array()}"
         weak = ", weak_type=True" if self.weak_type else ""
         tail = f"dtype={self.dtype.name}{weak})"
         if not self.size:
             return f"Array([], shape={self.shape}, {tail}"
-        if not self._is_readable():
-            summed = f", sharding={self.sharding}" if self.sharding.is_unreduced else ""
-            return f"Array(shape={self.shape}, dtype={self.dtype.name}{summed})"
         body = np.array2string(self.host(), separator=", ", prefix="Array(", suffix=",")
         # JAX's rule, to the letter: a type that does not fit is set off by spaces, on the same line.
         fits = len(body.rsplit("\n", 1)[-1]) + len(tail) + 3 <= np.get_printoptions()["linewidth"]

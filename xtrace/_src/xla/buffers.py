@@ -179,6 +179,10 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def copy(buffer: Buffer) -> Buffer:
     """Return a buffer with the same data in memory of its own, on the same devices."""
     sharding = buffer._sharding
+    if isinstance(sharding, DeviceSharding) and not sharding.is_fully_addressable:
+        # jaxlib copies to devices of this process only.
+        copies = [copy(piece) for piece in pieces_of(buffer)]
+        return put_pieces(buffer.aval, sharding, copies, [piece._sharding._device for piece in copies])
     with guards.lifted():
         (copied,) = _jax.batched_copy_array_to_devices_with_sharding(
             [buffer], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
