@@ -120,6 +120,7 @@ LATE = {
     "xtrace._src.core.absl_flags": "settings as flags of absl, 1",
     "xtrace._src.core.diagnostics": "the first error, 14",
     "xtrace._src.core.diagnostics.excerpts": "an error that shows source, 3",
+    "xtrace._src.core.sharding_pictures": "a sharding shown in a notebook, 2",
     "xtrace._src.debug_nans.search": "the settings `debug_nans` and `debug_infs`, 7",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",

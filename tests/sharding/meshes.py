@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.experimental.layout
 import numpy as np
 
 import xtrace

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.api.device_meshes import create_device_mesh
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.integers import to_integer
@@ -23,6 +24,8 @@ def make_mesh(
     devices: Sequence[Any] | None = None,
 ) -> Mesh:
     """Return a mesh of devices, in an order in which neighbours in the mesh are neighbours in the machine.
+
+    On TPUs the last axis has the fastest links, as with `xtrace.experimental.mesh_utils.create_device_mesh`.
 
     Args:
         axis_shapes: the size of each axis.
@@ -59,7 +62,7 @@ def make_mesh(
             "Devices of a CPU are made by the setting jax_num_cpu_devices, before the first computation"
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
-    return Mesh(np.array([*given[:wanted], None], object)[:-1].reshape(shape), names, types)
+    return Mesh(create_device_mesh(shape, given[:wanted], allow_split_physical_axes=True), names, types)
 
 
 class set_mesh:

@@ -4,20 +4,70 @@ from __future__ import annotations
 
 from typing import Any
 
+from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.annotations import Shape
 from xtrace._src.core.shardings import Sharding
 
 
+class _Auto:
+    """The layout that leaves the choice to the compiler; there is one, `Layout.AUTO`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+    def __reduce__(self) -> str:
+        return "_AUTO"
+
+
+_AUTO = _Auto()
+
+
 class Layout:
-    """The order of the axes in memory, the slowest first, the tiles of elements, and the bits of packed ones, or 0."""
+    """The order of an array's axes in memory, and its tiles.
+
+    Args:
+        major_to_minor: the axes, the slowest first; ``(0, 1)`` is the order of C.
+        tiling: the shapes of the tiles of elements; None for the platform's choice.
+        sub_byte_element_size_in_bits: the bits of packed elements; 0 for those that are not.
+
+    Attributes:
+        AUTO: the layout that leaves the choice to the compiler.
+
+    Raises:
+        TypeError: `major_to_minor` is no sequence.
+
+    Example:
+        >>> xtrace.experimental.layout.Layout((1, 0)).update(major_to_minor=(0, 1)).major_to_minor
+        (0, 1)
+    """
 
     __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
+
+    AUTO = _AUTO
 
     def __init__(
         self, major_to_minor: tuple[int, ...], tiling: tuple[tuple[int, ...], ...] | None = None,
         sub_byte_element_size_in_bits: int = 0,
     ) -> None:
-        self.major_to_minor, self.tiling = tuple(major_to_minor), tiling
+        if not hasattr(major_to_minor, "__iter__"):
+            raise TypeError(f"Layout: major_to_minor must be a tuple of axes, got {abbreviated(major_to_minor)}")
+        self.major_to_minor = tuple(major_to_minor)
+        self.tiling = None if tiling is None else tuple([tuple(tile) for tile in tiling])
         self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    def update(self, **changes: Any) -> Layout:
+        """Return the layout with `major_to_minor`, `tiling` or `sub_byte_element_size_in_bits` changed."""
+        return Layout(**({name: getattr(self, name) for name in self.__slots__} | changes))
+
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
+        """Raise ValueError if `major_to_minor` does not order the axes of an array of shape `aval_shape`."""
+        if sorted(self.major_to_minor) != list(range(len(aval_shape))):
+            raise ValueError(
+                f"major_to_minor of {self} must have each axis of the array once, 0 to {len(aval_shape) - 1}: the "
+                f"shape is {tuple(aval_shape)}, of rank {len(aval_shape)}"
+            )
 
     def _key(self) -> tuple[Any, ...]:
         return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
@@ -36,11 +86,32 @@ class Layout:
 
 
 class Format:
-    """A layout and a sharding; None for either leaves the choice to the compiler."""
+    """A layout and a sharding; None for either leaves the choice to the compiler.
+
+    Args:
+        layout: a `Layout`, `Layout.AUTO` or None.
+        sharding: a sharding; a `Layout` needs one.
+
+    Raises:
+        TypeError: `layout` or `sharding` is none of these.
+        ValueError: a `Layout` is given without a sharding.
+
+    Example:
+        >>> xtrace.experimental.layout.Format(None, jnp.ones(2).sharding).layout
+    """
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Layout | None = None, sharding: Sharding | None = None) -> None:
+    def __init__(self, layout: Layout | _Auto | None = None, sharding: Sharding | None = None) -> None:
+        if not (layout is None or isinstance(layout, (Layout, _Auto))):
+            raise TypeError(f"Format: layout must be a Layout, Layout.AUTO or None, got {abbreviated(layout)}")
+        if not (sharding is None or isinstance(sharding, Sharding)):
+            raise TypeError(
+                "Format: sharding must be a sharding such as xtrace.NamedSharding(mesh, spec), or None, got "
+                f"{abbreviated(sharding)}"
+            )
+        if isinstance(layout, Layout) and sharding is None:
+            raise ValueError(f"Format: {layout} is for known devices; give a sharding, too")
         self.layout, self.sharding = layout, sharding
 
     def __eq__(self, other: object) -> bool:
@@ -51,3 +122,13 @@ class Format:
 
     def __repr__(self) -> str:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
+
+
+def check_default_order(function: str, argument: str, layout: object) -> None:
+    """Raise NotImplementedError for an order of axes other than that of C, which arrays outside of programs have."""
+    if isinstance(layout, Layout) and list(layout.major_to_minor) != sorted(layout.major_to_minor):
+        raise NotImplementedError(
+            f"{function}: {argument} asks for {layout}; arrays lie in memory with their axes in order, and only values "
+            "inside of compiled programs in another one. Use xtrace.experimental.layout.with_layout_constraint there, "
+            "or transpose the array"
+        )

@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.errors import NoMeshError
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, check_default_order
 from xtrace._src.core.mesh import naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding
@@ -18,6 +18,7 @@ def requested_sharding(function: str, argument: str, given: Any) -> Sharding | N
     TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
     """
     if isinstance(given, Format):
+        check_default_order(function, argument, given.layout)
         given = given.sharding
     if given is None or isinstance(given, Sharding):
         return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -144,6 +145,11 @@ class Sharding:
     def _summed_axes(self) -> frozenset[Any]:
         """Return the mesh axes along which the array is the sum of the devices' pieces."""
         return frozenset()
+
+    def _repr_html_(self) -> str | None:
+        """Return the picture that notebooks show."""
+        pictures = importlib.import_module("xtrace._src.core.sharding_pictures")
+        return pictures.html_of(self, repr(self))  # type: ignore[no-any-return]
 
 
 class SingleDeviceSharding(Sharding):

@@ -44,6 +44,11 @@ def string(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
+def string_of_bytes(data: bytes) -> str:
+    """A quoted string of any bytes."""
+    return f'"{"".join([f"{chr(92)}{byte:02X}" for byte in data])}"'
+
+
 def dense(array: Any) -> str:
     """The ``dense<…>`` text of a NumPy array, exact to the bit; one element where all are the same."""
     array = np.asarray(array)

@@ -71,8 +71,27 @@ def tiles_of_parameters(executable: Any, devices: int) -> list[tuple[tuple[int, 
     return [_tiles(sharding, devices) for sharding in executable.get_parameter_shardings() or ()]
 
 
+class InspectionHandler:
+    """A function of the tiles of a value that XLA calls while it partitions a program for `devices` devices.
+
+    XLA has its `address` only, so it must live until the program is compiled; `previous` is one that it keeps alive.
+    """
+
+    __slots__ = ("_function", "_previous", "address")
+
+    def __init__(
+        self, call: Callable[[tuple[int, ...], tuple[int, ...]], None], devices: int, previous: InspectionHandler | None
+    ) -> None:
+        self._function = lambda sharding: call(*_tiles_of(sharding, devices))
+        self._previous = previous
+        self.address: bytes = _jax.encode_inspect_sharding_callback(self._function)
+
+
 def _tiles(operation_sharding: Any, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    sharding = xla_client.HloSharding.from_proto(operation_sharding)
+    return _tiles_of(xla_client.HloSharding.from_proto(operation_sharding), devices)
+
+
+def _tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if sharding.is_replicated() or not sharding.is_tiled():
         return (), tuple(range(devices))
     parts = tuple(sharding.tile_assignment_dimensions())

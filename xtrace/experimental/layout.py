@@ -1,0 +1,9 @@
+"""How arrays lie in memory, as ``jax.experimental.layout`` has it."""
+
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.memory_layout import Format, Layout
+from xtrace._src.ops.layout_constraints import with_layout_constraint
+
+__all__ = ["Format", "Layout", "with_layout_constraint"]
+
+_make_public(globals(), __all__)
