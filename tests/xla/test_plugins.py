@@ -15,6 +15,7 @@ CUDA12 = "jax_plugins/xla_cuda12/xla_cuda_plugin.so"
 CUDA13 = "jax_plugins/xla_cuda13/xla_cuda_plugin.so"
 RUNTIME12 = "nvidia/cuda_runtime/lib/libcudart.so.12"
 RUNTIME13 = "nvidia/cu13/lib/libcudart.so.13"
+ROCM = "jax_plugins/xla_rocm7/xla_rocm_plugin.so"
 TPU = "libtpu/libtpu.so"
 
 
@@ -48,7 +49,7 @@ def test_no_plugin(site, platform):
     assert plugins.find_library(platform) is None
 
 
-@pytest.mark.parametrize(("platform", "file"), [("cuda", CUDA12), ("cuda", CUDA13), ("tpu", TPU)])
+@pytest.mark.parametrize(("platform", "file"), [("cuda", CUDA12), ("cuda", CUDA13), ("rocm", ROCM), ("tpu", TPU)])
 @pytest.mark.parametrize("folder", ["site", "other"])
 def test_a_plugin_is_found_by_its_file(site, platform, file, folder):
     path = site(file, folder=folder) / file
@@ -87,6 +88,7 @@ def test_of_two_cuda_plugins_the_one_that_can_run(site, monkeypatch, runtimes, d
         ((CUDA12, RUNTIME12), ["cuda"]),
         ((CUDA13, RUNTIME13), ["cuda"]),
         ((CUDA12, RUNTIME13), []),
+        ((ROCM,), ["rocm"]),
         ((TPU,), ["tpu"]),
         ((TPU, CUDA12, RUNTIME12), ["cuda", "tpu"]),
     ],
@@ -102,9 +104,9 @@ def test_cuda_of_the_system_serves_a_plugin_without_wheels(site, every_device, m
     assert plugins.available() == ["cuda"]
 
 
-def test_without_devices_no_folder_is_searched(monkeypatch):
+def test_without_devices_no_library_is_searched(monkeypatch):
     monkeypatch.setattr(plugins, "device_present", lambda platform: False)
-    monkeypatch.setattr(plugins, "_search_folders", lambda: pytest.fail("searched"))
+    monkeypatch.setattr(plugins, "find_library", lambda platform: pytest.fail("searched"))
     assert plugins.available() == []
 
 
@@ -114,7 +116,7 @@ def test_without_device_files_neither_pci_nor_driver_is_read(monkeypatch):
     monkeypatch.setattr(plugins, "_read", lambda path: pytest.fail(f"read {path}"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert plugins.available() == []
-    assert len(asked) <= 4
+    assert len(asked) <= 5
 
 
 @pytest.mark.parametrize(
@@ -275,6 +277,15 @@ def test_cuda_client_takes_its_options_from_the_environment(monkeypatch, every_d
     assert clients.asked[-1][1]["visible_devices"] == [0]
 
 
+def test_rocm_client_takes_its_devices_from_the_environment(monkeypatch, every_device):
+    clients = Clients(monkeypatch)
+    monkeypatch.setenv("JAX_ROCM_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("JAX_CUDA_VISIBLE_DEVICES", "2")
+    plugins.load("rocm")
+    [(platform, options, _)] = clients.asked
+    assert (platform, options["platform_name"], options["visible_devices"]) == ("rocm", "ROCM", [1])
+
+
 def test_tpu_client_has_no_options_of_cuda(monkeypatch, every_device):
     clients = Clients(monkeypatch)
     plugins.load("tpu")
@@ -302,21 +313,24 @@ def test_malformed_variables_are_named(monkeypatch, every_device, variable, valu
 
 @pytest.mark.parametrize("function", [plugins.load, plugins.initialize, plugins.find_library, plugins.device_present])
 def test_unknown_platform(function):
-    with pytest.raises(ValueError, match="no plugin for the platform 'rocm'; there is one for cuda and for tpu"):
-        function("rocm")
+    with pytest.raises(ValueError, match="no plugin for the platform 'metal'; there are those for cuda, rocm, tpu"):
+        function("metal")
 
 
-@pytest.mark.parametrize(("platform", "command"), [("cuda", "xtrace[cuda12]"), ("tpu", "xtrace[tpu]")])
+@pytest.mark.parametrize(
+    ("platform", "command"),
+    [("cuda", "'xtrace[cuda12]'"), ("rocm", "jax-rocm7-pjrt"), ("tpu", "'xtrace[tpu]'")],
+)
 def test_what_is_missing_is_named_with_the_pip_command(site, monkeypatch, platform, command):
     monkeypatch.setattr(plugins._jax, "pjrt_plugin_loaded", lambda name: False)
     monkeypatch.setattr(plugins, "device_present", lambda name: False)
     with pytest.raises(RuntimeError, match="this machine shows no") as caught:
         plugins.load(platform)
-    assert f"pip install '{command}'" in str(caught.value)
+    assert f"pip install {command}" in str(caught.value)
     monkeypatch.setattr(plugins, "device_present", lambda name: True)
     with pytest.raises(RuntimeError, match=f"the PJRT plugin of {platform} is not installed") as caught:
         plugins.load(platform)
-    assert f"pip install '{command}'" in str(caught.value)
+    assert f"pip install {command}" in str(caught.value)
     with pytest.raises(ImportError, match="is not installed"):
         plugins.initialize(platform)
 

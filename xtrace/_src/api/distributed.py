@@ -26,7 +26,7 @@ def initialize(
             or Kubernetes if they are None.
         num_processes: how many processes there are.
         process_id: the number of this process, from 0.
-        local_device_ids: the numbers of the CUDA devices that this process uses; None for all of its machine.
+        local_device_ids: the numbers of the GPUs that this process uses; None for all of its machine.
         cluster_detection_method: "slurm", "ompi" or "k8s" to read from that scheduler only, "deactivate" for none.
         initialization_timeout: how many seconds processes wait for each other to start.
         heartbeat_timeout_seconds: the seconds of silence after which a process counts as dead. A process that waits for
@@ -79,7 +79,8 @@ def initialize(
         raise ValueError(f"initialize: process_id must be between 0 and num_processes - 1 = {count - 1}, got {number}")
     if local_device_ids is not None:
         ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
-        config.config.update("jax_cuda_visible_devices", ",".join(map(str, ids)))
+        for setting in ("jax_cuda_visible_devices", "jax_rocm_visible_devices"):
+            config.config.update(setting, ",".join(map(str, ids)))
     try:
         distributed.connect(
             address, count, number, bind_address=coordinator_bind_address or address, timeout=initialization_timeout,

@@ -329,7 +329,7 @@ def _device(value: Any) -> Any:
     )
 
 
-_PLATFORMS = ("cpu", "cuda", "gpu", "tpu")
+_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 BOOLEAN = Kind("bool", _boolean, "a bool, or one as text, such as ``'true'``; by default True.", True, given=False)
 INTEGER = Kind("integer", _integer, "an integer or None.", 1)
 FLOAT = Kind("float", _float, "a number or None.", 0.5)
@@ -504,6 +504,9 @@ cpu_enable_async_dispatch = option(
 )
 cuda_visible_devices = option(
     "jax_cuda_visible_devices", "all", TEXT, "Which CUDA devices there are, by commas; read when the client is made."
+)
+rocm_visible_devices = option(
+    "jax_rocm_visible_devices", "all", TEXT, "Which AMD GPUs there are, by commas; read when the client is made."
 )
 pjrt_client_create_options = option(
     "jax_pjrt_client_create_options", None, TEXT, "Options of an accelerator's client, as in 'name:value;name:value'."

@@ -75,7 +75,6 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_refs_to_pins", False, BOOLEAN, _REFERENCES), ("jax_remat3", False, BOOLEAN, _TRANSITION),
         ("jax_remove_custom_partitioning_ptr_from_cache_key", False, BOOLEAN, _DISK_CACHE),
         ("jax_remove_size_one_mesh_axis_from_type", False, BOOLEAN, "types name the axes of size 1 as the others"),
-        ("jax_rocm_visible_devices", "all", TEXT, "there is no ROCm platform; the platforms are cpu, cuda, tpu"),
         ("jax_scan3", False, BOOLEAN, _TRANSITION),
         ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime is not told your lines"),
         ("jax_serialization_version", 0, INTEGER, _EXPORT),

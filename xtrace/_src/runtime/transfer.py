@@ -41,6 +41,7 @@ clients.request_with(lambda: clients.Request(
     config.num_cpu_devices.value, config.cpu_enable_async_dispatch.value, config.cuda_visible_devices.value,
     config.pjrt_client_create_options.value, config.cpu_collectives.value,
     (config.cpu_local_topology_timeout.value, config.cpu_global_topology_timeout.value),
+    config.rocm_visible_devices.value,
 ))
 config.num_cpu_devices.watch(
     lambda count, everywhere: clients.check_not_started("cpu", "jax_num_cpu_devices") if everywhere else None

@@ -26,9 +26,9 @@ class Request(NamedTuple):
     """The clients that are wanted.
 
     platforms: comma-separated, or None. cpu_devices: None or less than one for the number in XLA_FLAGS. asynchronous:
-    whether programs on CPU run while Python goes on. cuda_devices: comma-separated numbers, or "all". options: of an
-    accelerator's client, as in ``name:value;name:value``. collectives: how CPUs of several processes exchange data.
-    topology_minutes: how long they wait for each other's devices, for those on their machine and for all.
+    whether programs on CPU run while Python goes on. cuda_devices, rocm_devices: comma-separated numbers, or "all".
+    options: of an accelerator's client, as in ``name:value;name:value``. collectives: how CPUs of several processes
+    exchange data. topology_minutes: how long they wait for the devices of their machine, and for all.
     """
 
     platforms: str | None = None
@@ -38,6 +38,7 @@ class Request(NamedTuple):
     options: str | None = None
     collectives: str | None = "gloo"
     topology_minutes: tuple[int, int] = (2, 5)
+    rocm_devices: str | None = None
 
 
 _requested: list[Callable[[], Request]] = []
@@ -81,10 +82,13 @@ def client(platform: str | Client | None = None) -> Client:
 
 
 def canonical_platform(platform: str) -> str:
-    """Return the name of a platform as devices have it; ``gpu`` means CUDA."""
+    """Return the name of a platform; ``gpu`` means CUDA, or ROCm on a machine with an AMD GPU alone."""
     if not isinstance(platform, str):
         raise TypeError(f"a platform is named by a string, such as 'cpu', got {platform!r}")
-    return {"gpu": "cuda"}.get(platform.lower(), platform.lower())
+    name = platform.lower()
+    if name != "gpu":
+        return name
+    return "rocm" if os.path.exists("/dev/kfd") and not os.path.exists("/dev/nvidiactl") else "cuda"
 
 
 def _make(name: str) -> Client:
@@ -94,10 +98,15 @@ def _make(name: str) -> Client:
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
         together = distributed.cpu_client_options(request.collectives, request.topology_minutes)
         return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count, **together)
-    if name in ("cuda", "tpu"):
-        numbers = _plugins().device_numbers("jax_cuda_visible_devices", request.cuda_devices)
-        return _plugins().load(name, visible_devices=numbers, more_options=request.options)
-    raise RuntimeError(f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu) and tpu")
+    if _plugins().known(name):
+        chosen = {"cuda": request.cuda_devices, "rocm": request.rocm_devices}.get(name)
+        numbers = _plugins().device_numbers(f"jax_{name}_visible_devices", chosen)
+        together = distributed.plugin_client_options()
+        return _plugins().load(name, visible_devices=numbers, more_options=request.options, **together)
+    raise RuntimeError(
+        f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu), rocm, tpu, and those that "
+        "PJRT_NAMES_AND_LIBRARY_PATHS or an installed package with a PJRT plugin names"
+    )
 
 
 @functools.cache

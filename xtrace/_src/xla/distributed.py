@@ -227,6 +227,14 @@ def cpu_client_options(collectives: str | None, minutes: tuple[int, int]) -> dic
     }
 
 
+def plugin_client_options() -> dict[str, Any]:
+    """Return the options of the client of a plugin whose devices belong to a program of several processes."""
+    held = connection()
+    if held is None:
+        return {}
+    return {"distributed_client": held.client, "node_id": held.process, "num_nodes": held.processes}
+
+
 def exchange(kind: str, own: str, processes: Sequence[int], waiting: str) -> list[str]:
     """Return the texts that the processes give at this call, which is the same one in each of them.
 

@@ -1,4 +1,4 @@
-"""PJRT plugins: CUDA and TPU clients from the wheels JAX users install, found on disk and loaded without jax.
+"""PJRT plugins: clients of CUDA, ROCm, TPU and others from the wheels JAX users install, loaded without jax.
 
 No wheel's Python runs: shared libraries are found below the folders of ``sys.path``. Looking for devices costs a few
 system calls, so a machine with none of them pays microseconds.
@@ -17,13 +17,15 @@ from typing import Any
 
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import cuda_kernels
+from xtrace._src.xla import cuda_kernels, other_plugins
 from xtrace._src.xla.clients import Client
 
-PLATFORMS = ("cuda", "tpu")
+# Those of which more is known than the library; plugins of other makers have the names that they are installed with.
+PLATFORMS = ("cuda", "rocm", "tpu")
 
 _TPU_LIBRARY = "libtpu/libtpu.so"
 _CUDA_LIBRARY = "jax_plugins/xla_cuda{major}/xla_cuda_plugin.so"
+_ROCM_LIBRARY = "jax_plugins/xla_rocm*/xla_rocm_plugin.so"
 # Newest first: a driver below the second number does not run that CUDA release.
 _CUDA_RELEASES = ((13, 580), (12, 525))
 # Below one site folder: where the CUDA 12 and 13 wheels put a library.
@@ -45,17 +47,30 @@ _lock = threading.RLock()
 
 
 def available() -> list[str]:
-    """Return the platforms, ``cuda`` before ``tpu``, whose device is present and whose plugin can run on it."""
-    return [name for name in PLATFORMS if device_present(name) and _runnable(name)]
+    """Return the platforms whose device is present and whose plugin can run on it, those of other makers first.
+
+    A plugin of another maker knows itself whether it has a device.
+    """
+    others = [name for name, library in _others().items() if library.path is not None]
+    return others + [name for name in PLATFORMS if device_present(name) and _runnable(name)]
+
+
+def known(platform: str) -> bool:
+    """Return whether there is a plugin of this name, or would be if it were installed."""
+    return platform in PLATFORMS or platform in _others()
+
+
+def _others() -> dict[str, other_plugins.Library]:
+    return other_plugins.libraries(_search_folders())
 
 
 def load(
     platform: str, *, visible_devices: tuple[int, ...] | None = None, node_id: int = 0, num_nodes: int = 1,
     distributed_client: Any = None, more_options: str | None = None,
 ) -> Client:
-    """Return a new PJRT client of ``cuda`` or ``tpu``; keep it, for a client owns its devices' memory.
+    """Return a new PJRT client of a platform; keep it, for a client owns its devices' memory.
 
-    The CUDA client takes XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION and
+    A GPU's client takes XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION and
     XLA_PYTHON_CLIENT_ALLOCATOR from the environment, and the devices of XTRACE_CUDA_VISIBLE_DEVICES or
     JAX_CUDA_VISIBLE_DEVICES unless `visible_devices` names them. `more_options` of the client are written
     ``name:value;name:value``.
@@ -64,9 +79,11 @@ def load(
     malformed variable.
     """
     _check_platform(platform)
-    if not device_present(platform):
+    if platform in PLATFORMS and not device_present(platform):
         raise RuntimeError(f"{_NO_DEVICE[platform]}. {_INSTALL[platform]}")
-    options = _cuda_options(visible_devices, node_id, num_nodes) if platform == "cuda" else {}
+    options = {}
+    if platform in ("cuda", "rocm"):
+        options = _gpu_options(platform, visible_devices, node_id, num_nodes)
     options |= _options_of_text(more_options or "")
     try:
         initialize(platform)
@@ -75,7 +92,7 @@ def load(
     try:
         return xla_client.make_c_api_client(platform, options, distributed_client)
     except _jax.JaxRuntimeError as error:
-        raise RuntimeError(f"the {platform} client did not start: {_said(error)}. {_START_ADVICE[platform]}") from error
+        raise RuntimeError(f"the {platform} client did not start: {_said(error)}. {_start_advice(platform)}") from error
 
 
 def initialize(platform: str) -> None:
@@ -89,7 +106,9 @@ def initialize(platform: str) -> None:
             return
         library = find_library(platform)
         if library is None:
-            raise ImportError(f"the PJRT plugin of {platform} is not installed. {_INSTALL[platform]}", name=platform)
+            raise ImportError(f"the PJRT plugin of {platform} is not installed. {_advice(platform)}", name=platform)
+        if not os.path.isfile(library):
+            raise RuntimeError(f"the PJRT plugin {library} did not load: there is no such file. {_advice(platform)}")
         if platform == "cuda":
             _prepare_cuda(library)
         with _tpu_environment(platform):
@@ -101,7 +120,7 @@ def initialize(platform: str) -> None:
                     _jax.initialize_pjrt_plugin(platform)
             except _jax.JaxRuntimeError as error:
                 why = f"the PJRT plugin {library} did not load: {_said(error)}"
-                raise RuntimeError(f"{why}. {_INSTALL[platform]}") from error
+                raise RuntimeError(f"{why}. {_advice(platform)}") from error
         package = _cuda_kernels() if platform == "cuda" else None
         # What loaded the plugin before, jax say, has given it kernels.
         if package is not None and plugin is not None:
@@ -124,6 +143,12 @@ def find_library(platform: str) -> str | None:
     _check_platform(platform)
     if platform == "tpu":
         return os.environ.get("TPU_LIBRARY_PATH") or _find(_TPU_LIBRARY)
+    if platform == "rocm":
+        patterns = (os.path.join(glob.escape(folder), _ROCM_LIBRARY) for folder in _search_folders())
+        # The newest release of those in one folder.
+        return next((max(paths) for paths in map(glob.glob, patterns) if paths), None)
+    if platform != "cuda":
+        return _others()[platform].path
     releases = [major for major, _ in _CUDA_RELEASES if _find(_CUDA_LIBRARY.format(major=major))]
     if len(releases) > 1:
         driver = _cuda_driver()
@@ -135,7 +160,8 @@ def find_library(platform: str) -> str | None:
 def device_present(platform: str) -> bool:
     """Return whether this machine shows a device of `platform`, by its device files and, for a TPU, its PCI ids."""
     _check_platform(platform)
-    return _nvidia_present() if platform == "cuda" else _tpu_present()
+    present = {"cuda": _nvidia_present, "rocm": _amd_present, "tpu": _tpu_present}
+    return platform not in present or present[platform]()
 
 
 def cuda_data_directory() -> str | None:
@@ -156,16 +182,32 @@ def cuda_data_directory() -> str | None:
 
 _INSTALL = {
     "cuda": "What a GPU needs comes with pip install 'xtrace[cuda12]' ('xtrace[cuda13]' with a driver from 580 on)",
+    "rocm": "What an AMD GPU needs beside ROCm comes with pip install jax-rocm7-pjrt",
     "tpu": "What a TPU needs comes with pip install 'xtrace[tpu]'",
 }
 _NO_DEVICE = {
     "cuda": "this machine shows no NVIDIA GPU: there is no /dev/nvidia*, or CUDA_VISIBLE_DEVICES hides it",
+    "rocm": "this machine shows no AMD GPU: there is no /dev/kfd, or ROCR_VISIBLE_DEVICES hides it",
     "tpu": "this machine shows no TPU: there is no /dev/accel* or /dev/vfio with a TPU's PCI id",
 }
 _START_ADVICE = {
     "cuda": f"Look at nvidia-smi and CUDA_VISIBLE_DEVICES. {_INSTALL['cuda']}",
+    "rocm": f"Look at rocm-smi and ROCR_VISIBLE_DEVICES. {_INSTALL['rocm']}",
     "tpu": f"Look whether another process holds the TPU. {_INSTALL['tpu']}",
 }
+
+
+def _advice(platform: str) -> str:
+    """Say where the plugin comes from: the packages of a known platform, else what names it."""
+    if platform in PLATFORMS:
+        return _INSTALL[platform]
+    path, source = _others()[platform]
+    lacking = "" if path is not None else ", which has no shared library with a function GetPjrtApi"
+    return f"It is named by {source}{lacking}; {other_plugins.VARIABLE} can name another library"
+
+
+def _start_advice(platform: str) -> str:
+    return _START_ADVICE.get(platform) or _advice(platform)
 
 
 def _said(error: Exception) -> str:
@@ -173,8 +215,9 @@ def _said(error: Exception) -> str:
 
 
 def _check_platform(platform: str) -> None:
-    if platform not in PLATFORMS:
-        raise ValueError(f"there is no plugin for the platform {platform!r}; there is one for cuda and for tpu")
+    if not known(platform):
+        names = ", ".join([*PLATFORMS, *_others()])
+        raise ValueError(f"there is no plugin for the platform {platform!r}; there are those for {names}")
 
 
 def _cuda_kernels() -> str | None:
@@ -199,7 +242,7 @@ def _find(relative: str) -> str | None:
 
 def _runnable(platform: str) -> bool:
     library = find_library(platform)
-    if library is None or platform == "tpu":
+    if library is None or platform != "cuda":
         return library is not None
     # The extra `aot` brings the plugin as a compiler, without the libraries a GPU needs.
     return any(_cuda_runtime(major) for major, _ in _CUDA_RELEASES if f"xla_cuda{major}" in library)
@@ -234,6 +277,13 @@ def _nvidia_present() -> bool:
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/usr/lib/wsl/lib/libcuda.so.1")
 
 
+def _amd_present() -> bool:
+    visible = os.environ.get("ROCR_VISIBLE_DEVICES", os.environ.get("HIP_VISIBLE_DEVICES"))
+    if visible is not None and (not visible.strip() or visible.strip().startswith("-1")):
+        return False
+    return os.path.exists("/dev/kfd")
+
+
 def _tpu_present() -> bool:
     if not (os.path.exists("/dev/accel0") or os.path.exists("/dev/vfio")):
         return False
@@ -253,17 +303,19 @@ def _read(path: str) -> str:
         return ""
 
 
-def _cuda_options(visible_devices: tuple[int, ...] | None, node_id: int, num_nodes: int) -> dict[str, Any]:
+def _gpu_options(
+    platform: str, visible_devices: tuple[int, ...] | None, node_id: int, num_nodes: int
+) -> dict[str, Any]:
     _check_fraction("XLA_PYTHON_CLIENT_MEM_FRACTION")
     _check_fraction("XLA_CLIENT_MEM_FRACTION")
     try:
         options = dict(xla_client.generate_pjrt_gpu_plugin_options())
     except ValueError as error:
         raise ValueError(f"an XLA_PYTHON_CLIENT_* variable of the environment is malformed: {error}") from None
-    options["platform_name"] = "cuda"
+    options["platform_name"] = {"cuda": "cuda", "rocm": "ROCM"}[platform]
     options["node_id"] = node_id
     options["num_nodes"] = num_nodes
-    devices = visible_devices if visible_devices is not None else _visible_devices(os.environ)
+    devices = visible_devices if visible_devices is not None else _visible_devices(platform, os.environ)
     if devices is not None:
         options["visible_devices"] = list(devices)
     return options
@@ -281,8 +333,8 @@ def _check_fraction(variable: str) -> None:
         raise ValueError(f"{variable} is {text!r}; expected the part of the GPU's memory to use, such as .75")
 
 
-def _visible_devices(environment: Mapping[str, str]) -> tuple[int, ...] | None:
-    for variable in ("XTRACE_CUDA_VISIBLE_DEVICES", "JAX_CUDA_VISIBLE_DEVICES"):
+def _visible_devices(platform: str, environment: Mapping[str, str]) -> tuple[int, ...] | None:
+    for variable in [f"{prefix}_{platform.upper()}_VISIBLE_DEVICES" for prefix in ("XTRACE", "JAX")]:
         numbers = device_numbers(variable, environment.get(variable, ""))
         if numbers is not None:
             return numbers

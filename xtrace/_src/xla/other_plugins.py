@@ -1,0 +1,91 @@
+"""PJRT plugins of other makers: those that the environment names, and those of packages that register with jax.
+
+No Python of these packages runs, since it imports jax: their shared libraries are found on disk.
+"""
+
+from __future__ import annotations
+
+import configparser
+import glob
+import mmap
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+VARIABLE = "PJRT_NAMES_AND_LIBRARY_PATHS"
+# Of these xtrace knows more than their library.
+_KNOWN_PACKAGES = ("xla_cuda", "xla_rocm")
+
+
+class Library(NamedTuple):
+    """A plugin's shared library, None where its package has none, and the variable or the package that names it."""
+
+    path: str | None
+    source: str
+
+
+def named_libraries() -> dict[str, Library]:
+    """Return the plugins that PJRT_NAMES_AND_LIBRARY_PATHS names, as in ``one:/path/one.so,two:/path/two.so``."""
+    found = {}
+    for part in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        name, separator, path = part.partition(":")
+        if not (separator and name.strip() and path.strip()):
+            raise ValueError(f"{VARIABLE} has {part!r}; expected name:path of a shared library, several by commas")
+        found[name.strip().lower()] = Library(path.strip(), f"the environment variable {VARIABLE}")
+    return found
+
+
+def libraries(folders: Iterable[str]) -> dict[str, Library]:
+    """Return all plugins of other makers by the names of their platforms, those of the environment first.
+
+    folders: those with installed packages.
+    """
+    found = named_libraries()
+    for folder in folders:
+        for name, package in (*_packages_for_jax(folder), *_entry_points(folder)):
+            if name not in found and not os.path.basename(package).startswith(_KNOWN_PACKAGES):
+                found[name] = Library(_library_in(package), f"the package {package}")
+    return found
+
+
+def _packages_for_jax(folder: str) -> Iterator[tuple[str, str]]:
+    for package in sorted(glob.glob(os.path.join(folder, "jax_plugins", "*", ""))):
+        name = os.path.basename(package.rstrip(os.sep))
+        if not name.startswith("_"):
+            yield name.lower(), package.rstrip(os.sep)
+
+
+def _entry_points(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and the folders of the packages that entry points of the group ``jax_plugins`` name."""
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return
+    for entry in sorted(entries):
+        if not entry.endswith(".dist-info"):
+            continue
+        try:
+            with open(os.path.join(folder, entry, "entry_points.txt"), encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            continue
+        if "[jax_plugins]" not in text:
+            continue
+        parser = configparser.ConfigParser(delimiters=("=",))
+        parser.read_string(text)
+        for name, target in parser["jax_plugins"].items():
+            yield name.lower(), os.path.join(folder, *target.partition(":")[0].strip().split("."))
+
+
+def _library_in(package: str) -> str | None:
+    """Return the shared library below a folder that is a PJRT plugin, by the function that such a one has."""
+    paths = sorted(glob.glob(os.path.join(glob.escape(package), "**", "*.so*"), recursive=True))
+    return next((path for path in paths if _mentions_pjrt(path)), None)
+
+
+def _mentions_pjrt(path: str) -> bool:
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b"GetPjrtApi") >= 0
+    except (OSError, ValueError):  # An empty file cannot be mapped.
+        return False
