@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import cuda_kernels, other_plugins
+from xtrace._src.xla import cuda_kernels, installed_plugins
 from xtrace._src.xla.clients import Client
 
 # Those of which more is known than the library; plugins of other makers have the names that they are installed with.
@@ -60,8 +60,8 @@ def known(platform: str) -> bool:
     return platform in PLATFORMS or platform in _others()
 
 
-def _others() -> dict[str, other_plugins.Library]:
-    return other_plugins.libraries(_search_folders())
+def _others() -> dict[str, installed_plugins.Library]:
+    return installed_plugins.libraries(_search_folders())
 
 
 def load(
@@ -203,7 +203,7 @@ def _advice(platform: str) -> str:
         return _INSTALL[platform]
     path, source = _others()[platform]
     lacking = "" if path is not None else ", which has no shared library with a function GetPjrtApi"
-    return f"It is named by {source}{lacking}; {other_plugins.VARIABLE} can name another library"
+    return f"It is named by {source}{lacking}; {installed_plugins.VARIABLE} can name another library"
 
 
 def _start_advice(platform: str) -> str:

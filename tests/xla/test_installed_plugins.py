@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from xtrace._src.xla import other_plugins, plugins
+from xtrace._src.xla import installed_plugins, plugins
 
 ROOT = Path(__file__).parents[2]
 # What a library is known by; jaxlib refuses to load these bytes.
@@ -18,7 +18,7 @@ LIBRARY = b"no ELF file, but with the name GetPjrtApi in it"
 def site(tmp_path, monkeypatch):
     """A folder that is all that ``sys.path`` names."""
     monkeypatch.setattr(plugins.sys, "path", [str(tmp_path)])
-    monkeypatch.delenv(other_plugins.VARIABLE, raising=False)
+    monkeypatch.delenv(installed_plugins.VARIABLE, raising=False)
 
     def put(**files):
         for name, content in files["contents"].items():
@@ -50,7 +50,7 @@ ENTRY_POINTS = b"[console_scripts]\nx = y:z\n\n[jax_plugins]\nMetal = makers.met
 def test_plugins_are_found_by_packages(site, contents, expected):
     """Packages below jax_plugins and those of entry points are searched for a library, without running them."""
     folder = site(contents=contents)
-    found = {name: library.path for name, library in other_plugins.libraries([str(folder)]).items()}
+    found = {name: library.path for name, library in installed_plugins.libraries([str(folder)]).items()}
     assert found == {name: path and str(folder / path) for name, path in expected.items()}
     assert plugins.available() == [name for name, path in expected.items() if path]
 
@@ -58,7 +58,7 @@ def test_plugins_are_found_by_packages(site, contents, expected):
 def test_the_environment_names_plugins_first(site, monkeypatch):
     """PJRT_NAMES_AND_LIBRARY_PATHS names several plugins, and overrides a package's."""
     site(contents={"jax_plugins/moon/moon.so": LIBRARY})
-    monkeypatch.setenv(other_plugins.VARIABLE, "Moon:/opt/moon.so,sun:/opt/sun.so")
+    monkeypatch.setenv(installed_plugins.VARIABLE, "Moon:/opt/moon.so,sun:/opt/sun.so")
     assert plugins.find_library("moon") == "/opt/moon.so" and plugins.find_library("sun") == "/opt/sun.so"
     assert plugins.available() == ["moon", "sun"]
 
@@ -66,9 +66,9 @@ def test_the_environment_names_plugins_first(site, monkeypatch):
 @pytest.mark.parametrize("value", ["moon", "moon:", ":/opt/moon.so", "sun:/opt/sun.so,moon"])
 def test_a_malformed_variable_is_named(monkeypatch, value):
     """Parts without a name or a path are refused with the form that is expected."""
-    monkeypatch.setenv(other_plugins.VARIABLE, value)
+    monkeypatch.setenv(installed_plugins.VARIABLE, value)
     with pytest.raises(ValueError, match=r"PJRT_NAMES_AND_LIBRARY_PATHS has '.*'; expected name:path"):
-        other_plugins.named_libraries()
+        installed_plugins.named_libraries()
 
 
 def run(code, **environment):

@@ -26,13 +26,13 @@ class Library(NamedTuple):
 
 def named_libraries() -> dict[str, Library]:
     """Return the plugins that PJRT_NAMES_AND_LIBRARY_PATHS names, as in ``one:/path/one.so,two:/path/two.so``."""
-    found = {}
+    plugins = {}
     for part in filter(None, os.environ.get(VARIABLE, "").split(",")):
         name, separator, path = part.partition(":")
         if not (separator and name.strip() and path.strip()):
             raise ValueError(f"{VARIABLE} has {part!r}; expected name:path of a shared library, several by commas")
-        found[name.strip().lower()] = Library(path.strip(), f"the environment variable {VARIABLE}")
-    return found
+        plugins[name.strip().lower()] = Library(path.strip(), f"the environment variable {VARIABLE}")
+    return plugins
 
 
 def libraries(folders: Iterable[str]) -> dict[str, Library]:
@@ -40,12 +40,12 @@ def libraries(folders: Iterable[str]) -> dict[str, Library]:
 
     folders: those with installed packages.
     """
-    found = named_libraries()
+    plugins = named_libraries()
     for folder in folders:
         for name, package in (*_packages_for_jax(folder), *_entry_points(folder)):
-            if name not in found and not os.path.basename(package).startswith(_KNOWN_PACKAGES):
-                found[name] = Library(_library_in(package), f"the package {package}")
-    return found
+            if name not in plugins and not os.path.basename(package).startswith(_KNOWN_PACKAGES):
+                plugins[name] = Library(_library_in(package), f"the package {package}")
+    return plugins
 
 
 def _packages_for_jax(folder: str) -> Iterator[tuple[str, str]]:
