@@ -281,8 +281,11 @@ OPERATIONS: dict[str, tuple[Rule, Callable[..., Any]]] = {
 }
 
 
+SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (4,), (2, 3), (3, 1), (1, 3), (3, 3), (0, 3), (2, 1, 3)]
+
+
 @st.composite
-def inputs(draw: Any) -> tuple[Any, Type]:
+def inputs(draw: Any, shapes: list[tuple[int, ...]]) -> tuple[Any, Type]:
     """An argument: a NumPy array of quarters between -2 and 2 (or small integers), or a Python scalar."""
     if draw(st.integers(0, 5)) == 0:
         scalar = draw(st.sampled_from([2, -1.5, True, 3, 0.25]))
@@ -290,7 +293,7 @@ def inputs(draw: Any) -> tuple[Any, Type]:
         return scalar, Type((), kind, True)
     kind = draw(st.sampled_from("fffiibc"))
     dtype = draw(st.sampled_from(DTYPES[kind]))
-    shape = draw(st.sampled_from([(), (1,), (3,), (4,), (2, 3), (3, 1), (1, 3), (3, 3), (0, 3), (2, 1, 3)]))
+    shape = draw(st.sampled_from(shapes))
     size = int(np.prod(shape))
     quarters = np.array(draw(st.lists(st.integers(-8, 8), min_size=size, max_size=size)), np.int64).reshape(shape)
     if kind == "b":
@@ -305,9 +308,9 @@ def inputs(draw: Any) -> tuple[Any, Type]:
 
 
 @st.composite
-def programs(draw: Any, max_steps: int = 8) -> Program:
+def programs(draw: Any, max_steps: int = 8, shapes: list[tuple[int, ...]] = SHAPES) -> Program:
     """A program of up to `max_steps` operations on one to three arguments, with a tree of results."""
-    arguments = draw(st.lists(inputs(), min_size=1, max_size=3))
+    arguments = draw(st.lists(inputs(shapes), min_size=1, max_size=3))
     types = [t for _, t in arguments]
     steps: list[Step] = []
     names = list(OPERATIONS)

@@ -231,13 +231,12 @@ def _shardings_of(
     mesh, inputs, results = assignment.mesh, assignment.inputs, assignment.results
     assert mesh is not None
     # Results that are split as the first input is have its very sharding, as in JAX.
-    pairs = zip(inputs, assignment.ranks, strict=True)
-    named, rank = next(((s, n) for s, n in pairs if isinstance(s, NamedSharding)), (None, 0))
+    first, rank = next(zip(inputs, assignment.ranks, strict=True), (None, 0))
 
     def chosen(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int) -> Sharding:
         whole = parts + (1,) * (ndim - len(parts))
-        if named is not None and ndim == rank and named.tiles(ndim) == (whole, numbers):
-            return named
+        if isinstance(first, NamedSharding) and ndim == rank and first.tiles(ndim) == (whole, numbers):
+            return first
         return sharding_with_tiles(mesh, parts, numbers)
 
     # XLA says nothing of a program on a mesh of one device.
