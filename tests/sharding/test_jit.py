@@ -308,3 +308,13 @@ def test_arguments_of_compiled_functions_on_one_device():
     with pytest.raises(ValueError, match=r"argument x is on .*id=0.*, and the program takes it from .*id=1"):
         compiled(xtrace.device_put(MATRIX, OURS.devices[0]))
     np.testing.assert_array_equal(compiled(MATRIX), MATRIX * 2)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_first_input_alone_lends_its_sharding_to_results(order):
+    """A specification says in several ways that a dimension is whole; results have that of the first input."""
+    def run(lib):
+        operands = [np.ones((8, 4), "f"), lib.put(np.ones((8, 4), "f"), lib.named("x8", "x", None))]
+        return lib.jit(lambda a, b: (a + b, b * 2))(*[operands[i] for i in order])
+
+    compare(run)
