@@ -22,6 +22,8 @@ def test_layouts():
     assert {layout: 1}[Layout((1, 0), ((8, 128),))] == 1
     assert layout.update(tiling=None) == Layout((1, 0))
     assert pickle.loads(pickle.dumps(layout)) == layout
+    array = jnp.ones((2, 3))
+    assert Layout.from_pjrt_layout(array.buffer._pjrt_layout) == array.format.layout == Layout((0, 1), ())
     assert pickle.loads(pickle.dumps(Layout.AUTO)) is Layout.AUTO
     assert repr(Format(Layout.AUTO)) == "Format(layout=AUTO, sharding=None)"
     assert Format(Layout((0,)), ONE) == Format(Layout((0,)), ONE)

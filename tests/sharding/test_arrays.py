@@ -48,6 +48,26 @@ def test_an_array_moves_to_another_mesh(target):
     compare(move)
 
 
+@pytest.mark.parametrize("spec", SPECS)
+def test_pieces_move_to_the_same_places_of_another_mesh(spec):
+    def move(lib, first):
+        meshes = [
+            lib.sharding.Mesh(lib.devices[places].reshape(2, 2), ("x", "y"))
+            for places in ([0, 1, 2, 3], [first, 1, 7, 4])
+        ]
+        before, after = [lib.sharding.NamedSharding(mesh, lib.P(*spec)) for mesh in meshes]
+        array = lib.put(MATRIX, before)
+        moved = lib.put(array, after)
+        array.delete()
+        return moved
+
+    for first in (5, 0):
+        moved = move(OURS, first)
+        np.testing.assert_array_equal(moved, MATRIX)
+        assert [s.device.id for s in moved.addressable_shards] == [first, 1, 7, 4]
+    assert repr(move(OURS, 5).sharding) == repr(move(THEIRS, 5).sharding)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "complex64", "float8_e4m3fn", "int4"])
 def test_dtypes(dtype):
     compare(lambda lib: lib.put(lib.np.asarray(MATRIX > 3).astype(dtype), lib.named("x4y2", "x", "y")))

@@ -7,6 +7,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.shardings import Sharding
+from xtrace._src.xla import buffers
 
 
 class _Auto:
@@ -56,6 +57,11 @@ class Layout:
         self.major_to_minor = tuple(major_to_minor)
         self.tiling = None if tiling is None else tuple([tuple(tile) for tile in tiling])
         self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    @staticmethod
+    def from_pjrt_layout(pjrt_layout: Any) -> Layout:
+        """Return the layout that jaxlib's object says."""
+        return Layout(*buffers.read_layout(pjrt_layout))
 
     def update(self, **changes: Any) -> Layout:
         """Return the layout with `major_to_minor`, `tiling` or `sub_byte_element_size_in_bits` changed."""

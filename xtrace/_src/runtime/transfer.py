@@ -368,6 +368,8 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
     aval = typed_on_mesh(value.aval, sharding)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
         return new_array(aval, value._live_buffer(), placement(aval, sharding))
+    if own is not None and _has_same_pieces(own, sharding, value.ndim):
+        return new_array(aval, buffers.copy(value._live_buffer(), device_sharding(sharding)), placement(aval, sharding))
     if own is not None and _needs_program(own, sharding):
         return new_array(aval, _resharded(value, own, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
@@ -394,6 +396,15 @@ def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """Return the type that an array of type `aval` has when it is put where `sharding` says."""
     space = memory_space_of_kind(sharding.memory_kind)
     return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
+
+
+def _has_same_pieces(old: Sharding, new: Sharding, ndim: int) -> bool:
+    """Whether each piece goes as it is from a device to the one at its place in the other sharding."""
+    if len(old.devices) != len(new.devices) or not old.is_fully_addressable or old.is_unreduced:
+        return False
+    if old.memory_kind != new.memory_kind:
+        return False
+    return old.devices[0].client is new.devices[0].client and old.tiles(ndim) == new.tiles(ndim)
 
 
 def _needs_program(old: Sharding, new: Sharding) -> bool:

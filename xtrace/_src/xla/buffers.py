@@ -176,14 +176,14 @@ def to_host(buffer: Buffer, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     return view if view.base is not None else view.view()
 
 
-def copy(buffer: Buffer) -> Buffer:
-    """Return a buffer with the same data in memory of its own, on the same devices."""
-    sharding = buffer._sharding
+def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
+    """Return a buffer with the same pieces in memory of its own, on the same devices or on those of `target`."""
+    sharding = buffer._sharding if target is None else target
     if isinstance(sharding, DeviceSharding) and not sharding.is_fully_addressable:
         # jaxlib copies to devices of this process only.
         copies = [copy(piece) for piece in pieces_of(buffer)]
         return put_pieces(buffer.aval, sharding, copies, [piece._sharding._device for piece in copies])
-    with guards.lifted():
+    with guards.lifted() if target is None else contextlib.nullcontext():
         (copied,) = _jax.batched_copy_array_to_devices_with_sharding(
             [buffer], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
         )
