@@ -123,12 +123,13 @@ def sync_global_devices(name: str) -> None:
 
     Raises:
         AssertionError: another process is at a place of another name.
-        RuntimeError: a process does not come in time.
+        RuntimeError: a process does not come in time, or has called other programs over all processes before.
 
     Example:
         >>> xtrace.experimental.multihost_utils.sync_global_devices("saved")
     """
-    names = distributed.exchange("sync", str(name), _all_processes(), f"sync_global_devices({abbreviated(name)})")
+    waiting = f"sync_global_devices({abbreviated(name)})"
+    names = distributed.exchange("sync", str(name), _all_processes(), waiting, compare=True)
     for process, other in enumerate(names):
         if other != str(name):
             raise AssertionError(

@@ -28,8 +28,8 @@ class Connection(NamedTuple):
     """A connection to the coordinator.
 
     service: the coordinator, in process 0 only. host: the name of this machine for the CPUs' collectives, None for the
-    one that the machine has itself. timeout: how many seconds processes wait for each other. peers: the other
-    processes, None until they are known.
+    one that the machine has itself. timeout, shutdown: how many seconds processes wait for each other, and do at
+    the end. peers: the other processes, None until they are known.
     """
 
     client: Any
@@ -39,6 +39,7 @@ class Connection(NamedTuple):
     processes: int
     host: str | None
     timeout: int
+    shutdown: int
     peers: Any = None
 
 
@@ -88,7 +89,7 @@ def connect(
         raise
     loopback = _LOOPBACK.fullmatch(address.rpartition(":")[0])
     host = "127.0.0.1" if loopback else None
-    held = Connection(client, service, address, process, processes, host, timeout)
+    held = Connection(client, service, address, process, processes, host, timeout, shutdown)
     connections[:] = [held]
     if processes == 1:
         return
@@ -173,11 +174,19 @@ def disconnect() -> None:
         if held.peers is not None:
             held.peers.check()
             held.peers.leave()
-        call(held.client.shutdown)
-    finally:
-        connections.clear()
+            everyone = range(held.processes)
+            exchange("end", "", everyone, "the end of the program", timeout=held.shutdown, compare=True)
         while _preemption_managers:
             _preemption_managers.pop().shutdown()
+        call(held.client.shutdown)
+    except Exception as error:
+        if held.peers is not None:
+            # The connection stays, so that the others are told, and the coordinator waits for them.
+            held.peers.failure = held.peers.failure or str(error)
+        raise
+    if held.peers is not None:
+        held.peers.stop()
+    connections.clear()
     if held.service is not None:
         held.service.shutdown()
 
@@ -192,16 +201,16 @@ def _leave() -> None:
     if held is None or held.peers is None:
         return
     error = sys.modules["xtrace._src.xla.peers"].unhandled_error()
-    failed = held.peers.failure is not None
     try:
-        if error is None and not failed:
+        if error is None and held.peers.failure is None:
             disconnect()
             return
-        held.peers.leave(error)
-        if held.service is not None:
-            held.peers.wait_for_others()
     except Exception as late:
         print(f"xtrace: at the end of process {held.process}: {late}", file=sys.stderr)
+    with contextlib.suppress(Exception):
+        held.peers.leave(error or held.peers.failure)
+        if held.service is not None:
+            held.peers.wait_for_others()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0 if error is None and held.peers.recoverable else 1)
@@ -235,27 +244,43 @@ def plugin_client_options() -> dict[str, Any]:
     return {"distributed_client": held.client, "node_id": held.process, "num_nodes": held.processes}
 
 
-def exchange(kind: str, own: str, processes: Sequence[int], waiting: str) -> list[str]:
+def exchange(
+    kind: str, own: str, processes: Sequence[int], waiting: str, *, timeout: int | None = None, compare: bool = False
+) -> list[str]:
     """Return the texts that the processes give at this call, which is the same one in each of them.
 
-    waiting: what this process waits for, as the RuntimeError says it if a process does not come in time.
+    waiting: what this process waits for, as the RuntimeError says it if a process does not come in time, which is that
+    of `initialize` by default. compare: whether the programs over them that they have called must be the same, too.
     """
     held = connection()
     if held is None:
         return [own]
-    number = next(_calls.setdefault((kind, tuple(processes)), itertools.count()))
+    processes = tuple(processes)
+    called = held.peers.called(processes) if compare and held.peers is not None else ""
+    number = next(_calls.setdefault((kind, processes), itertools.count()))
     key = f"xtrace/{kind}/{'-'.join(map(str, processes))}/{number}"
-    held.client.key_value_set(f"{key}/{held.process}", own)
+    held.client.key_value_set(f"{key}/{held.process}", f"{called} {own}")
+    seconds = held.timeout if timeout is None else timeout
     texts = []
     for process in processes:
         try:
-            texts.append(call(held.client.blocking_key_value_get, f"{key}/{process}", held.timeout * 1000))
+            texts.append(call(held.client.blocking_key_value_get, f"{key}/{process}", seconds * 1000))
         except DistributedError as error:
             raise RuntimeError(
                 f"process {held.process} waits at {waiting}, and process {process} has not come there in "
-                f"{held.timeout} seconds, or has ended: {error}"
+                f"{seconds} seconds, or has ended: {error}"
             ) from None
-    return texts
+    if any(text.partition(" ")[0] != called for text in texts):
+        held.peers.publish_calls()
+        exchange("parted", "", processes, "the comparison of calls")
+        held.peers.compare_calls()
+        counts = [text.partition(":")[0] for text in texts]
+        raise RuntimeError(
+            f"the processes have called different numbers of programs over processes "
+            f"{', '.join(map(str, processes))}: {', '.join(counts)}, before {waiting}. All processes must call the "
+            "same functions on arrays over several processes, in the same order"
+        )
+    return [text.partition(" ")[2] for text in texts]
 
 
 def check_same_program(text: str, devices: Sequence[Any]) -> Any:
@@ -272,21 +297,10 @@ def check_same_program(text: str, devices: Sequence[Any]) -> Any:
     match = re.search(r"^module @([^\s{]+)", text, re.MULTILINE)
     name = match[1] if match else "?"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    own = f"{digest} {held.peers.called(processes)} {name}"
-    texts = exchange("program", own, processes, f"the compilation of {name} over several processes")
+    waiting = f"the compilation of {name} over several processes"
+    texts = exchange("program", f"{digest} {name}", processes, waiting, compare=True)
     for process, other in zip(processes, texts, strict=True):
-        theirs, called, title = other.split(" ", 2)
-        own_called = held.peers.called(processes)
-        if called != own_called:
-            held.peers.publish_calls()
-            exchange("parted", "", processes, "the comparison of calls")
-            held.peers.compare_calls()
-            counts = [text.partition(":")[0] for text in (own_called, called)]
-            raise RuntimeError(
-                f"the processes have called programs over processes {', '.join(map(str, processes))} "
-                f"{' and '.join(sorted(counts))} times before {name} is compiled: process {held.process} {counts[0]} "
-                "times. All processes must call the same functions on arrays over several processes, in the same order"
-            )
+        theirs, title = other.split(" ", 1)
         if theirs != digest:
             detail = ", with other shapes, constants or settings" if title == name else ""
             raise RuntimeError(

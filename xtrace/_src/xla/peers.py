@@ -84,6 +84,8 @@ class Peers:
     ) -> None:
         """Begin to watch."""
         self.recoverable, self._raised = recoverable, False
+        # What this process says of its end.
+        self._said = ""
         self.client, self.process, self.heartbeat = client, process, heartbeat
         self.about = [json.loads(text) for text in about]
         self.failure: str | None = None
@@ -107,7 +109,7 @@ class Peers:
                 )
             beat += 1
             try:
-                self.client.key_value_set(f"{_ALIVE}{self.process}", f"{beat} ", True)
+                self.client.key_value_set(f"{_ALIVE}{self.process}", f"{beat} {self._said}", True)
                 states = self.client.key_value_dir_get(_ALIVE)
             except _jax.JaxRuntimeError as error:
                 if not self._ended.is_set():
@@ -149,18 +151,22 @@ class Peers:
 
     def leave(self, error: str | None = None) -> None:
         """Tell the others that this process ends, and the error if it ends with one."""
-        self._ended.set()
+        self._said = error or _FINISHED
         told = threading.Lock()
         told.acquire()
 
         def tell() -> None:
             with contextlib.suppress(_jax.JaxRuntimeError):
-                self.client.key_value_set(f"{_ALIVE}{self.process}", f"0 {error or _FINISHED}", True)
+                self.client.key_value_set(f"{_ALIVE}{self.process}", f"0 {self._said}", True)
             told.release()
 
         # The coordinator may be the one that is lost.
         _thread.start_new_thread(tell, ())
         told.acquire(timeout=2 * self._period)
+
+    def stop(self) -> None:
+        """End the watch."""
+        self._ended.set()
 
     def wait_for_others(self) -> None:
         """Wait until all others have left or are silent, as process 0 must: jaxlib ends those that lose it."""
@@ -198,7 +204,7 @@ class Peers:
             return
         self.publish_calls()
         self.compare_calls()
-        if self._finished:
+        if self._finished and not self._said:
             raise LostProcessError(
                 f"{self._named(min(self._finished))} has finished, and this process waits for it: all processes must "
                 "call the same programs over several processes"
