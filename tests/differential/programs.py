@@ -346,8 +346,8 @@ def library(module: Any) -> SimpleNamespace:
 
 def run(lib: Any, program: Program, arguments: tuple[Any, ...], repeats: int) -> Any:
     """Run `program` over `lib`; `repeats`, a static argument, is how often the last value is halved."""
-    # With NumPy's scalars Python would compute in NumPy.
-    values = [lib.np.asarray(x) if isinstance(x, (bool, int, float, np.generic)) else x for x in arguments]
+    # With NumPy's arrays Python would compute in NumPy.
+    values = [lib.np.asarray(x) for x in arguments]
     for step in program.steps:
         function = OPERATIONS[step.operation][1]
         values.append(function(lib, step.details, *[values[i] for i in step.operands]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.ir import Jaxpr, jaxprs_of
+from xtrace._src.core.ir import Atom, Jaxpr, jaxprs_of
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -145,7 +145,9 @@ def assign(
         _on_mesh(s, mesh) if s is not None else _of_type(aval, mesh) for s, aval in zip(wanted, out_avals, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
-    return Assignment(devices, True, mesh, tuple([_on_mesh(s, mesh) for s in inputs]), tuple(results), ranks)
+    on_mesh = tuple([_on_mesh(s, mesh) for s in inputs])
+    depending = _depending(jaxpr, on_mesh) if jaxpr is not None else (True,) * len(results)
+    return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending)
 
 
 def _sources(
@@ -251,6 +253,15 @@ def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
         # In `auto_axes` and `explicit_axes` the axes have other types.
         return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
+
+
+def _depending(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[bool, ...]:
+    """Return whether each result of a jaxpr depends on an input with a sharding."""
+    depending: set[Atom] = {v for v, sharding in zip(jaxpr.invars, inputs, strict=True) if sharding is not None}
+    for equation in jaxpr.eqns:
+        if not depending.isdisjoint(equation.invars):
+            depending.update(equation.outvars)
+    return tuple([v in depending for v in jaxpr.outvars])
 
 
 @memoize_by_owner

@@ -35,7 +35,8 @@ class Assignment(NamedTuple):
     """The devices of a program, and whether an input was put there explicitly.
 
     A program on a mesh is partitioned over its devices: `inputs` and `results` are the shardings of the jaxpr's inputs
-    and results, None where XLA chooses; `ranks` are the inputs' numbers of axes.
+    and results, None where XLA chooses; `ranks` are the inputs' numbers of axes, and `depending` are the results that
+    depend on an input with a sharding.
     """
 
     devices: tuple[Device, ...]
@@ -44,6 +45,7 @@ class Assignment(NamedTuple):
     inputs: tuple[Sharding | None, ...] = ()
     results: tuple[Sharding | None, ...] = ()
     ranks: tuple[int, ...] = ()
+    depending: tuple[bool, ...] = ()
 
     @property
     def device(self) -> Device:
@@ -230,12 +232,12 @@ def _shardings_of(
     """Return the shardings of a compiled program's inputs and results: those given, and those that XLA has chosen."""
     mesh, inputs, results = assignment.mesh, assignment.inputs, assignment.results
     assert mesh is not None
-    # Results that are split as the first input is have its very sharding, as in JAX.
+    # Results that are sharded as the first input is, and depend on one, have its very sharding, as in JAX.
     first, rank = next(zip(inputs, assignment.ranks, strict=True), (None, 0))
 
-    def chosen(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int) -> Sharding:
+    def chosen(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool) -> Sharding:
         whole = parts + (1,) * (ndim - len(parts))
-        if isinstance(first, NamedSharding) and ndim == rank and first.tiles(ndim) == (whole, numbers):
+        if depends and isinstance(first, NamedSharding) and ndim == rank and first.tiles(ndim) == (whole, numbers):
             return first
         return sharding_with_tiles(mesh, parts, numbers)
 
@@ -247,6 +249,7 @@ def _shardings_of(
     if None in results:
         tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
-        placed = [s or chosen(*t, n) for s, t, n in zip(results, tiles, ranks, strict=True)]
+        rows = zip(results, tiles, ranks, assignment.depending, strict=True)
+        placed = [s or chosen(*t, n, depends) for s, t, n, depends in rows]
         results = tuple([_in_memory(s, aval) for s, aval in zip(placed, out_avals, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]
