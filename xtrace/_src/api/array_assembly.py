@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.avals import ShapedArray, aval_of_value, physical_aval
 from xtrace._src.core.errors import UnexpectedTracerError
+from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding
 from xtrace._src.core.trace import Tracer
@@ -249,7 +250,7 @@ def _assembled(
     names: Sequence[str], dtype: Any,
 ) -> ConcreteArray:
     """Return the array of shape `shape` with the given pieces on `devices`, those of this process."""
-    wanted = None if dtype is None else dtypes.canonicalize(dtype, config.enable_x64.value)
+    wanted = requested_dtype(function, dtype)
     expected = _piece_shape(function, sharding, shape)
     element = wanted
     for part, name, device in zip(parts, names, devices, strict=True):

@@ -302,7 +302,7 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
         leaf = copy.deepcopy(leaf)
     if move.target is None:
         return to_concrete(leaf)
-    moved = put_on(leaf, device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
+    moved = put_on(leaf, device, MemorySpace.Device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
     if move.donated and isinstance(leaf, ConcreteArray) and not _shares_memory(moved, leaf):
         leaf.delete()
     return moved
