@@ -131,7 +131,7 @@ def wait_for(awaited: Buffer | _jax.PjRtToken) -> None:
     """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
     try:
         if distributed.connections:
-            distributed.call(awaited.block_until_ready)
+            distributed.wait_for(awaited)
         else:
             awaited.block_until_ready()
     finally:

@@ -107,6 +107,17 @@ def connect(
     connections[:] = [held._replace(peers=peers.Peers(client, process, about, heartbeat, recoverable))]
 
 
+def wait_for(awaited: Any) -> None:
+    """Wait for a buffer or a token of this process, which may need other processes: RuntimeError if one is lost."""
+    held = connections[0]
+    if held.peers is None:
+        awaited.block_until_ready()
+    elif hasattr(awaited, "is_ready"):
+        held.peers.wait_for(awaited)
+    else:
+        held.peers.call(awaited.block_until_ready)
+
+
 @contextlib.contextmanager
 def _announced(process: int, processes: int, timeout: int) -> Iterator[None]:
     """Say on stderr that processes have not come, shortly before jaxlib names them and ends this one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import functools
 import json
 import os
 import socket
@@ -71,6 +72,44 @@ def about_this_process() -> str:
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": jaxlib})
 
 
+class _Worker:
+    """A thread that evaluates functions, one after another."""
+
+    def __init__(self) -> None:
+        self._given, self._done = threading.Lock(), threading.Lock()
+        self._given.acquire()
+        self._done.acquire()
+        self._function: Callable[[], Any] | None = None
+        self._outcome: tuple[Any, BaseException | None] = None, None
+        _thread.start_new_thread(self._run, ())
+
+    def _run(self) -> None:
+        while True:
+            self._given.acquire()
+            function, self._function = self._function, None
+            assert function is not None
+            try:
+                self._outcome = function(), None
+            except BaseException as error:
+                self._outcome = None, error
+            del function
+            self._done.release()
+
+    def start(self, function: Callable[[], Any]) -> None:
+        """Begin to evaluate ``function()``."""
+        self._function = function
+        self._given.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether the function has ended, after so many seconds at most."""
+        return self._done.acquire(timeout=seconds)
+
+    def take(self) -> tuple[Any, BaseException | None]:
+        """Return the result and None, or None and the error."""
+        outcome, self._outcome = self._outcome, (None, None)
+        return outcome
+
+
 class Peers:
     """The other processes, as a thread sees them that tells them of this one, too.
 
@@ -95,6 +134,7 @@ class Peers:
         self._finished: set[int] = set()
         self._left: set[int] = set()
         self._calls: dict[tuple[int, ...], _Calls] = {}
+        self._idle: list[_Worker] = []
         self._ended = threading.Event()
         threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True).start()
 
@@ -234,31 +274,40 @@ class Peers:
 
         jaxlib's waits for other processes end neither by exceptions nor by a time limit.
         """
-        results: list[Any] = []
-        errors: list[BaseException] = []
-        running = threading.Lock()
-        running.acquire()
-
-        def run() -> None:
-            try:
-                results.append(function(*arguments, **keywords))
-            except BaseException as error:
-                errors.append(error)
-            finally:
-                running.release()
-
-        _thread.start_new_thread(run, ())
+        worker = self._idle.pop() if self._idle else _Worker()
+        worker.start(functools.partial(function, *arguments, **keywords))
         begin = checked = time.monotonic()
-        while not running.acquire(timeout=0.25):
+        while not worker.wait(0.25):
             waited = time.monotonic() - begin
             # Comparing calls asks the coordinator.
             often = waited < _PATIENCE or time.monotonic() - checked > self._period
             checked = time.monotonic() if often else checked
             self.check(waited if often else 0.0)
-        if errors:
-            self.explain(errors[0])
-            raise errors.pop()
-        return results.pop()
+        self._idle.append(worker)
+        result, error = worker.take()
+        if error is not None:
+            self.explain(error)
+            raise error
+        return result
+
+    def wait_for(self, buffer: Any) -> None:
+        """Wait until a buffer's data is there; LostProcessError ends the wait."""
+        # Most waits are short: another thread would take longer.
+        end = time.perf_counter() + 5e-4
+        while not buffer.is_ready():
+            if time.perf_counter() > end:
+                self.call(buffer.block_until_ready)
+                return
+            time.sleep(1e-5)
+        self.call_here(buffer.block_until_ready)
+
+    def call_here(self, function: Callable[[], Any]) -> None:
+        """Call a function that does not wait, and explain its error."""
+        try:
+            function()
+        except _jax.JaxRuntimeError as error:
+            self.explain(error)
+            raise
 
     def explain(self, error: BaseException) -> None:
         """Raise LostProcessError if a connection that broke was one to a process that is lost; wait to see that."""
