@@ -239,10 +239,13 @@ def _partial_evaluate(
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     details = mesh, newly_manual_axes, check_vma
     works, pending = analyze_unknowns(jaxpr, unknown)
-    if all(pending) and not (works and _has_known_work(jaxpr, unknown)):
+    if all(pending) and not works:
         return None
     with manual_axes_in_scope(*details):
         parts = partial_evaluate_jaxpr(jaxpr, unknown)
+        if all(parts.nonzero) and all(e.primitive is reshape for e in parts.known.jaxpr.eqns):
+            # The known part shapes scalar residuals, as a split before this one left it.
+            return None
         count = parts.results
         residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
         known = _reshape_scalars(parts.known, count)
@@ -261,19 +264,6 @@ def _partial_evaluate(
         return merge_by_mask(results[:count], moved, parts.nonzero)
 
     return compute
-
-
-def _has_known_work(closed: ClosedJaxpr, unknown: Sequence[bool]) -> bool:
-    """Return whether the known part has more equations than the reshapes of scalar residuals."""
-    pending: set[Any] = set(filter_by_mask(closed.jaxpr.invars, unknown))
-    for equation in closed.jaxpr.eqns:
-        if any(x in pending for x in equation.invars):
-            if equation.primitive.partial_evaluate is not None:
-                return True
-            pending.update(equation.outvars)
-        elif equation.primitive is not reshape:
-            return True
-    return False
 
 
 def _transpose(
