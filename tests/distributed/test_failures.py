@@ -178,3 +178,17 @@ def test_programs_in_another_order_are_named_at_the_end():
     codes, outputs = run(program, devices=1)
     assert codes == [1, 1], outputs
     assert all("the processes part at call 3 of programs over processes 0, 1" in text for text in outputs), outputs
+
+
+def test_a_process_may_work_alone_after_the_others_have_finished():
+    """Waits for own work, such as a callback's, end with no error, although the other process has finished long ago."""
+    program = TOTAL + """
+def sleep(x):
+    time.sleep(6 if process == 0 else 0)
+    return x
+
+own = xtrace.jit(lambda x: xtrace.pure_callback(sleep, x, x))(jnp.float32(3))
+print("own", float(own))
+"""
+    codes, outputs = run(program, heartbeat=3)
+    assert codes == [0, 0] and all("own 3.0" in text for text in outputs), outputs

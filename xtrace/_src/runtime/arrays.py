@@ -305,6 +305,9 @@ class ConcreteArray(Array):
                 "has not been computed: read it after xtrace.reshard(x, spec) with a spec without unreduced axes"
             )
         if sharding.is_fully_replicated:
+            if not sharding.is_fully_addressable:
+                # The pieces do not say which processes they come from.
+                buffers.wait_for(buffer)
             return buffers.to_host(buffers.pieces_of(buffer)[0], dtype)
         if not sharding.is_fully_addressable:
             raise RuntimeError(

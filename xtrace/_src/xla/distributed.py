@@ -107,15 +107,28 @@ def connect(
     connections[:] = [held._replace(peers=peers.Peers(client, process, about, heartbeat, recoverable))]
 
 
+class End(NamedTuple):
+    """The end of a program over several processes."""
+
+    token: Any
+    processes: tuple[int, ...]
+
+    def block_until_ready(self) -> None:
+        """Wait for it."""
+        self.token.block_until_ready()
+
+
 def wait_for(awaited: Any) -> None:
-    """Wait for a buffer or a token of this process, which may need other processes: RuntimeError if one is lost."""
+    """Wait for a buffer, a token of this process or an `End`: RuntimeError if a process is lost that it needs."""
     held = connections[0]
     if held.peers is None:
         awaited.block_until_ready()
-    elif hasattr(awaited, "is_ready"):
-        held.peers.wait_for(awaited)
+    elif isinstance(awaited, End):
+        held.peers.wait_for(awaited, awaited.processes)
     else:
-        held.peers.call(awaited.block_until_ready)
+        devices = getattr(getattr(awaited, "_sharding", None), "device_set", ())
+        processes = {device.process_index for device in devices}
+        held.peers.wait_for(awaited, processes if len(processes) > 1 else ())
 
 
 @contextlib.contextmanager
@@ -145,10 +158,12 @@ def check_versions(process: int, about: Sequence[str]) -> None:
             )
 
 
-def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``function(*arguments)``, which may wait for other processes: RuntimeError if one of them is lost."""
+def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return ``function(*arguments)``, which waits for processes: RuntimeError if one of them is lost."""
     held = connection()
-    return function(*arguments) if held is None or held.peers is None else held.peers.call(function, *arguments)
+    if held is None or held.peers is None:
+        return function(*arguments)
+    return held.peers.call(processes, function, *arguments)
 
 
 def _check_free(address: str) -> None:
@@ -181,15 +196,15 @@ def _wait_for_listener(address: str, timeout: int) -> int:
 def disconnect() -> None:
     """Leave the program when all processes do; process 0 ends the coordinator."""
     held = connections[0]
+    everyone = range(held.processes)
     try:
         if held.peers is not None:
-            held.peers.check()
+            held.peers.check(everyone)
             held.peers.leave()
-            everyone = range(held.processes)
             exchange("end", "", everyone, "the end of the program", timeout=held.shutdown, compare=True)
         while _preemption_managers:
             _preemption_managers.pop().shutdown()
-        call(held.client.shutdown)
+        call(everyone, held.client.shutdown)
     except Exception as error:
         if held.peers is not None:
             # The connection stays, so that the others are told, and the coordinator waits for them.
@@ -275,7 +290,7 @@ def exchange(
     texts = []
     for process in processes:
         try:
-            texts.append(call(held.client.blocking_key_value_get, f"{key}/{process}", seconds * 1000))
+            texts.append(call(processes, held.client.blocking_key_value_get, f"{key}/{process}", seconds * 1000))
         except DistributedError as error:
             raise RuntimeError(
                 f"process {held.process} waits at {waiting}, and process {process} has not come there in "
@@ -333,21 +348,30 @@ def remember(executable: Any, program: Any) -> None:
         _shared.append((executable, program))
 
 
+def _shared_program(executable: Any) -> Any:
+    return next((program for known, program in _shared if known is executable), None) if connections else None
+
+
+def end_of(executable: Any) -> Callable[[Any], Any]:
+    """Return the function that makes the end of an execution, for `wait_for`, of its token."""
+    program = _shared_program(executable)
+    return (lambda token: token) if program is None else (lambda token: End(token, program.processes))
+
+
 def execution(executable: Any) -> Callable[..., Any]:
     """Return the function that runs an executable; one over several processes is recorded, and its wait can end."""
     execute: Callable[..., Any] = executable.execute_sharded
-    held = connection()
-    program = next((program for known, program in _shared if known is executable), None) if held is not None else None
-    if held is None or program is None:
+    program = _shared_program(executable)
+    if program is None:
         return execute
-    peers, local = held.peers, executable.local_devices()
+    peers, local = connections[0].peers, executable.local_devices()
     # With one device in this process a CPU's client computes before it returns.
     waits = len(local) == 1 and local[0].platform == "cpu"
 
     def execute_recorded(inputs: Sequence[Any], **options: Any) -> Any:
-        peers.check()
+        peers.check(program.processes)
         peers.record(program)
-        return peers.call(execute, inputs, **options) if waits else execute(inputs, **options)
+        return peers.call(program.processes, execute, inputs, **options) if waits else execute(inputs, **options)
 
     return execute_recorded
 

@@ -205,11 +205,11 @@ def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[A
     of one pool: programs at the same time can take all threads, and XLA ends the process after 40 seconds (jax's, too).
     """
 
-    execution = distributed.execution(executable)
+    execution, end_of = distributed.execution(executable), distributed.end_of(executable)
 
     def execute(inputs: Sequence[Any]) -> tuple[Any, Any]:
         results = execution(inputs, with_tokens=True)
-        return results, results.consume_token()
+        return results, end_of(results.consume_token())
 
     def execute_in_turn(inputs: Sequence[Any]) -> tuple[Any, Any]:
         with _turn:

@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -228,8 +228,14 @@ class Peers:
         calls = self._calls.get(processes)
         return f"{calls.count}:{calls.number}" if calls is not None else "0:0"
 
-    def check(self, waited: float = 0.0) -> None:
-        """Raise LostProcessError if a process is lost, or calls other programs than this one, which waits for it."""
+    def check(self, processes: Collection[int], waited: float = 0.0) -> None:
+        """Raise LostProcessError if a process is lost, or calls other programs than this one, which waits for it.
+
+        processes: those that it waits for; none if the wait is for this process's own work, which a lost process may
+        still be behind.
+        """
+        if not processes and waited < self.heartbeat:
+            return
         if self.failure is not None and (not self.recoverable or not self._raised or waited > self.heartbeat):
             self._raised = True
             raise LostProcessError(self.failure)
@@ -244,9 +250,10 @@ class Peers:
             return
         self.publish_calls()
         self.compare_calls()
-        if self._finished and not self._said:
+        finished = self._finished.intersection(processes)
+        if finished and not self._said:
             raise LostProcessError(
-                f"{self._named(min(self._finished))} has finished, and this process waits for it: all processes must "
+                f"{self._named(min(finished))} has finished, and this process waits for it: all processes must "
                 "call the same programs over several processes"
             )
 
@@ -269,10 +276,11 @@ class Peers:
                             f"{other} calls {said}. All processes must call the same programs in the same order"
                         )
 
-    def call(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    def call(self, processes: Collection[int], function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Return ``function(*arguments, **keywords)``, evaluated in another thread: LostProcessError ends the wait.
 
-        jaxlib's waits for other processes end neither by exceptions nor by a time limit.
+        `processes` are those that it waits for, as for `check`. jaxlib's own waits for processes end neither by
+        exceptions nor by a time limit.
         """
         worker = self._idle.pop() if self._idle else _Worker()
         worker.start(functools.partial(function, *arguments, **keywords))
@@ -282,7 +290,7 @@ class Peers:
             # Comparing calls asks the coordinator.
             often = waited < _PATIENCE or time.monotonic() - checked > self._period
             checked = time.monotonic() if often else checked
-            self.check(waited if often else 0.0)
+            self.check(processes, waited if often else 0.0)
         self._idle.append(worker)
         result, error = worker.take()
         if error is not None:
@@ -290,24 +298,22 @@ class Peers:
             raise error
         return result
 
-    def wait_for(self, buffer: Any) -> None:
-        """Wait until a buffer's data is there; LostProcessError ends the wait."""
+    def wait_for(self, awaited: Any, processes: Collection[int]) -> None:
+        """Wait until the data of a buffer is there, or a program has ended; LostProcessError ends the wait."""
         # Most waits are short: another thread would take longer.
         end = time.perf_counter() + 5e-4
-        while not buffer.is_ready():
-            if time.perf_counter() > end:
-                self.call(buffer.block_until_ready)
+        while hasattr(awaited, "is_ready"):
+            if awaited.is_ready():
+                try:
+                    awaited.block_until_ready()
+                except _jax.JaxRuntimeError as error:
+                    self.explain(error)
+                    raise
                 return
+            if time.perf_counter() > end:
+                break
             time.sleep(1e-5)
-        self.call_here(buffer.block_until_ready)
-
-    def call_here(self, function: Callable[[], Any]) -> None:
-        """Call a function that does not wait, and explain its error."""
-        try:
-            function()
-        except _jax.JaxRuntimeError as error:
-            self.explain(error)
-            raise
+        self.call(processes, awaited.block_until_ready)
 
     def explain(self, error: BaseException) -> None:
         """Raise LostProcessError if a connection that broke was one to a process that is lost; wait to see that."""
@@ -319,7 +325,7 @@ class Peers:
         if self.failure is not None:
             raise LostProcessError(self.failure) from error
         if self._finished:
-            self.check(_PATIENCE)
+            self.check(self._finished, _PATIENCE)
 
 
 def unhandled_error() -> str | None:
