@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import canonical_shape
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.avals import ShapedArray, aval_of_value, physical_aval
+from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, physical_aval
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_sharding
@@ -65,8 +65,9 @@ def make_array_from_callback(
         parts = [data_callback(indices[device]) for device in devices[:1]] * len(devices)
     else:
         parts = [data_callback(indices[device]) for device in devices]
-    pieces = [f"data_callback({abbreviated(indices[device])})" for device in devices]
-    return _assembled(name, whole, placed, parts, devices, pieces, dtype)
+    return _assembled(
+        name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviated(indices[devices[i]])})", dtype
+    )
 
 
 def make_array_from_single_device_arrays(
@@ -97,7 +98,7 @@ def make_array_from_single_device_arrays(
     _piece_shape(name, placed, whole)
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(f"{name}: arrays must be a list or a tuple of arrays, got {abbreviated(arrays)}")
-    held: dict[Any, tuple[str, ConcreteArray]] = {}
+    held: dict[Any, int] = {}
     for i, array in enumerate(arrays):
         if isinstance(array, Tracer):
             raise ValueError(f"{name}: arrays[{i}] is a traced value, which is on no device; got {abbreviated(array)}")
@@ -113,8 +114,8 @@ def make_array_from_single_device_arrays(
             )
         (device,) = array.sharding.devices
         if device in held:
-            raise ValueError(f"{name}: {held[device][0]} and arrays[{i}] are both on {device}; give one for each")
-        held[device] = f"arrays[{i}]", array
+            raise ValueError(f"{name}: arrays[{held[device]}] and arrays[{i}] are both on {device}; give one for each")
+        held[device] = i
     devices = [device for device in placed.devices if device in placed.addressable_devices]
     if absent := [device for device in devices if device not in held]:
         raise ValueError(
@@ -123,10 +124,12 @@ def make_array_from_single_device_arrays(
         )
     if extra := [device for device in held if device not in devices]:
         raise ValueError(
-            f"{name}: {held[extra[0]][0]} is on {extra[0]}, which is no device of {abbreviated(placed)} in this process"
+            f"{name}: arrays[{held[extra[0]]}] is on {extra[0]}, which is no device of {abbreviated(placed)} in this "
+            "process"
         )
-    parts = [held[device][1] for device in devices]
-    return _assembled(name, whole, placed, parts, devices, [held[device][0] for device in devices], dtype)
+    places = [held[device] for device in devices]
+    parts = [arrays[i] for i in places]
+    return _assembled(name, whole, placed, parts, devices, lambda i: f"arrays[{places[i]}]", dtype)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
@@ -153,7 +156,10 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     name = "make_array_from_process_local_data"
     placed = _target(name, sharding)
-    aval = _aval_of_part(f"{name}: local_data", local_data)
+    try:
+        aval = aval_of_value(local_data)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: local_data: {error}") from None
     given = (None,) * aval.ndim if global_shape is None else canonical_shape(name, global_shape)
     if len(given) != aval.ndim:
         raise ValueError(
@@ -173,8 +179,10 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         for device in devices
     ]
     data = local_data if isinstance(local_data, ConcreteArray) else np.asarray(local_data)
-    pieces = [f"local_data[{abbreviated(index)}]" for index in slices]
-    return _assembled(name, whole, placed, [data[index] for index in slices], devices, pieces, aval.dtype)
+    parts = [data[index] for index in slices]
+    return _assembled(
+        name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviated(slices[i])}]", aval.dtype
+    )
 
 
 def _local_axis(
@@ -238,47 +246,55 @@ def _piece_shape(function: str, sharding: Sharding, shape: Shape) -> Shape:
         raise type(error)(f"{function}: {error}") from None
 
 
-def _aval_of_part(name: str, part: object) -> ShapedArray:
-    try:
-        return aval_of_value(part)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from None
+def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
+    """Return the buffer of a piece on a device: its own if it is there."""
+    if type(part) is ConcreteArray and part.device == device and part.aval.memory_space is space:
+        return part._live_buffer()
+    return put_on(part, device, space)._live_buffer()
 
 
 def _assembled(
     function: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], devices: list[clients.Device],
-    names: Sequence[str], dtype: Any,
+    name_of: Callable[[int], str], dtype: Any,
 ) -> ConcreteArray:
-    """Return the array of shape `shape` with the given pieces on `devices`, those of this process."""
+    """Return the array of shape `shape` with the given pieces on `devices`, those of this process.
+
+    name_of: returns how messages name the piece at a position.
+    """
     wanted = requested_dtype(function, dtype)
     expected = _piece_shape(function, sharding, shape)
     element = wanted
-    for part, name, device in zip(parts, names, devices, strict=True):
+    for i, part in enumerate(parts):
         if isinstance(part, Tracer):
             raise UnexpectedTracerError(
-                f"{function}: {name} is a traced value, {abbreviated(part)}; it must be an array with data, so call "
-                f"{function} outside of the traced function"
+                f"{function}: {name_of(i)} is a traced value, {abbreviated(part)}; it must be an array with data, so "
+                f"call {function} outside of the traced function"
             )
-        aval = _aval_of_part(f"{function}: {name}", part)
+        try:
+            aval = aval_of_value(part)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{function}: {name_of(i)}: {error}") from None
         if aval.shape != expected:
             raise ValueError(
-                f"{function}: {name} has the shape {aval.shape}; the pieces of an array of shape {shape} have the "
-                f"shape {expected} with {abbreviated(sharding)}"
+                f"{function}: {name_of(i)} has the shape {aval.shape}; the pieces of an array of shape {shape} have "
+                f"the shape {expected} with {abbreviated(sharding)}"
             )
         if element is None:
             element = aval.dtype
         if aval.dtype != element:
-            reason = f"dtype is {element.name}" if wanted is not None else f"{names[0]} is of {element.name}"
-            raise ValueError(f"{function}: {name}, for {device}, is of {aval.dtype.name}, and {reason}; convert one")
+            reason = f"dtype is {element.name}" if wanted is not None else f"{name_of(0)} is of {element.name}"
+            raise ValueError(
+                f"{function}: {name_of(i)}, for {devices[i]}, is of {aval.dtype.name}, and {reason}; convert one"
+            )
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviated(sharding)} is in this process; give dtype")
     aval = typed_on_mesh(ShapedArray(shape, element), sharding)
     with guards.asked_for("put"):
         if isinstance(sharding, SingleDeviceSharding):
-            held = put_on(parts[0], sharding.device, aval.memory_space)._live_buffer()
+            held = _buffer_on(parts[0], sharding.device, aval.memory_space)
             return new_array(aval, held, placement(aval, sharding.device))
         if any(isinstance(part, ConcreteArray) for part in parts):
-            moved = [put_on(p, d, aval.memory_space)._live_buffer() for p, d in zip(parts, devices, strict=True)]
+            moved = [_buffer_on(p, d, aval.memory_space) for p, d in zip(parts, devices, strict=True)]
             with guards.lifted():
                 return array_on_mesh(aval, sharding, moved, devices)
         host = [scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]

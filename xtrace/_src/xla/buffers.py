@@ -191,6 +191,8 @@ def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
 
 
 _hiding = threading.Lock()
+# The second one too: it is asked for once for each piece of an array, and found missing sooner.
+_HIDDEN = ("jax", "jax._src.sharding_impls")
 
 
 @contextlib.contextmanager
@@ -199,13 +201,15 @@ def _jax_hidden() -> Iterator[None]:
     if sys.modules.get("jax") is not None:
         yield
         return
+    modules: dict[str, Any] = sys.modules
     with _hiding:
-        sys.modules["jax"] = None  # type: ignore[assignment]
+        modules.update(dict.fromkeys(_HIDDEN))
         try:
             yield
         finally:
-            if sys.modules.get("jax", ...) is None:
-                del sys.modules["jax"]
+            for name in _HIDDEN:
+                if modules.get(name, ...) is None:
+                    del modules[name]
 
 
 def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
