@@ -49,7 +49,8 @@ class Row:
 
     `baseline` is by default the same measure; a row that compares two measures of the subject sets it and
     `within_subject`. `target` bounds the ratio from above. `against_spread` in its place asks that the ratio lie
-    within what a second process of the reference gives against the first (its 90th percentile).
+    within what a second process of the reference gives against the first (its 90th percentile). `devices` are the CPU
+    devices of the processes.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Row:
     baseline: Measure | None = None
     within_subject: bool = False
     against_spread: bool = False
+    devices: int = 1
 
 
 @dataclass(frozen=True)
@@ -181,17 +183,42 @@ def run_script(script: str, library: str) -> float:
 
 
 @contextmanager
-def workers(libraries: dict[str, str], rows: Sequence[Row], sample_seconds: float) -> Iterator[dict[str, Worker]]:
-    """A worker for each role, closed at the end; a row's baseline is its measure under the name `baseline of ...`."""
-    named = {row.name: row.measure for row in rows}
-    named |= {f"baseline of {row.name}": row.baseline for row in rows if row.baseline is not None}
-    warm = {name: measure for name, measure in named.items() if not isinstance(measure, Fresh)}
-    made = {role: Worker(library, warm, sample_seconds) for role, library in libraries.items()} if warm else {}
+def workers(
+    libraries: dict[str, str], rows: Sequence[Row], sample_seconds: float
+) -> Iterator[dict[tuple[str, int], Worker]]:
+    """A worker for each role and number of devices, closed at the end.
+
+    A row's baseline is its measure under the name `baseline of ...`.
+    """
+    made: dict[tuple[str, int], Worker] = {}
+    for devices in sorted({row.devices for row in rows}):
+        warm = warm_measures([row for row in rows if row.devices == devices])
+        with environment({} if devices == 1 else {"JAX_NUM_CPU_DEVICES": str(devices)}):
+            for role, library in libraries.items() if warm else ():
+                made[role, devices] = Worker(library, warm, sample_seconds)
     try:
         yield made
     finally:
         for worker in made.values():
             worker.close()
+
+
+@contextmanager
+def environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set variables for the processes that start in the block."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def warm_measures(rows: Sequence[Row]) -> dict[str, WarmMeasure]:
+    named = {row.name: row.measure for row in rows}
+    named |= {f"baseline of {row.name}": row.baseline for row in rows if row.baseline is not None}
+    return {name: measure for name, measure in named.items() if not isinstance(measure, Fresh)}
 
 
 def measure_rows(
@@ -214,7 +241,9 @@ def measure_rows(
     return results
 
 
-def measure_row(result: Result, libraries: dict[str, str], made: dict[str, Worker], plan: Plan) -> None:
+def measure_row(
+    result: Result, libraries: dict[str, str], made: dict[tuple[str, int], Worker], plan: Plan
+) -> None:
     """Add one round's samples to a result: pairs, the side that goes first changing each time."""
     row = result.row
 
@@ -224,7 +253,7 @@ def measure_row(result: Result, libraries: dict[str, str], made: dict[str, Worke
         measure = row.baseline if baseline else row.measure
         if isinstance(measure, Fresh):
             return run_script(measure.script, libraries[role_measured])
-        return made[role_measured].sample(f"baseline of {row.name}" if baseline else row.name)
+        return made[role_measured, row.devices].sample(f"baseline of {row.name}" if baseline else row.name)
 
     roles = ["subject", "reference", "control"] if row.against_spread else ["subject", "reference"]
     if not (isinstance(row.measure, Fresh) and result.subject):

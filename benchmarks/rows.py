@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import applications
+from benchmarks import applications, sharded
 from benchmarks.compiled import instructions, temporary_bytes
 from benchmarks.measure import Fresh, Row, Sampler
 from benchmarks.programs import PROGRAMS, Library, Program, build, uniform
@@ -399,4 +399,5 @@ ROWS = [
         ),
         within_subject=True,
     ),
+    *sharded.ROWS,
 ]

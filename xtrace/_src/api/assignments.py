@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
-from xtrace._src.core.ir import Atom, Jaxpr, jaxprs_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -140,7 +141,7 @@ def assign(
     mesh = _mesh(devices, given, meshes)
     for position, (sharding, aval) in enumerate(zip(wanted, out_avals, strict=True)):
         if sharding is not None:
-            _check(sharding, aval.shape, out_names()[position] if out_names is not None else f"result {position}")
+            _check(sharding, aval.shape, partial(_name, "result", out_names, position))
     results = [
         _on_mesh(s, mesh) if s is not None else _of_type(aval, mesh) for s, aval in zip(wanted, out_avals, strict=True)
     ]
@@ -213,19 +214,24 @@ def _inputs(
             given = own
         sharding = given if given is not None else own
         if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
-            name = f"argument {names()[position] if names is not None else position}"
-            _check(sharding, getattr(value, "shape", ()), name)
+            _check(sharding, getattr(value, "shape", ()), partial(_name, "argument", names, position))
         inputs.append(sharding)
     return inputs
 
 
-def _check(sharding: Sharding, shape: tuple[int, ...], name: str) -> None:
-    """Raise ValueError if an argument or result of this shape cannot be split as `sharding` says."""
+def _check(sharding: Sharding, shape: tuple[int, ...], name: Callable[[], str]) -> None:
+    """Raise ValueError if an argument or result of this shape cannot be sharded so."""
     try:
-        sharding.check_compatible_aval(shape)
+        sharding.shard_shape(shape)
     except ValueError as error:
-        raise ValueError(f"{name} is incompatible with its sharding: {error}") from None
-    sharding.check_divisible(shape, name)
+        raise type(error)(f"{name()}: {error}") from None
+
+
+def _name(kind: str, names: _Names | None, position: int) -> str:
+    """Return the name of an argument or a result in messages."""
+    if names is None:
+        return f"{kind} {position}"
+    return names()[position] if kind == "result" else f"argument {names()[position]}"
 
 
 def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:
@@ -269,12 +275,25 @@ def meshes_of(jaxpr: Jaxpr) -> tuple[Mesh, ...]:
     """Return the meshes with devices that the equations of a jaxpr name."""
     meshes: dict[Mesh, None] = {}
     for equation in jaxpr.eqns:
-        for parameter in equation.parameters:
-            for value in parameter if isinstance(parameter, tuple) else (parameter,):
-                mesh = value.mesh if isinstance(value, NamedSharding) else value
-                if isinstance(mesh, Mesh) and not mesh.empty:
-                    meshes[mesh] = None
-        for inner in jaxprs_of(equation.parameters):
-            meshes.update(dict.fromkeys(meshes_of(inner)))
+        if equation.parameters:
+            _collect_meshes(equation.parameters, meshes)
     return tuple(meshes)
 
+
+# Types of most parameters of equations, in which there is no mesh.
+_SIMPLE = frozenset((int, str, bool, float, type(None), frozenset))
+
+
+def _collect_meshes(parameters: Iterable[Any], meshes: dict[Mesh, None]) -> None:
+    for value in parameters:
+        if type(value) in _SIMPLE:
+            continue
+        if isinstance(value, (tuple, list)):
+            _collect_meshes(value, meshes)
+        elif isinstance(value, (Jaxpr, ClosedJaxpr)):
+            inner = value if isinstance(value, Jaxpr) else value.jaxpr
+            meshes.update(dict.fromkeys(meshes_of(inner)))
+        else:
+            mesh = value.mesh if isinstance(value, NamedSharding) else value
+            if isinstance(mesh, Mesh) and not mesh.empty:
+                meshes[mesh] = None

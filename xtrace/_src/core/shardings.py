@@ -109,12 +109,12 @@ class Sharding:
         self.check_divisible(shape)
         return tuple([n // k for n, k in zip(shape, self.tiles(len(shape)).parts, strict=True)])
 
-    def check_divisible(self, shape: Shape, name: str = "") -> None:
-        """Raise IndivisibleError, about the argument `name`, if a dimension is no multiple of its number of parts."""
+    def check_divisible(self, shape: Shape) -> None:
+        """Raise IndivisibleError if a dimension is no multiple of its number of parts."""
         for dimension, (size, parts) in enumerate(zip(shape, self.tiles(len(shape)).parts, strict=True)):
             if size % parts:
                 raise IndivisibleError(
-                    f"{name + ': ' if name else ''}Sharding {abbreviated(self)} implies that array axis {dimension} is "
+                    f"Sharding {abbreviated(self)} implies that array axis {dimension} is "
                     f"partitioned {parts} times, but the dimension size is {size} (full shape: {tuple(shape)})"
                     f"{self._describe_split(dimension)}. Pad it to {-(-size // parts) * parts}, or leave it whole "
                     "with None in the PartitionSpec"

@@ -17,6 +17,7 @@ class Meshes:
 
     def __init__(self) -> None:
         self._names: dict[Any, str] = {}
+        self._shardings: dict[Any, str] = {}
 
     def name(self, axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...] = ()) -> str:
         """Return the name of the mesh with these axes; `numbers` are those of its devices if not in order.
@@ -50,6 +51,13 @@ class Meshes:
 
         free: the dimensions that the compiler may split further.
         """
+        key = sharding, ndim, free
+        known = self._shardings.get(key)
+        if known is None:
+            known = self._shardings[key] = self._write(sharding, ndim, free)
+        return known
+
+    def _write(self, sharding: Sharding, ndim: int, free: frozenset[Any]) -> str:
         if isinstance(sharding, NamedSharding):
             mesh, spec = sharding.mesh, sharding.spec
             entries = [
