@@ -4,6 +4,7 @@ import pytest
 
 import xtrace
 from xtrace._src.api.clusters import Cluster, detect_cluster
+from xtrace._src.xla import clients, distributed, plugins
 
 SLURM = {
     "SLURM_JOB_ID": "5000", "SLURM_STEP_NODELIST": "gpu[003-005,9]-ib,b7", "SLURM_PROCID": "5", "SLURM_LOCALID": "1",
@@ -75,3 +76,24 @@ def test_initialize_comes_before_devices():
     xtrace.devices()
     with pytest.raises(RuntimeError, match="before the first computation"):
         xtrace.distributed.initialize("127.0.0.1:1", 2, 0)
+
+
+def test_clients_of_several_processes_are_told_of_the_connection(monkeypatch):
+    """A plugin's client gets the coordinator, the number of this process and that of all."""
+    held = distributed.Connection("client", None, "127.0.0.1:1", 1, 4, None, 1, 1)
+    monkeypatch.setattr(distributed, "connections", [held])
+    asked = {}
+    monkeypatch.setattr(plugins, "load", lambda name, **options: asked.update({"name": name, **options}))
+    clients._make("cuda")
+    wanted = {"name": "cuda", "distributed_client": "client", "node_id": 1, "num_nodes": 4}
+    assert {key: asked[key] for key in wanted} == wanted
+
+
+def test_collectives_that_jaxlib_lacks_are_an_error(monkeypatch):
+    """The setting names gloo, which jaxlib's wheels have; the others are refused, not ignored."""
+    held = distributed.Connection("client", None, "127.0.0.1:1", 1, 4, None, 1, 1)
+    monkeypatch.setattr(distributed, "connections", [held])
+    with pytest.raises(RuntimeError, match="jax_cpu_collectives_implementation is 'mpi', .* set 'gloo'"):
+        distributed.cpu_client_options("mpi", (2, 5))
+    options = distributed.cpu_client_options(None, (3, 6))
+    assert options["collectives"] is None and options["get_local_topology_timeout_minutes"] == 3

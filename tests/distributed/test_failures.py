@@ -187,8 +187,16 @@ def sleep(x):
     time.sleep(6 if process == 0 else 0)
     return x
 
-own = xtrace.jit(lambda x: xtrace.pure_callback(sleep, x, x))(jnp.float32(3))
+here = NamedSharding(Mesh(np.array(xtrace.local_devices()), ("data",)), P())
+own = xtrace.jit(lambda x: xtrace.pure_callback(sleep, x, x))(xtrace.device_put(np.float32(3), here))
 print("own", float(own))
 """
     codes, outputs = run(program, heartbeat=3)
     assert codes == [0, 0] and all("own 3.0" in text for text in outputs), outputs
+
+
+def test_a_finished_process_learns_of_an_error():
+    """A process that waits at its end for the one with the coordinator is told of the error that this one ends with."""
+    codes, outputs = run(TOTAL + "if process == 0: time.sleep(1); raise KeyError('weights')")
+    assert codes == [1, 1], outputs
+    assert re.search(r"at the end of process 1: process 0 on .* has ended with KeyError: 'weights'", outputs[1])

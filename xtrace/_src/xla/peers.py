@@ -209,12 +209,17 @@ class Peers:
         self._ended.set()
 
     def wait_for_others(self) -> None:
-        """Wait until all others have left or are silent, as process 0 must: jaxlib ends those that lose it."""
-        # An error is raised where a process next waits for this one: it may compute before.
+        """Wait until all others have ended with errors or are silent.
+
+        Process 0 must, since jaxlib ends those that lose it. One that has finished waits for this process until it sees the error.
+        """
         end = time.monotonic() + self.heartbeat + 2 * self._period
-        while len(self._left) < len(self._seen) and time.monotonic() < end:
+        while (now := time.monotonic()) < end:
+            self._read(self.client.key_value_dir_get(_ALIVE), now)
+            silent = {p for p, (_, heard) in self._seen.items() if now - heard > 2.5 * self._period}
+            if len(silent | (self._left - self._finished)) == len(self._seen):
+                return
             time.sleep(0.1)
-            self._read(self.client.key_value_dir_get(_ALIVE), time.monotonic())
 
     def record(self, program: SharedProgram) -> None:
         """Note that this process calls a program."""
