@@ -93,7 +93,7 @@ def test_collectives_that_jaxlib_lacks_are_an_error(monkeypatch):
     """The setting names gloo, which jaxlib's wheels have; the others are refused, not ignored."""
     held = distributed.Connection("client", None, "127.0.0.1:1", 1, 4, None, 1, 1)
     monkeypatch.setattr(distributed, "connections", [held])
-    with pytest.raises(RuntimeError, match="jax_cpu_collectives_implementation is 'mpi', .* set 'gloo'"):
+    with pytest.raises(RuntimeError, match=r"jax_cpu_collectives_implementation is 'mpi', .* set 'gloo'"):
         distributed.cpu_client_options("mpi", (2, 5))
     options = distributed.cpu_client_options(None, (3, 6))
     assert options["collectives"] is None and options["get_local_topology_timeout_minutes"] == 3

@@ -128,19 +128,22 @@ class Peers:
         self.client, self.process, self.heartbeat = client, process, heartbeat
         self.about = [json.loads(text) for text in about]
         self.failure: str | None = None
-        self._period = min(max(heartbeat / 5, 0.2), 10.0)
+        self._period = min(max(heartbeat / 10, 0.2), 10.0)
         self._beaten = time.monotonic()
         self._seen = {p: ("", self._beaten) for p in range(len(about)) if p != process}
         self._finished: set[int] = set()
         self._left: set[int] = set()
         self._calls: dict[tuple[int, ...], _Calls] = {}
         self._idle: list[_Worker] = []
-        self._ended = threading.Event()
+        # The watch ends, or looks earlier than usual.
+        self._ended, self._awake = False, threading.Event()
+        # Whether a wait is so long that calls are to be compared, and what that has found.
+        self._suspicious, self._parted = False, ""
         threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True).start()
 
     def _watch(self) -> None:
         beat = 0
-        while not self._ended.wait(self._period if beat else 0):
+        while not self._ended:
             begin = time.monotonic()
             if begin - self._beaten > self.heartbeat + self._period:
                 self._lose(
@@ -151,12 +154,20 @@ class Peers:
             try:
                 self.client.key_value_set(f"{_ALIVE}{self.process}", f"{beat} {self._said}", True)
                 states = self.client.key_value_dir_get(_ALIVE)
+                if self._suspicious:
+                    self._suspicious = False
+                    self.publish_calls()
+                    self.compare_calls()
+            except LostProcessError as error:
+                self._parted = str(error)
             except _jax.JaxRuntimeError as error:
-                if not self._ended.is_set():
+                if not self._ended:
                     self._lose(f"the coordinator in {self._named(0)} does not answer: {str(error).splitlines()[0]}")
                 return
             self._beaten = time.monotonic()
             self._read(states, self._beaten)
+            self._awake.wait(self._period)
+            self._awake.clear()
 
     def _read(self, states: Sequence[tuple[str, str]], now: float) -> None:
         for key, state in states:
@@ -206,12 +217,14 @@ class Peers:
 
     def stop(self) -> None:
         """End the watch."""
-        self._ended.set()
+        self._ended = True
+        self._awake.set()
 
     def wait_for_others(self) -> None:
         """Wait until all others have ended with errors or are silent.
 
-        Process 0 must, since jaxlib ends those that lose it. One that has finished waits for this process until it sees the error.
+        Process 0 must, since jaxlib ends those that lose it. One that has finished waits for this process until it sees
+        the error.
         """
         end = time.monotonic() + self.heartbeat + 2 * self._period
         while (now := time.monotonic()) < end:
@@ -253,8 +266,11 @@ class Peers:
             raise LostProcessError(self.failure)
         if waited < _PATIENCE:
             return
-        self.publish_calls()
-        self.compare_calls()
+        # In the other thread: the coordinator may not answer.
+        self._suspicious = True
+        self._awake.set()
+        if self._parted:
+            raise LostProcessError(self._parted)
         finished = self._finished.intersection(processes)
         if finished and not self._said:
             raise LostProcessError(
