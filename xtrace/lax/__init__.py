@@ -9,6 +9,7 @@ from xtrace._src.ops.approx_top_k import *
 from xtrace._src.ops.approx_top_k import approx_top_k as approx_top_k_p
 from xtrace._src.ops.collectives import *
 from xtrace._src.ops.exchanges import *
+from xtrace._src.ops.ragged_exchanges import *
 from xtrace.lax import linalg as linalg
 from xtrace._src.ops.composites import *
 from xtrace._src.ops.contractions.contraction import *
