@@ -275,7 +275,7 @@ def ragged_all_to_all(
 ragged_all_to_all_p = Primitive(
     "ragged_all_to_all", ("axis_index_groups", "axis_name"), abstract=_abstract, emit=_emit,
     operation=ragged_all_to_all, effects=effects_of("axis_name"), jvp=_jvp, transpose=_transpose, batch=_batch,
-    memoised=False,
+    memoised=False, unprinted={"axis_index_groups": ...},
 )
 
 

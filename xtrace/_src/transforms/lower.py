@@ -18,6 +18,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
+from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import open_dimensions
 from xtrace._src.core.source import Position, Scopes, describe, format_scopes
@@ -78,18 +79,19 @@ def _warn_of_large(constants: Sequence[Any], name: str) -> None:
 def lower(
     closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None,
     argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
-    assignment: Assignment | None = None,
+    assignment: Assignment | None = None, manual_mesh: Mesh | None = None,
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 
     assignment: the devices of a program on a mesh, and the shardings of its inputs and results.
+    manual_mesh: the mesh whose axes collectives name, for a program of one device's shards.
     argument_names: returns the names of the inputs in XLA's reports; called when a text with locations is written.
     result_names: returns the results as users write them, such as ``result['a']``; called when text is written.
     """
     start = time.perf_counter()
     mesh = assignment.mesh if assignment is not None else None
     module = ModuleBuilder("jit_" + symbol(name), platform, num_partitions=mesh.size if mesh is not None else 1)
-    module.mesh = mesh
+    module.mesh, module.manual_mesh = mesh, manual_mesh
     module.is_explicit = mesh is not None
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     main.argument_names, main.result_names = argument_names, result_names

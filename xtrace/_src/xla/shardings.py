@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,3 +101,49 @@ def _tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int
         parts = parts[:-1]
     grid = np.array(sharding.tile_assignment_devices()).reshape(int(np.prod(parts)), -1)
     return parts, tuple(np.sort(grid, axis=1).ravel().tolist())
+
+
+class Partitioner:
+    """A custom call that XLA partitions by a Python function; `number` is what it says in the module's text.
+
+    Modules hold the number only, so it must live until they are compiled. partition: a function of the tiles of the
+    operands and of the results, each the parts of the dimensions and the devices' numbers. It returns the text of a
+    module for one device, and the tiles that it takes and gives.
+    """
+
+    __slots__ = ("_devices", "_partition", "_several", "number", "__weakref__")
+
+    target = "xtrace_custom_partitioning"
+
+    def __init__(self, partition: Callable[..., tuple[str, list[Any], list[Any]]], devices: int, several: bool) -> None:
+        self._partition, self._devices, self._several = partition, devices, several
+        # Programs of another process that are kept on disk are not taken for those of this one.
+        self.number = str(secrets.randbits(62))
+        if not _partitioners:
+            _jax.register_custom_call_partitioner(self.target, _same_sharding, _partition_call, _first_sharding, True)
+        _partitioners[self.number] = self
+
+    def __call__(self, operands: Sequence[Any], shape: Any, result: Any) -> tuple[bytes, list[Any], Any]:
+        """Return the program of a device and its shardings, all in XLA's form."""
+        results = result.tuple_elements() if self._several else [result]
+        text, taken, given = self._partition(
+            [_tiles_of(s, self._devices) for s in operands], [_tiles_of(s, self._devices) for s in results]
+        )
+        made = [hlo_sharding(*tiles) for tiles in given]
+        whole = xla_client.HloSharding.tuple_sharding(shape, made) if self._several else made[0]
+        return text.encode(), [hlo_sharding(*tiles) for tiles in taken], whole
+
+
+_partitioners: weakref.WeakValueDictionary[str, Partitioner] = weakref.WeakValueDictionary()
+
+
+def _partition_call(_: Any, operands: Sequence[Any], shape: Any, result: Any, number: bytes) -> Any:
+    return _partitioners[number.decode()](operands, shape, result)
+
+
+def _same_sharding(sharding: Any, *_: Any) -> Any:
+    return sharding
+
+
+def _first_sharding(_: Any, operands: Sequence[Any], *__: Any) -> Any:
+    return operands[0]

@@ -1,0 +1,11 @@
+"""Functions that users partition themselves, as ``jax.experimental.custom_partitioning`` has them."""
+
+from xtrace._src.core.factor_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.custom_partitioning import custom_partitioning, custom_partitioning_p
+
+__all__ = [
+    "ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "custom_partitioning", "custom_partitioning_p",
+]
+
+_make_public(globals(), __all__)
