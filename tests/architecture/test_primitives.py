@@ -46,7 +46,10 @@ HOLDING = {
     if any(n in ("branches", "call", "callee", "condition") or "jaxpr" in n for n in p.parameters)
 }
 # They call their only closed jaxpr on their operands; `called_jaxpr` finds it, and features follow it without a rule.
-CALLS = {"composite", "custom_jvp_call", "custom_vjp_call", "custom_vmap_call", "jit", "linear_call", "remat2"}
+CALLS = {
+    "composite", "custom_jvp_call", "custom_partitioning", "custom_vjp_call", "custom_vmap_call", "jit", "linear_call",
+    "remat2",
+}
 # They hold functions of elements, which are open jaxprs or functions of Python.
 OF_ELEMENTS = {
     "lowered_loop", "reduce", "reduce_window", "scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul",

@@ -51,6 +51,7 @@ from xtrace._src.ops.control_flow.cond import bind_cond, cond_p
 from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
+from xtrace._src.ops.custom_partitioning import custom_partitioning_p
 from xtrace._src.ops.custom_rules.calls import explicit
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin, custom_vjp_call
@@ -357,4 +358,4 @@ CALLS: dict[Primitive, Callable[..., list[Any]]] = {
 }
 
 # What goes on inside is not looked at: NaN among the results is asked for.
-AS_ONE = frozenset((composite_p, linear_call, linear_solve, shard_map_p))
+AS_ONE = frozenset((composite_p, custom_partitioning_p, linear_call, linear_solve, shard_map_p))

@@ -335,7 +335,7 @@ def _checked_pairs(name: str, axis_name: Any, perm: Any) -> tuple[Any, Any]:
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send a value from index to index of a mapped axis, on GPUs.
+    """Copy a value from index to index of a mapped axis, where `precv` returns it, on GPUs.
 
     Args:
         x: an array.
@@ -364,7 +364,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Receive a value that another index of a mapped axis sends, on GPUs.
+    """Return the value that another index of a mapped axis sends with `psend`, on GPUs.
 
     Args:
         token: the token of a `psend`, or of `create_token`: the value is received after it.
