@@ -39,7 +39,7 @@ def test_a_killed_or_paused_process_is_named_within_the_heartbeat(name, devices)
     assert codes == [1, -signal.SIGKILL], outputs
     assert re.search(r"LostProcessError: process 1 on \S+ \(pid \d+\) has been silent since \d\d:\d\d:\d\d", outputs[0])
     assert "start all processes again from what was saved" in outputs[0]
-    assert seconds(outputs[0]) < 3 + 3
+    assert seconds(outputs[0]) < 3 + 2  # a busy machine
 
 
 def test_an_error_ends_the_others_at_once():
@@ -64,7 +64,7 @@ def test_a_paused_coordinator_is_named():
     codes, outputs = run(program, heartbeat=3, awaited=[1])
     assert codes == [-signal.SIGKILL, 1], outputs
     assert re.search(r"the coordinator in process 0 on \S+ \(pid \d+\) has not answered", outputs[1])
-    assert seconds(outputs[1]) < 3 + 4
+    assert seconds(outputs[1]) < 3 + 2
 
 
 def test_a_killed_coordinator_ends_the_others():

@@ -128,13 +128,15 @@ class Peers:
         self.client, self.process, self.heartbeat = client, process, heartbeat
         self.about = [json.loads(text) for text in about]
         self.failure: str | None = None
-        self._period = min(max(heartbeat / 10, 0.2), 10.0)
+        self._period = min(heartbeat / 10, 10.0)
         self._beaten = time.monotonic()
         self._seen = {p: ("", self._beaten) for p in range(len(about)) if p != process}
         self._finished: set[int] = set()
         self._left: set[int] = set()
         self._calls: dict[tuple[int, ...], _Calls] = {}
         self._idle: list[_Worker] = []
+        # A beat is seen up to two periods late: so the error is there within the heartbeat.
+        self._limit = heartbeat - 2 * self._period
         # The watch ends, or looks earlier than usual.
         self._ended, self._awake = False, threading.Event()
         # Whether a wait is so long that calls are to be compared, and what that has found.
@@ -182,7 +184,7 @@ class Peers:
                 elif said:
                     self._lose(f"{self._named(process)} has ended with {said}")
         for process, (_, heard) in self._seen.items():
-            if now - heard > self.heartbeat and process not in self._left:
+            if now - heard > self._limit and process not in self._left:
                 self._left.add(process)
                 at = time.strftime("%H:%M:%S", time.localtime(time.time() - (now - heard)))
                 self._lose(
@@ -258,7 +260,7 @@ class Peers:
             self._raised = True
             raise LostProcessError(self.failure)
         silent = time.monotonic() - self._beaten
-        if silent > self.heartbeat + self._period:
+        if silent > self._limit:
             self._lose(
                 f"the coordinator in {self._named(0)} has not answered for {silent:.0f} seconds: it was paused, or its "
                 "machine is not reachable"
