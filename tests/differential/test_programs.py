@@ -21,7 +21,7 @@ _OURS, _THEIRS = programs.library(xtrace), programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-def _compare(ours: Any, theirs: Any, program: programs.Program) -> None:
+def compare_results(ours: Any, theirs: Any, program: programs.Program) -> None:
     left, left_tree = xtrace.tree_util.tree_flatten(ours)
     right, right_tree = jax.tree_util.tree_flatten(theirs)
     assert str(left_tree) == str(right_tree)
@@ -50,7 +50,7 @@ def _function(program: programs.Program, lib: Any) -> Callable[..., Any]:
     return lambda repeats, *arguments: programs.run(lib, program, arguments, repeats)
 
 
-def _results_of_jax(run: Callable[[], Any]) -> Any:
+def results_of_jax(run: Callable[[], Any]) -> Any:
     """Return jax's results; it refuses products of weakly typed integers and narrower ones, which xtrace forms."""
     try:
         return run()
@@ -81,9 +81,9 @@ def test_jitted_programs(shard: int) -> None:
     @given(st.tuples(*[programs.programs()] * 10))
     def compare(together: Sequence[programs.Program]) -> None:
         ours = _jitted(_OURS, xtrace.jit, together)
-        theirs = _results_of_jax(lambda: _jitted(_THEIRS, jax.jit, together))
+        theirs = results_of_jax(lambda: _jitted(_THEIRS, jax.jit, together))
         for results in zip(ours, theirs, together, strict=True):
-            _compare(*results)
+            compare_results(*results)
 
     compare()
 
@@ -93,8 +93,8 @@ def test_jitted_programs(shard: int) -> None:
 def test_eager_programs(program: programs.Program) -> None:
     """Operation by operation, against jax doing the same."""
     ours = _function(program, _OURS)(program.repeats, *program.inputs)
-    theirs = _results_of_jax(lambda: _function(program, _THEIRS)(program.repeats, *program.inputs))
-    _compare(ours, theirs, program)
+    theirs = results_of_jax(lambda: _function(program, _THEIRS)(program.repeats, *program.inputs))
+    compare_results(ours, theirs, program)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=_HEALTH)
@@ -104,7 +104,7 @@ def test_shapes_and_jaxprs(program: programs.Program) -> None:
     ours = _function(program, _OURS)
     theirs = _function(program, _THEIRS)
     left = xtrace.eval_shape(functools.partial(ours, program.repeats), *program.inputs)
-    right = _results_of_jax(lambda: jax.eval_shape(functools.partial(theirs, program.repeats), *program.inputs))
+    right = results_of_jax(lambda: jax.eval_shape(functools.partial(theirs, program.repeats), *program.inputs))
     for x, y in zip(xtrace.tree_util.tree_leaves(left), jax.tree_util.tree_leaves(right), strict=True):
         assert (x.shape, x.dtype, x.weak_type) == (y.shape, y.dtype, y.weak_type)
     closed = xtrace.make_jaxpr(ours, static_argnums=0)(program.repeats, *program.inputs)

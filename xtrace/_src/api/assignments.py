@@ -122,6 +122,10 @@ def assign(
     sources += _given("an array that the function closes over", closed)
     if not context_mesh().empty:
         sources.append(_of_mesh("the context's", context_mesh()))
+    if not sources and any(a.explicit_sharding is not None for a in out_avals):
+        # The types of results name a mesh, and its devices are those of values that are not read.
+        unread = frozenset()
+        sources = list(_sources(values, function, names, unread))
     first = sources[0] if sources else None
     for source in sources:
         if first is not None and source.devices != first.devices:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import concrete, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
@@ -127,7 +128,7 @@ class Flat:
 def zero_tangent(aval: ShapedArray) -> Any:
     """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
     if is_differentiable(aval):
-        return zeros(aval)
+        return reshard_as(zeros(aval), aval)
     return np.zeros(aval.shape, dtypes.float0)
 
 

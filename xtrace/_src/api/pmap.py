@@ -186,7 +186,7 @@ def smap(
         ValueError: no mesh is in force, or a dimension is no multiple of the number of parts.
 
     Example:
-        >>> with xtrace.set_mesh(xtrace.make_mesh((1,), ("x",))):
+        >>> with xtrace.set_mesh(xtrace.make_mesh((1,), ("x",), (xtrace.sharding.AxisType.Auto,))):
         ...     xtrace.smap(lambda a: a * 2, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2))
         Array([0, 2], dtype=int32)
     """

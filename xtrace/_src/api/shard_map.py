@@ -15,6 +15,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
@@ -194,6 +195,15 @@ class ShardMap:
                 f"shard_map: in_specs {spec} of {name} of {self.name} has {len(spec)} entries, and the argument has "
                 f"the shape {aval.shape}; leave out entries"
             )
+        own = aval.explicit_sharding
+        if own is not None and manual.issuperset(mesh.axis_names):
+            entries = explicit_part(NamedSharding(mesh, spec), aval.ndim)
+            if entries is not None and entries.spec != own.spec:
+                raise ValueError(
+                    f"shard_map: in_specs {spec} of {name} of {self.name} does not match the specs of the input, "
+                    f"{aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
+                    f"xtrace.reshard(x, {spec}) on it first"
+                )
         for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
                 axes = axes_of_entry(spec[dimension])

@@ -48,7 +48,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.sharding_rules import join
-from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt
+from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt, shift_right_arithmetic, shift_right_logical
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant, constant_like, constants_like
 from xtrace._src.ops.lower_fun import lower_fun
@@ -540,7 +540,28 @@ rem = binary(
 )
 
 
-@elementwise("mulhi", "chlo.mulhi", (INTEGER,), operands=2, derivatives=0)
+@lower_fun
+def _upper_half_of_product(x: Array, y: Array) -> Array:
+    """The upper half of products by those of halves of the bits, none of which overflows."""
+    dtype = aval_of(x).dtype
+    shift = shift_right_arithmetic if dtypes.iinfo(dtype).min else shift_right_logical
+    half = dtypes.bit_width(dtype) // 2
+    count, mask = constant_like(x, half), constant_like(x, 2**half - 1)
+    low_x, low_y, high_x, high_y = bitwise_and(x, mask), bitwise_and(y, mask), shift(x, count), shift(y, count)
+    middle = high_x * low_y + shift_right_logical(low_x * low_y, count)
+    other = low_x * high_y + bitwise_and(middle, mask)
+    return high_x * high_y + shift(middle, count) + shift(other, count)
+
+
+def _mulhi(builder: FunctionBuilder, x: Value, y: Value) -> Value:
+    if builder.module.num_partitions > 1:
+        # XLA's partitioner cannot read the operation back.
+        return _upper_half_of_product(builder, x, y)  # type: ignore[no-any-return]
+    kind = x.aval.mlir_type
+    return builder.line(f"chlo.mulhi {x.name}, {y.name} : {kind}, {kind} -> {kind}", builder.results[0])
+
+
+@elementwise("mulhi", _mulhi, (INTEGER,), operands=2, derivatives=0)
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Return the upper half of the bits of the product of two integers.
 
