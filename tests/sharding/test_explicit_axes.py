@@ -206,3 +206,28 @@ def test_axes_of_another_type_are_in_the_mesh():
         xtrace.sharding.auto_axes(lambda x: x, axes="q", out_sharding=xtrace.P("x"))(x)
     with pytest.raises(ValueError, match="explicit_axes: there is no mesh"):
         xtrace.sharding.explicit_axes(lambda x: x, in_sharding=xtrace.P("x"))(np.ones(8))
+
+
+ZEROS = {
+    "grad": lambda m, x, y: m.grad(lambda x, y: x.sum(), argnums=(0, 1))(x, y),
+    "jvp": lambda m, x, y: m.jvp(lambda x: y * 1, (x,), (x,)),
+    "vjp": lambda m, x, y: m.vjp(lambda x, y: x * 2, x, y)[1](x),
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_derivatives_that_are_zero_are_sharded_as_their_arguments(name):
+    results = []
+    for lib in (OURS, THEIRS):
+        x, y = [lib.put(X, lib.named("x4y2", *spec, kind="Explicit")) for spec in (("x",), ("y", "x"))]
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")):
+            found = lib.jit(lambda x, y, lib=lib: ZEROS[name](lib.module, x, y))(x, y)
+        results.append([(str(lib.module.typeof(v)), str(v.sharding)) for v in found])
+    assert results[0] == results[1]
+
+
+def test_results_that_read_no_argument_are_where_the_arguments_are():
+    x = OURS.put(X, OURS.named("x4y2", "y", "x", kind="Explicit"))
+    gradient = xtrace.jit(xtrace.grad(lambda x: (x.T.sum() * 0 + 1).astype("int32").astype("float32")))(x)
+    assert xtrace.typeof(gradient).str_short() == "f32[8@y,8@x]"
+    assert gradient.sharding == x.sharding

@@ -326,3 +326,14 @@ def test_the_experimental_name():
         return lib.jit(shard_map(lambda x: lib.lax.psum(x, "x"), lib.mesh("x4y2"), lib.P("x"), lib.P(), True))(X)
 
     compare(run(OURS, xtrace.experimental.shard_map.shard_map), run(THEIRS, theirs.shard_map))
+
+
+@pytest.mark.parametrize("spec", [(), ("y",), (None, "x"), ("x", "y")])
+def test_specifications_that_contradict_a_type_are_refused(spec):
+    for lib in (OURS, THEIRS):
+        x = lib.put(np.ones((16, 8), np.float32), lib.named("x4y2", "x", kind="Explicit"))
+        mapped = lib.module.shard_map(
+            lambda x: x, mesh=lib.mesh("x4y2", "Explicit"), in_specs=lib.P(*spec), out_specs=lib.P(*spec)
+        )
+        with pytest.raises(ValueError, match="does not match the specs of the input"):
+            mapped(x)

@@ -72,6 +72,12 @@ class Monoid:
         """Whether the operation is a single StableHLO operation on elements of `dtype`."""
         return self.direction is None or not dtypes.is_complex(dtype)
 
+    def is_collective(self, dtype: np.dtype[Any]) -> bool:
+        """Whether XLA has the operation on elements that are on several devices."""
+        if self.op in ("stablehlo.and", "stablehlo.or"):
+            return dtypes.is_boolean(dtype)
+        return self.op != "stablehlo.xor" and self.is_plain(dtype)
+
     def combine(self, builder: FunctionBuilder, x: Value, y: Value) -> Value:
         """Write the operation on two values of one type."""
         if self.is_plain(x.aval.dtype):
@@ -116,6 +122,8 @@ def write_reduction(
     builder: FunctionBuilder, monoid: Monoid, x: Value, axes: Sequence[int], result: ShapedArray
 ) -> Value:
     """Write the reduction of `x` over `axes`."""
+    if not monoid.is_collective(x.aval.dtype):
+        x = builder.gather_along(x, axes)
     neutral = monoid.neutral_value(builder, x.aval.dtype)
     types = f"({x.aval.mlir_type}, {neutral.aval.mlir_type}) -> {result.mlir_type}"
     if monoid.is_plain(x.aval.dtype):

@@ -556,7 +556,7 @@ def _upper_half_of_product(x: Array, y: Array) -> Array:
 def _mulhi(builder: FunctionBuilder, x: Value, y: Value) -> Value:
     if builder.module.num_partitions > 1:
         # XLA's partitioner cannot read the operation back.
-        return _upper_half_of_product(builder, x, y)  # type: ignore[no-any-return]
+        return _upper_half_of_product(builder, x, y)
     kind = x.aval.mlir_type
     return builder.line(f"chlo.mulhi {x.name}, {y.name} : {kind}, {kind} -> {kind}", builder.results[0])
 

@@ -458,6 +458,8 @@ def _reduce_emit(
 ) -> list[Value]:
     inner = builder.region(jaxpr.in_avals)
     returned = emit_computation(inner, jaxpr, "reduce")
+    # XLA reduces over devices by few functions.
+    values = tuple([builder.gather_along(x, dimensions) if x.aval.ndim else x for x in values])
     return builder.op_with_regions(
         "stablehlo.reduce", values, [(inner, returned)], builder.results, dimensions=attributes.integers(dimensions)
     )

@@ -511,8 +511,12 @@ def _write_scatter(
     builder: FunctionBuilder, operand: Value, source: Value, start: Value, chosen: Any, scattered: Any, window: Window
 ) -> Value:
     texts = {k: v for k, v in window.texts().items() if "dilations" not in k}
+    # XLA partitions windows wrongly that overlap: it leaves elements out.
+    axes = [i for i, n in enumerate(window.window_dimensions) if n > 1]
+    operand, source = builder.gather_along(operand, axes), builder.gather_along(source, axes)
     operands, regions = [operand, source, start], [chosen, scattered]
-    return builder.op_with_regions("stablehlo.select_and_scatter", operands, regions, [operand.aval], **texts)[0]
+    (result,) = builder.op_with_regions("stablehlo.select_and_scatter", operands, regions, [operand.aval], **texts)
+    return builder.gather_along(result, axes)
 
 
 def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh, Mesh
-from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.source import Position, resolve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.shardy import Meshes
@@ -383,6 +384,20 @@ class FunctionBuilder:
         stored = x.to_physical()
         text = self.module.meshes.sharding(sharding, stored.aval.ndim, free)
         return self.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
+
+    def gather_along(self, x: Value, axes: Iterable[int], *, partial: bool = False) -> Value:
+        """Write `x` so that each device has all of its elements along `axes`, in a program on several devices.
+
+        It is for operations that XLA partitions wrongly along these. partial: only where an array can be sharded over
+        some axes of the mesh and replicated over others.
+        """
+        mesh = self.module.mesh
+        # In a manual computation devices have pieces, which are not partitioned again.
+        if mesh is None or self.module.manual_mesh is not None:
+            return x
+        if len([n for n in mesh.axis_sizes if n > 1]) < (2 if partial else 1):
+            return x
+        return self.constrain(x, NamedSharding(mesh, PartitionSpec()), frozenset(range(x.aval.ndim)).difference(axes))
 
     def all_reduce(self, x: Value, op: str, groups: Sequence[Sequence[int]], aval: ShapedArray) -> Value:
         """Write the reduction of `x` by the operation `op` over groups of devices."""

@@ -198,7 +198,12 @@ def _conv_emit(
 
     def convolution(x: Value, y: Value, aval: ShapedArray) -> Value:
         types = f"({x.aval.mlir_type}, {y.aval.mlir_type}) -> {aval.mlir_type}"
-        return builder.line(f"stablehlo.convolution({x.name}, {y.name}) {tail} : {types}", aval)
+        # XLA adds replicas of an operand as if they were parts: along axes of windows, and contracted ones of groups.
+        contracted = slice(1 if feature_group_count * batch_group_count > 1 else 2, None)
+        x = builder.gather_along(x, dimension_numbers.lhs_spec[contracted], partial=True)
+        y = builder.gather_along(y, dimension_numbers.rhs_spec[contracted], partial=True)
+        product = builder.line(f"stablehlo.convolution({x.name}, {y.name}) {tail} : {types}", aval)
+        return builder.gather_along(product, dimension_numbers.out_spec[2:], partial=True)
 
     if not dtypes.is_complex(lhs.aval.dtype) or builder.platform == "tpu":
         return convolution(lhs, rhs, result)
