@@ -23,6 +23,10 @@ from xtrace._src.xla import versions
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 _ALIVE, _CALLS = "xtrace/alive/", "xtrace/calls/"
 _FINISHED = "finished"
+_ADVICE = (
+    ". Arrays over several processes are lost: save what is needed of this process's own data, and start all processes "
+    "again from what was saved last"
+)
 # After so many seconds of waiting processes compare the programs that they have called.
 _PATIENCE = 5.0
 
@@ -197,14 +201,11 @@ class Peers:
         return f"process {process} on {about['host']} (pid {about['pid']})"
 
     def _lose(self, failure: str) -> None:
-        self.failure = self.failure or (
-            f"{failure}. Arrays over several processes are lost: save what is needed of this process's own data, and "
-            "start all processes again from what was saved last"
-        )
+        self.failure = self.failure or failure + _ADVICE
 
     def leave(self, error: str | None = None) -> None:
         """Tell the others that this process ends, and the error if it ends with one."""
-        self._said = error or _FINISHED
+        self._said = error.partition(_ADVICE)[0][:400] if error else _FINISHED
         told = threading.Lock()
         told.acquire()
 
@@ -354,4 +355,4 @@ class Peers:
 def unhandled_error() -> str | None:
     """Return the error that the interpreter ends with, if Python has printed one."""
     error = getattr(sys, "last_value", None)
-    return f"{type(error).__name__}: {error}"[:300] if error is not None else None
+    return f"{type(error).__name__}: {error}" if error is not None else None
