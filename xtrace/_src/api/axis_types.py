@@ -15,6 +15,7 @@ from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.mesh import AbstractMesh, AxisType, axes_in_force, naming_mesh
+from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.sharding_constraints import reshard
@@ -140,10 +141,10 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
             break
     if outer.empty:
         raise NoMeshError(f"{function}: there is no mesh whose axes change; write with xtrace.set_mesh(mesh):")
-    given = (names,) if isinstance(names, str) else tuple(names or ())
+    given = () if names is None else name_tuple(function, "axes", names)
     unknown = [name for name in given if name not in outer.axis_names]
     if unknown:
-        raise ValueError(f"{function}: axes {unknown} are not in the mesh, whose axes are {outer.axis_names}")
+        raise ValueError(f"{function}: axes {unknown} are not in the mesh: {correction(unknown[0], outer.axis_names)}")
     changed = given or tuple([name for name in outer.axis_names if name not in outer.manual_axes])
     return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))
 

@@ -11,8 +11,17 @@ import numpy as np
 from xtrace._src.api.device_meshes import create_device_mesh
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.integers import to_integer
-from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_abstract_mesh, context_mesh
+from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    check_devices,
+    context_abstract_mesh,
+    context_mesh,
+    device_grid,
+)
+from xtrace._src.core.names import name_tuple
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients
@@ -48,18 +57,19 @@ def make_mesh(
         raise TypeError(
             f"make_mesh: axis_shapes must be a sequence of integers, got {axis_shapes}; write ({axis_shapes},)"
         )
-    shape = tuple([to_integer("make_mesh", "axis_shapes", n) for n in axis_shapes])
-    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    shape = integer_tuple("make_mesh", "axis_shapes", axis_shapes)
+    names = name_tuple("make_mesh", "axis_names", axis_names)
     if len(names) != len(shape):
         raise ValueError(f"make_mesh: axis_names must have a name for each axis, got {names} for the sizes {shape}")
-    given = list(clients.devices() if devices is None else np.ravel(np.array(devices, object)))
+    given = clients.devices() if devices is None else list(device_grid("make_mesh", devices).ravel())
+    check_devices("make_mesh", np.array([*given, None], object)[:-1])
     wanted = math.prod(shape)
     if min(shape, default=1) < 1:
         raise ValueError(f"make_mesh: axis_shapes must be positive, got {shape}; there are {len(given)} devices")
     if wanted > len(given):
         raise ValueError(
             f"make_mesh: Number of devices {len(given)} must be >= the product of mesh_shape {shape}, {wanted}. "
-            "Devices of a CPU are made by the setting jax_num_cpu_devices, before the first computation"
+            f"To try a program on the CPU, start it with JAX_NUM_CPU_DEVICES={wanted}"
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(create_device_mesh(shape, given[:wanted], allow_split_physical_axes=True), names, types)

@@ -14,8 +14,9 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
-from xtrace._src.core.integers import to_integer
-from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.integers import integer_tuple, to_integer
+from xtrace._src.core.mesh import Mesh, device_grid
+from xtrace._src.core.names import name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
@@ -65,8 +66,10 @@ def pmap(
     if axis_name is None or isinstance(axis_name, str):
         name = _PmapAxis("pmap_axis" if axis_name is None else axis_name)
     given_static = static_broadcasted_argnums
-    static = (given_static,) if isinstance(given_static, int) else tuple(given_static)
-    given_devices = None if devices is None else list(devices)
+    static = (given_static,) if isinstance(given_static, int) else integer_tuple(
+        "pmap", "static_broadcasted_argnums", given_static
+    )
+    given_devices = None if devices is None else list(device_grid("pmap", devices).ravel())
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(own, _PmapAxis) for own, _ in axis_environment(current_trace.get())):
@@ -92,7 +95,7 @@ def pmap(
             numbered = pytree.tree_unflatten(out_tree, range(out_tree.num_leaves))
             wanted = pytree.broadcast_prefix(out_axes, numbered, is_leaf=_is_none)
             out_places[:] = [
-                None if axis is None else axis % (aval_of(x).ndim + 1) for axis, x in zip(wanted, results, strict=True)
+                None if axis is None else _checked_out_axis(axis, x) for axis, x in zip(wanted, results, strict=True)
             ]
             parts = [x if i is None else expand_dims(x, (i,)) for x, i in zip(results, out_places, strict=True)]
             return pytree.tree_unflatten(out_tree, parts)
@@ -142,6 +145,16 @@ def _checked_axis(axis: Any, leaf: Any) -> int | None:
     return number % ndim
 
 
+def _checked_out_axis(axis: Any, leaf: Any) -> int:
+    number, ndim = to_integer("pmap", "out_axes", axis), aval_of(leaf).ndim + 1
+    if not -ndim <= number < ndim:
+        raise ValueError(
+            f"pmap: out_axes {number} is no axis of the mapped result, which has {ndim} with those of a result of "
+            f"shape {aval_of(leaf).shape}. Write a number from 0 to {ndim - 1}"
+        )
+    return number % ndim
+
+
 def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size: int | None, function: str) -> int:
     """Return the size of the mapped axis; ValueError if the arguments disagree."""
     sizes = {aval_of(x).shape[i] for x, i in zip(leaves, places, strict=True) if i is not None}
@@ -161,8 +174,8 @@ def _devices(devices: Sequence[Any] | None, backend: str | None, size: int) -> S
     known = clients.local_devices(backend) if devices is None else devices
     if size > len(known):
         raise ValueError(
-            f"pmap: the mapped axis has the size {size}, but only {len(known)} devices are available. Devices of a CPU "
-            "are made by the setting jax_num_cpu_devices, before the first computation"
+            f"pmap: the mapped axis has the size {size}, but only {len(known)} devices are available. To try a program "
+            f"on the CPU, start it with JAX_NUM_CPU_DEVICES={size}"
         )
     return known[:size]
 
@@ -192,9 +205,13 @@ def smap(
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    name_tuple("smap", "axis_name", (axis_name,))
     in_specs = Infer if in_axes is Infer else _specs_of_axes(in_axes, axis_name)
     return shard_map(f, in_specs=in_specs, out_specs=_specs_of_axes(out_axes, axis_name), axis_names={axis_name})
 
 
 def _specs_of_axes(axes: Any, name: Any) -> Any:
-    return pytree.tree_map(lambda axis: _spec(axis, name), axes, is_leaf=_is_none)
+    def specification(axis: Any) -> PartitionSpec:
+        return _spec(axis if axis is None else to_integer("smap", "in_axes and out_axes", axis), name)
+
+    return pytree.tree_map(specification, axes, is_leaf=_is_none)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from xtrace._src.algebra.varying import vary
+from xtrace._src.api.call_arguments import positional_names
 from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
@@ -14,6 +15,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
+from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -75,7 +77,8 @@ def shard_map(
         raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
     _check_specs("in_specs", in_specs)
     _check_specs("out_specs", out_specs)
-    call = ShardMap(f, out_specs, in_specs, mesh, frozenset(axis_names), bool(check_vma))
+    manual = frozenset(name_tuple("shard_map", "axis_names", axis_names))
+    call = ShardMap(f, out_specs, in_specs, mesh, manual, bool(check_vma))
     # Outside of other programs the computation is one.
     jitted = jit(call.bind)
 
@@ -128,14 +131,15 @@ class ShardMap:
         if unknown:
             raise ValueError(
                 f"shard_map: axis_names {sorted(map(str, unknown))} are not in the mesh, whose axes are "
-                f"{mesh.axis_names}"
+                f"{mesh.axis_names}; for {abbreviated(min(unknown, key=str))} "
+                f"{correction(min(unknown, key=str), mesh.axis_names)}"
             )
         pairs, in_tree = pytree.tree_flatten_with_path(args)
         leaves, paths = [leaf for _, leaf in pairs], [path for path, _ in pairs]
         avals = [aval_of(x) for x in leaves]
         specs = self._in_specs(args, avals)
         for path, aval, spec in zip(paths, avals, specs, strict=True):
-            self._check_input(f"args{key_paths.keystr(path)}", aval, spec, mesh, manual)
+            self._check_input(len(args), path, aval, spec, mesh, manual)
         out: list[Any] = []
 
         def flat(*pieces: Any) -> Sequence[Any]:
@@ -148,6 +152,7 @@ class ShardMap:
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
+        self._check_closed_over(closed, manual)
         self._check_results(closed, tree, out_specs, manual)
         results = bind_shard_map(closed, leaves, specs, out_specs, mesh, manual, self.check_vma)
         return pytree.tree_unflatten(tree, results)
@@ -183,17 +188,19 @@ class ShardMap:
         except ValueError as error:
             raise ValueError(
                 f"shard_map: in_specs must be a PartitionSpec, or a tree prefix of the arguments of {self.name}: "
-                f"{error}"
+                f"{error}. Give one specification for all, or a tuple with one for each argument"
             ) from None
 
     def _check_input(
-        self, name: str, aval: ShapedArray, spec: PartitionSpec, mesh: BaseMesh, manual: frozenset[Any]
+        self, count: int, path: Sequence[Any], aval: ShapedArray, spec: PartitionSpec, mesh: BaseMesh,
+        manual: frozenset[Any],
     ) -> None:
         self._check_axes("in_specs", spec, manual)
         if len(spec) > aval.ndim:
             raise ValueError(
-                f"shard_map: in_specs {spec} of {name} of {self.name} has {len(spec)} entries, and the argument has "
-                f"the shape {aval.shape}; leave out entries"
+                f"shard_map: in_specs {spec} of {self._argument(count, path)} has an entry for each of {len(spec)} "
+                f"dimensions, and the argument has the shape {aval.shape}. Write "
+                f"{spec.update(partitions=spec.partitions[: aval.ndim])}"
             )
         own = aval.explicit_sharding
         if own is not None and manual.issuperset(mesh.axis_names):
@@ -208,17 +215,32 @@ class ShardMap:
             if size % parts:
                 axes = axes_of_entry(spec[dimension])
                 raise ValueError(
-                    f"shard_map: {name} of {self.name}, of shape {aval.shape}, is not evenly divisible: in_specs "
-                    f"{spec} split array axis {dimension} (of size {size}) over the mesh axes {axes} (of total size "
-                    f"{parts}). Pad it to {-(-size // parts) * parts}"
+                    f"shard_map: {self._argument(count, path)}, of shape {aval.shape}, is not evenly divisible: "
+                    f"in_specs {spec} split array axis {dimension} (of size {size}) over the mesh axes {axes} (of "
+                    f"total size {parts}). Pad it to {-(-size // parts) * parts}, or write None for it in in_specs"
                 )
+
+    def _argument(self, count: int, path: Sequence[Any]) -> str:
+        """Return an argument as users write it."""
+        name = positional_names(self.function, count)[path[0].idx]
+        return f"argument {name}{key_paths.keystr(path[1:])} of {self.name}"
 
     def _check_axes(self, argument: str, spec: PartitionSpec, manual: frozenset[Any]) -> None:
         for axis in named_axes(spec):
             if axis not in manual:
                 raise ValueError(
-                    f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} refers to "
-                    f"{abbreviated(axis)}"
+                    f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} of "
+                    f"{self.name} refers to {abbreviated(axis)}: {correction(axis, sorted(manual, key=str))}"
+                )
+
+    def _check_closed_over(self, closed: ClosedJaxpr, manual: frozenset[Any]) -> None:
+        """Raise ValueError for a result that is an array from outside with manual axes in its type."""
+        for atom, aval in zip(closed.jaxpr.outvars, closed.out_avals, strict=True):
+            own = aval.explicit_sharding
+            if own is not None and atom in closed.jaxpr.constvars and named_axes(own.spec) & manual:
+                raise ValueError(
+                    f"shard_map: {self.name} returns an array from outside, {aval}, whose type names the mesh axes "
+                    "that the function is mapped over. Pass it as an argument, with in_specs"
                 )
 
     def _out_specs(self, tree: Any) -> list[PartitionSpec]:
@@ -229,7 +251,8 @@ class ShardMap:
             return pytree.broadcast_prefix(self.out_specs, whole)
         except ValueError as error:
             raise ValueError(
-                f"shard_map: out_specs must be a PartitionSpec, or a tree prefix of the result of {self.name}: {error}"
+                f"shard_map: out_specs must be a PartitionSpec, or a tree prefix of the result of {self.name}: "
+                f"{error}. Give one specification for all, or a tree like the result"
             ) from None
 
     def _check_results(
@@ -240,15 +263,16 @@ class ShardMap:
             self._check_axes("out_specs", spec, manual)
             if len(spec) > aval.ndim:
                 raise ValueError(
-                    f"shard_map: out_specs {spec} of {name} of {self.name} is too long: it has {len(spec)} entries, "
-                    f"and the result has the shape {aval.shape}. Give a scalar an axis with x[None], or leave out "
-                    "entries"
+                    f"shard_map: out_specs {spec} of {name} of {self.name} is too long: it has an entry for each of "
+                    f"{len(spec)} dimensions, and the result has the shape {aval.shape}. Give a scalar an axis with "
+                    f"x[None], or write {spec.update(partitions=spec.partitions[: aval.ndim])}"
                 )
             varying = (aval.varying & manual) - named_axes(spec)
             if varying:
-                shown = ", ".join(sorted(map(repr, varying)))
+                shown, names = ", ".join(sorted(map(repr, varying))), tuple(sorted(varying, key=str))
+                axes = abbreviated(names[0] if len(names) == 1 else names)
                 raise ValueError(
                     f"shard_map: out_specs {spec} require replication which can't be statically inferred: {name} of "
-                    f"{self.name} may vary along the mesh axes {shown}, which they do not name. Name these, sum over "
-                    "them with lax.psum, or give check_vma=False if the devices have the same value"
+                    f"{self.name} may vary along the mesh axes {shown}, which they do not name. Return lax.psum(x, "
+                    f"{axes}), or name them in out_specs, or give check_vma=False if the devices have the same value"
                 )

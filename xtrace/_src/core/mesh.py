@@ -16,6 +16,8 @@ import numpy as np
 
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.names import name_tuple
 
 
 class AxisType(enum.Enum):
@@ -163,12 +165,18 @@ class AbstractMesh(BaseMesh):
         cls, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None,
         *, abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
-        names, sizes = _names(axis_names), tuple(axis_sizes)
+        names = name_tuple("AbstractMesh", "axis_names", axis_names)
+        sizes = integer_tuple("AbstractMesh", "axis_sizes", axis_sizes)
         if len(names) != len(sizes):
             raise ValueError(
                 f"AbstractMesh: axis_sizes and axis_names must have the same length, got {sizes} and {names}"
             )
         types = _types("AbstractMesh", axis_types, names)
+        if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
+            raise TypeError(
+                "AbstractMesh: abstract_device must be an xtrace.sharding.AbstractDevice, such as that of "
+                f"mesh.abstract_mesh, or None, got {abbreviated(abstract_device)}"
+            )
         key = (names, sizes, types, abstract_device)
         known = _abstract_meshes.get(key)
         if known is None:
@@ -193,6 +201,11 @@ class AbstractMesh(BaseMesh):
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
         """Return the mesh with the types of the named axes changed."""
+        if not isinstance(name_to_type, Mapping):
+            raise TypeError(
+                "update_axis_types: name_to_type must be a dict such as {'x': xtrace.sharding.AxisType.Auto}, got "
+                f"{abbreviated(name_to_type)}"
+            )
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple([name_to_type.get(name, kind) for name, kind in pairs]))
 
@@ -234,8 +247,8 @@ class Mesh(BaseMesh):
         axis_types: the `AxisType` of each axis, or one for all; None is Auto.
 
     Raises:
-        TypeError: a type is no AxisType.
-        ValueError: the number of names or types is not that of the axes of `devices`.
+        TypeError: a type is no AxisType, or an element of `devices` no device.
+        ValueError: the number of names or types is not that of the axes of `devices`, or a device is there twice.
 
     Example:
         >>> xtrace.sharding.Mesh(np.array(xtrace.devices()[:1]), ("x",))
@@ -249,21 +262,22 @@ class Mesh(BaseMesh):
     flat_devices: tuple[Any, ...]
 
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
-        grid = devices if isinstance(devices, np.ndarray) else np.array(devices)
-        names = _names(axis_names)
+        grid = devices if isinstance(devices, np.ndarray) else device_grid("Mesh", devices)
+        names = name_tuple("Mesh", "axis_names", axis_names)
         if any(n is None for n in names):
             raise ValueError(f"Mesh: axis names cannot be None; got {names}")
         if len(set(names)) < len(names):
-            raise ValueError(f"Mesh: each axis needs a name of its own; got {names}")
+            raise ValueError(f"Mesh: each axis needs a name of its own; got {names}, of which two are the same")
         if grid.ndim != len(names):
             raise ValueError(
                 f"Mesh: axis_names must have a name for each axis of devices, got {names} for devices of shape "
-                f"{grid.shape}"
+                f"{grid.shape}. xtrace.make_mesh(sizes, {names}) makes a grid of them"
             )
         types = _types("Mesh", axis_types, names)
         key = (names, grid.shape, tuple(grid.flat), types)
         known = _meshes.get(key)
         if known is None:
+            check_devices("Mesh", grid)
             made = object.__new__(cls)
             grid = grid.copy()
             grid.flags.writeable = False
@@ -346,14 +360,41 @@ class Mesh(BaseMesh):
         raise TypeError("a mesh has devices of this process and cannot be pickled; pickle mesh.abstract_mesh")
 
 
-def _names(axis_names: Any) -> tuple[Any, ...]:
-    return (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
+    """Return nested sequences of devices as an array; TypeError for other objects, and for rows that differ."""
+    try:
+        return np.array(devices)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{function}: devices must be an array or a sequence of devices, such as xtrace.devices(), got "
+            f"{abbreviated(devices)}"
+        ) from None
+
+
+def check_devices(function: str, grid: np.ndarray[Any, Any]) -> None:
+    """Raise TypeError for an element that is no device, and ValueError for a device that is there twice."""
+    seen: dict[Any, tuple[int, ...]] = {}
+    for place, device in np.ndenumerate(grid):
+        if not hasattr(device, "platform"):
+            raise TypeError(
+                f"{function}: devices must be devices such as those of xtrace.devices(), got {abbreviated(device)}; for "
+                "all of them write xtrace.make_mesh(sizes, axis_names)"
+            )
+        if device in seen:
+            raise ValueError(
+                f"{function}: {device} is at {seen[device]} and at {place} of devices; give each device once, as "
+                "xtrace.make_mesh does"
+            )
+        seen[device] = place
 
 
 def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[AxisType, ...]:
     if axis_types is None:
         return (AxisType.Auto,) * len(names)
-    types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types)
+    try:
+        types = (axis_types,) if isinstance(axis_types, AxisType) else tuple(axis_types)
+    except TypeError:
+        types = (axis_types,)
     for kind in types:
         if not isinstance(kind, AxisType):
             raise TypeError(

@@ -43,7 +43,7 @@ class PartitionSpec:
         reduced: a set of axes over which the array is a sum that has been formed.
 
     Raises:
-        TypeError: `unreduced` or `reduced` is no set.
+        TypeError: `unreduced` or `reduced` is no set, or one of `partitions` cannot be a name.
         ValueError: an axis is in two of `partitions`, `unreduced` and `reduced`.
 
     Example:
@@ -66,6 +66,8 @@ class PartitionSpec:
             if None in axes:
                 raise ValueError(f"PartitionSpec: {name} cannot contain None; give names of mesh axes")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+        for dimension, entry in enumerate(self._partitions):
+            _check_entry(dimension, entry)
         self._check_disjoint()
         self._hash = hash((self._partitions, self.unreduced, self.reduced))
 
@@ -160,6 +162,16 @@ def _canonical_entry(entry: Any) -> Any:
     if not isinstance(entry, (tuple, list)):
         return entry
     return None if not entry else entry[0] if len(entry) == 1 else tuple(entry)
+
+
+def _check_entry(dimension: int, entry: object) -> None:
+    try:
+        hash(entry)
+    except TypeError:
+        raise TypeError(
+            f"PartitionSpec: the entry of dimension {dimension} must be the name of a mesh axis, a tuple of names or "
+            f"None, got {abbreviated(entry)}"
+        ) from None
 
 
 def _restored(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]) -> PartitionSpec:

@@ -448,22 +448,26 @@ def tree_broadcast(prefix_tree: object, full_tree: object, is_leaf: Callable[[An
 
 
 def broadcast_prefix(prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """Return, for every leaf of `full_tree`, the leaf of `prefix_tree` above it; errors as `tree_broadcast`."""
+    """Return, for every leaf of `full_tree`, the leaf of `prefix_tree` above it; ValueError if there is none."""
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     result: list[Any] = []
-    for leaf, structure in zip(leaves, _structures_below(treedef, prefix_tree, full_tree, is_leaf)):
+    below = _structures_below(treedef, prefix_tree, full_tree, is_leaf, "they differ")
+    for leaf, structure in zip(leaves, below):
         result.extend([leaf] * structure.num_leaves)
     return result
 
 
-def _structures_below(treedef: PyTreeDef, prefix_tree: object, full_tree: object, is_leaf: _IsLeaf) -> list[PyTreeDef]:
+def _structures_below(
+    treedef: PyTreeDef, prefix_tree: object, full_tree: object, is_leaf: _IsLeaf,
+    refusal: str = "tree_broadcast: prefix_tree is not a prefix of full_tree",
+) -> list[PyTreeDef]:
     try:
         subtrees = treedef.flatten_up_to(full_tree)
     except (ValueError, TypeError, KeyError) as error:
         difference = structure_difference(prefix_tree, full_tree, is_leaf)
         if difference is None:
             raise
-        raise ValueError(f"tree_broadcast: prefix_tree is not a prefix of full_tree {difference}") from error
+        raise ValueError(f"{refusal} {difference}") from error
     return [tree_structure(subtree) for subtree in subtrees]
 
 

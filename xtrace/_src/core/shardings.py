@@ -13,7 +13,9 @@ import numpy as np
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
+from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh
+from xtrace._src.core.names import correction
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.tables import memoize
 
@@ -104,7 +106,7 @@ class Sharding:
 
         IndivisibleError, a ValueError, if a dimension is not a multiple of its number of parts.
         """
-        shape = tuple(global_shape)
+        shape = integer_tuple("shard_shape", "global_shape", global_shape)
         self.check_compatible_aval(shape)
         self.check_divisible(shape)
         return tuple([n // k for n, k in zip(shape, self.tiles(len(shape)).parts, strict=True)])
@@ -125,7 +127,7 @@ class Sharding:
 
     def devices_indices_map(self, global_shape: Shape) -> Mapping[Any, _Index]:
         """Return for each device the slices of an array of shape `global_shape` that it holds."""
-        shape = tuple(global_shape)
+        shape = integer_tuple("devices_indices_map", "global_shape", global_shape)
         self.shard_shape(shape)
         return dict(zip(self.devices, [index for index, _ in pieces(self, shape)], strict=True))
 
@@ -159,6 +161,10 @@ class SingleDeviceSharding(Sharding):
         device: the device.
         memory_kind: the kind of the device's memory, such as ``"pinned_host"``; None for its default.
 
+    Raises:
+        TypeError: `device` is no device.
+        ValueError: the device has no memory of the kind.
+
     Example:
         >>> xtrace.sharding.SingleDeviceSharding(xtrace.devices("cpu")[0]).num_devices
         1
@@ -167,6 +173,10 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("device", "memory_kind")
 
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
+        if not hasattr(device, "platform"):
+            raise TypeError(
+                f"SingleDeviceSharding: device must be one of xtrace.devices(), got {abbreviated(device)}"
+            )
         self.device = device
         self.memory_kind = _memory_kind(device, memory_kind)
 
@@ -276,6 +286,7 @@ class NamedSharding(Sharding):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"NamedSharding: spec must be a PartitionSpec such as xtrace.P('x', None), got {abbreviated(spec)}"
+                f"{_meant_spec(spec)}"
             )
         check_axes(spec, mesh)
         device = mesh.flat_devices[0] if isinstance(mesh, Mesh) and not mesh.empty else None
@@ -341,10 +352,13 @@ class NamedSharding(Sharding):
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raise ValueError if an array of shape `aval_shape` has too few axes."""
+        aval_shape = integer_tuple("check_compatible_aval", "aval_shape", aval_shape)
         if len(aval_shape) < len(self.spec):
+            kept = self.spec.partitions[: len(aval_shape)]
             raise ValueError(
                 f"Sharding {abbreviated(self)} is only valid for values of rank at least {len(self.spec)}, but was "
-                f"applied to a value of rank {len(aval_shape)}: {self.spec} has {len(self.spec)} entries"
+                f"applied to a value of rank {len(aval_shape)}, of shape {tuple(aval_shape)}: {self.spec} has an entry "
+                f"for each of {len(self.spec)} dimensions. Write {self.spec.update(partitions=kept)}"
             )
 
     def _describe_split(self, dimension: int) -> str:
@@ -370,6 +384,14 @@ class NamedSharding(Sharding):
         return NamedSharding, self._key()
 
 
+def _meant_spec(given: object) -> str:
+    """Return what to write for a specification given as names, or as None."""
+    entries = () if given is None else given if isinstance(given, (tuple, list)) else (given,)
+    if not all(e is None or isinstance(e, (str, tuple, list)) for e in entries):
+        return ""
+    return f"; write xtrace.P({', '.join([abbreviated(e) for e in entries])})"
+
+
 def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
     """Raise ValueError if an axis of `spec` is not in the mesh, or is used twice."""
     seen: dict[Any, int] = {}
@@ -377,18 +399,23 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
         for axis in axes_of_entry(entry):
             if axis not in mesh.axis_names:
                 raise ValueError(
-                    f"Resource axis: {axis} of {spec} is not found in mesh: {mesh.axis_names}. Dimension {dimension} "
-                    "can be split over these axes only"
+                    f"{_unknown_axis(axis, spec, mesh)}. For dimension {dimension} "
+                    f"{correction(axis, mesh.axis_names)}, or None to leave it whole"
                 )
             if axis in seen:
                 raise DuplicateSpecError(
                     f"the axis {abbreviated(axis)} is used for dimensions {seen[axis]} and {dimension} in {spec}; a "
-                    "mesh axis splits one dimension at most"
+                    f"mesh axis splits one dimension at most. Write None for dimension {dimension}"
                 )
             seen[axis] = dimension
     for axis in spec.unreduced | spec.reduced:
         if axis not in mesh.axis_names:
-            raise ValueError(f"Resource axis: {axis} of {spec} is not found in mesh: {mesh.axis_names}")
+            raise ValueError(f"{_unknown_axis(axis, spec, mesh)}; {correction(axis, mesh.axis_names)}")
+
+
+def _unknown_axis(axis: object, spec: PartitionSpec, mesh: BaseMesh) -> str:
+    shown = axis if isinstance(axis, str) else abbreviated(axis)
+    return f"Resource axis: {shown} of {abbreviated(spec)} is not found in mesh: {mesh.axis_names}"
 
 
 @memoize(4096)
@@ -429,7 +456,10 @@ def _memory_kind(device: Any, kind: str | None) -> str | None:
         return default
     kinds = [m.kind for m in device.addressable_memories()]
     if kind not in kinds:
-        raise ValueError(f"{device} has no memory of kind {abbreviated(kind)}; it has {', '.join(kinds)}")
+        raise ValueError(
+            f"{device} has no memory of kind {abbreviated(kind)}; it has {', '.join(kinds)}; "
+            f"memory_kind=None is its default, {default}"
+        )
     return kind
 
 

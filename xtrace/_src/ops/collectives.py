@@ -28,6 +28,7 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import Literal
+from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise
@@ -46,14 +47,16 @@ __all__ = ["axis_index", "axis_index_p", "axis_size", "pcast", "pmax", "pmean", 
 def size_of_axis(name: object) -> int:
     """Return the size of the mapped axis `name`; NameError if it is not in scope."""
     environment = axis_environment(current_trace.get())
+    (name,) = name_tuple("axis_size", "axis_name", (name,))
     for own, size in environment:
         if own == name:
             return size
     shown = name if isinstance(name, str) else abbreviated(name)
     known = ", ".join(repr(n) for n, _ in environment) or "none"
+    in_scope = f"In its place {correction(name, [n for n, _ in environment])}, or name" if environment else "Name"
     raise NameError(
-        f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. Name one where the function is mapped, "
-        f"vmap(f, axis_name={abbreviated(name)})"
+        f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. {in_scope} one where the function is "
+        f"mapped, vmap(f, axis_name={abbreviated(name)}), or call it in shard_map over a mesh with this axis"
     )
 
 
@@ -78,7 +81,13 @@ def axis_size(axis_name: object) -> int:
 
 def axis_names(axis_name: object) -> tuple[Any, ...]:
     """Return the names of mapped axes as a tuple."""
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    names = name_tuple("collective", "axis_name", axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,))
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"axis_name {names} of a collective names {abbreviated(name)} twice; name each mapped axis once"
+            )
+    return names
 
 
 def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
-from xtrace._src.core import pytree
+from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -110,7 +110,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     except ValueError as error:
         raise ValueError(f"reshard: out_shardings must be a sharding or a tree prefix of xs: {error}") from None
     results = []
-    for leaf, one in zip(leaves, given, strict=True):
+    for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
         own = aval_of(leaf).explicit_sharding
         sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and own is not None else requested_sharding(
             "reshard", "out_shardings", one
@@ -119,8 +119,15 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             raise TypeError(
                 f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviated(sharding)}"
             )
-        results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
+        try:
+            results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
+        except ValueError as error:
+            raise type(error)(f"reshard: xs{_path_of_leaf(tree, i)}: {error}") from None
     return pytree.tree_unflatten(tree, results)
+
+
+def _path_of_leaf(tree: Any, position: int) -> str:
+    return key_paths.keystr(pytree.leaf_paths(tree)[position])
 
 
 def constrain(x: Array, sharding: Sharding) -> Any:
@@ -180,5 +187,5 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         try:
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))
         except ValueError as error:
-            raise type(error)(f"{name}: leaf {i} of x: {error}") from None
+            raise type(error)(f"{name}: x{_path_of_leaf(tree, i)}: {error}") from None
     return pytree.tree_unflatten(tree, constrained)

@@ -441,9 +441,9 @@ class FunctionBuilder:
         return self.op(f"stablehlo.{name}", x, result=aval, **attribute_texts, **self._collective(groups))
 
     def _collective(self, groups: Sequence[Sequence[int]], name: str = "replica_groups") -> dict[str, str]:
-        shape = f"{len(groups)}x{len(groups[0]) if groups else 0}"
+        shape = f"{len(groups)}x{len(groups[0])}" if groups else "0x2"
         return {
-            name: f"dense<{[list(g) for g in groups]}> : tensor<{shape}xi64>",
+            name: f"dense<{[list(g) for g in groups] if groups else ''}> : tensor<{shape}xi64>",
             "channel_handle": f"#stablehlo.channel_handle<handle = {self.module.channel()}, type = 1>",
         }
 
