@@ -12,6 +12,7 @@ from tests.errors.programs import (
     conditions,
     control_flow,
     derivatives,
+    meshes,
     operations,
     shapes,
     tools,
@@ -22,7 +23,7 @@ from tests.errors.wrong_program import IMPORTS, WrongProgram, failure
 
 _MODULES = (
     conditions, values, shapes, updates_and_leaks, arguments, control_flow, derivatives, batching, arrays, operations,
-    tools,
+    meshes, tools,
 )
 THEMES: dict[str, list[WrongProgram]] = {str(module.__doc__).strip(): module.PROGRAMS for module in _MODULES}
 ALL = [program for programs in THEMES.values() for program in programs]

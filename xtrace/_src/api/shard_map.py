@@ -152,7 +152,7 @@ class ShardMap:
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
-        self._check_closed_over(closed, manual)
+        self._check_closed_over(closed.consts, manual)
         self._check_results(closed, tree, out_specs, manual)
         results = bind_shard_map(closed, leaves, specs, out_specs, mesh, manual, self.check_vma)
         return pytree.tree_unflatten(tree, results)
@@ -233,14 +233,13 @@ class ShardMap:
                     f"{self.name} refers to {abbreviated(axis)}: {correction(axis, sorted(manual, key=str))}"
                 )
 
-    def _check_closed_over(self, closed: ClosedJaxpr, manual: frozenset[Any]) -> None:
-        """Raise ValueError for a result that is an array from outside with manual axes in its type."""
-        for atom, aval in zip(closed.jaxpr.outvars, closed.out_avals, strict=True):
-            own = aval.explicit_sharding
-            if own is not None and atom in closed.jaxpr.constvars and named_axes(own.spec) & manual:
-                raise ValueError(
-                    f"shard_map: {self.name} returns an array from outside, {aval}, whose type names the mesh axes "
-                    "that the function is mapped over. Pass it as an argument, with in_specs"
+    def _check_closed_over(self, values: Sequence[Any], manual: frozenset[Any]) -> None:
+        """Raise NotImplementedError for an array from outside whose type has manual axes: it has no piece here."""
+        for aval in map(aval_of, values):
+            if aval.explicit_sharding is not None and named_axes(aval.explicit_sharding.spec) & manual:
+                raise NotImplementedError(
+                    f"shard_map: {self.name} uses an array from outside of it, {aval}, whose type names mesh axes that "
+                    "the function is mapped over. Make it an argument, with a specification in in_specs"
                 )
 
     def _out_specs(self, tree: Any) -> list[PartitionSpec]:

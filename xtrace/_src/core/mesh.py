@@ -6,6 +6,7 @@ import contextlib
 import enum
 import functools
 import math
+import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,6 @@ import numpy as np
 
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviated
-from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.names import name_tuple
 
 
@@ -166,7 +166,7 @@ class AbstractMesh(BaseMesh):
         *, abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
         names = name_tuple("AbstractMesh", "axis_names", axis_names)
-        sizes = integer_tuple("AbstractMesh", "axis_sizes", axis_sizes)
+        sizes = size_tuple("AbstractMesh", "axis_sizes", axis_sizes)
         if len(names) != len(sizes):
             raise ValueError(
                 f"AbstractMesh: axis_sizes and axis_names must have the same length, got {sizes} and {names}"
@@ -360,6 +360,14 @@ class Mesh(BaseMesh):
         raise TypeError("a mesh has devices of this process and cannot be pickled; pickle mesh.abstract_mesh")
 
 
+def size_tuple(function: str, argument: str, sizes: Any) -> tuple[int, ...]:
+    """Return sizes as a tuple; TypeError for no sequence of integers."""
+    try:
+        return tuple([operator.index(n) for n in sizes])
+    except TypeError:
+        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviated(sizes)}") from None
+
+
 def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
     """Return nested sequences of devices as an array; TypeError for other objects, and for rows that differ."""
     try:
@@ -377,8 +385,8 @@ def check_devices(function: str, grid: np.ndarray[Any, Any]) -> None:
     for place, device in np.ndenumerate(grid):
         if not hasattr(device, "platform"):
             raise TypeError(
-                f"{function}: devices must be devices such as those of xtrace.devices(), got {abbreviated(device)}; for "
-                "all of them write xtrace.make_mesh(sizes, axis_names)"
+                f"{function}: devices must be devices such as those of xtrace.devices(), got {abbreviated(device)}; "
+                "for all of them write xtrace.make_mesh(sizes, axis_names)"
             )
         if device in seen:
             raise ValueError(

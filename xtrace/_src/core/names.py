@@ -25,6 +25,7 @@ def correction(name: object, known: Iterable[object]) -> str:
     """Return what to write for a name that is not known: the nearest one that is, or a list of them."""
     names = {str(n): n for n in known}
     near = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
+    near = near or list(names)[:1] * (len(names) == 1)
     if near:
         return f"write {abbreviated(names[near[0]])}"
     return f"write one of {', '.join([abbreviated(n) for n in names.values()])}" if names else "there are none"

@@ -13,8 +13,7 @@ import numpy as np
 from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
-from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh
+from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.names import correction
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.tables import memoize
@@ -106,7 +105,7 @@ class Sharding:
 
         IndivisibleError, a ValueError, if a dimension is not a multiple of its number of parts.
         """
-        shape = integer_tuple("shard_shape", "global_shape", global_shape)
+        shape = size_tuple("shard_shape", "global_shape", global_shape)
         self.check_compatible_aval(shape)
         self.check_divisible(shape)
         return tuple([n // k for n, k in zip(shape, self.tiles(len(shape)).parts, strict=True)])
@@ -127,7 +126,7 @@ class Sharding:
 
     def devices_indices_map(self, global_shape: Shape) -> Mapping[Any, _Index]:
         """Return for each device the slices of an array of shape `global_shape` that it holds."""
-        shape = integer_tuple("devices_indices_map", "global_shape", global_shape)
+        shape = size_tuple("devices_indices_map", "global_shape", global_shape)
         self.shard_shape(shape)
         return dict(zip(self.devices, [index for index, _ in pieces(self, shape)], strict=True))
 
@@ -352,7 +351,7 @@ class NamedSharding(Sharding):
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raise ValueError if an array of shape `aval_shape` has too few axes."""
-        aval_shape = integer_tuple("check_compatible_aval", "aval_shape", aval_shape)
+        aval_shape = size_tuple("check_compatible_aval", "aval_shape", aval_shape)
         if len(aval_shape) < len(self.spec):
             kept = self.spec.partitions[: len(aval_shape)]
             raise ValueError(

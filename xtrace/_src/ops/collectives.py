@@ -350,7 +350,7 @@ def axis_index(axis_name: object) -> Any:
         own = own if total == 1 else times(own, total)
         index = own if index is None else add_any(own, index)
         total *= size_of_axis(n)
-    return index
+    return np.int32(0) if index is None else index
 
 
 axis_index_p = Primitive(
