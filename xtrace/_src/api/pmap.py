@@ -23,6 +23,10 @@ from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.xla import clients
 
 
+# No array has as many.
+_MOST_AXES = 64
+
+
 class _PmapAxis(str):
     """The name of an axis of `pmap`."""
 
@@ -212,6 +216,11 @@ def smap(
 
 def _specs_of_axes(axes: Any, name: Any) -> Any:
     def specification(axis: Any) -> PartitionSpec:
-        return _spec(axis if axis is None else to_integer("smap", "in_axes and out_axes", axis), name)
+        place = axis if axis is None else to_integer("smap", "in_axes and out_axes", axis)
+        if place is not None and not 0 <= place < _MOST_AXES:
+            raise ValueError(
+                f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviated(axis)}"
+            )
+        return _spec(place, name)
 
     return pytree.tree_map(specification, axes, is_leaf=_is_none)
