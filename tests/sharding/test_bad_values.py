@@ -38,7 +38,8 @@ class Unshown:
 
 VALUES = {
     "None": None, "text": "z", "empty text": "", "integer": 3, "negative": -1, "huge": 10**30, "float": 1.5, "list": [],
-    "tuple": (), "dict": {}, "set": {"z"}, "object": object(), "type": int, "bytes": b"x", "empty array": np.zeros((0, 2)),
+    "tuple": (), "dict": {}, "set": {"z"}, "object": object(), "type": int, "bytes": b"x",
+    "empty array": np.zeros((0, 2)),
     "mesh": MESH, "no devices": Mesh(np.empty(0, object), ("",)), "axes": MESH.abstract_mesh, "unknown axis": P("z"),
     "number in a spec": P(0), "long spec": P("x", "y", None), "sharding": ON_EXPLICIT, "abstract sharding":
     NamedSharding(MESH.abstract_mesh, P("x")), "names": ("x", "x"), "nested": [[["a"]]], "unshown": Unshown(),

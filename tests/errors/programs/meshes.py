@@ -741,21 +741,20 @@ PROGRAMS = [
         mesh = xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
         other = Mesh(xtrace.devices()[:4], "data")
-        xtrace.jit(lambda x: x, in_shardings=NamedSharding(mesh, P("data")), out_shardings=NamedSharding(other, P("data")))(jnp.ones(8))
+        here, there = NamedSharding(mesh, P("data")), NamedSharding(other, P("data"))
+        xtrace.jit(lambda x: x, in_shardings=here, out_shardings=there)(jnp.ones(8))
         """,
         error="ValueError",
         says=["in_shardings on the devices", "out_shardings on the devices"],
-        underlined=(
-            'xtrace.jit(lambda x: x, in_shardings=NamedSharding(mesh, P("data")), out_shardings=NamedSh'
-            'arding(other, P("data")))(jnp.ones(8))'
-        ),
+        underlined="xtrace.jit(lambda x: x, in_shardings=here, out_shardings=there)(jnp.ones(8))",
         fix="use one mesh for both",
         in_message=False,
         right="""
         from xtrace.sharding import AxisType, NamedSharding, PartitionSpec as P
         mesh = xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
-        xtrace.jit(lambda x: x, in_shardings=NamedSharding(mesh, P("data")), out_shardings=NamedSharding(mesh, P()))(jnp.ones(8))
+        here, there = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+        xtrace.jit(lambda x: x, in_shardings=here, out_shardings=there)(jnp.ones(8))
         """,
     ),
     WrongProgram(
@@ -1072,7 +1071,8 @@ PROGRAMS = [
         from xtrace.sharding import AxisType, PartitionSpec as P
         mesh = xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
-        f = xtrace.jit(xtrace.shard_map(lambda x: x, mesh=mesh, in_specs=P("data"), out_specs=P("data"), axis_names={"data"}))
+        spec = P("data")
+        f = xtrace.shard_map(lambda x: x, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"data"})
         f(jnp.ones(8))
         """,
     ),
@@ -1427,14 +1427,12 @@ PROGRAMS = [
         mesh = xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
         s = NamedSharding(mesh, P("data"))
-        xtrace.make_array_from_single_device_arrays((8,), s, [xtrace.device_put(jnp.ones(3), d) for d in xtrace.devices()])
+        pieces = [xtrace.device_put(jnp.ones(3), d) for d in xtrace.devices()]
+        xtrace.make_array_from_single_device_arrays((8,), s, pieces)
         """,
         error="ValueError",
         says=["arrays[0] has the shape (3,)", "an array of shape (8,)"],
-        underlined=(
-            "xtrace.make_array_from_single_device_arrays((8,), s, [xtrace.device_put(jnp.ones(3), d) fo"
-            "r d in xtrace.devices()])"
-        ),
+        underlined="xtrace.make_array_from_single_device_arrays((8,), s, pieces)",
         fix="have the shape (2,)",
         in_message=False,
         right="""
@@ -1442,7 +1440,8 @@ PROGRAMS = [
         mesh = xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
         s = NamedSharding(mesh, P("data"))
-        xtrace.make_array_from_single_device_arrays((8,), s, [xtrace.device_put(jnp.ones(2), d) for d in mesh.devices.flat])
+        pieces = [xtrace.device_put(jnp.ones(2), d) for d in mesh.devices.flat]
+        xtrace.make_array_from_single_device_arrays((8,), s, pieces)
         """,
     ),
     WrongProgram(

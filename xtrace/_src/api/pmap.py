@@ -22,7 +22,6 @@ from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.xla import clients
 
-
 # No array has as many.
 _MOST_AXES = 64
 
