@@ -207,8 +207,8 @@ class ShardMap:
             entries = explicit_part(NamedSharding(mesh, spec), aval.ndim)
             if entries is not None and entries.spec != own.spec:
                 raise ValueError(
-                    f"shard_map: in_specs {spec} of {self._argument(count, path)} does not match the specs of the input, "
-                    f"{aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
+                    f"shard_map: in_specs {spec} of {self._argument(count, path)} does not match the specs of the "
+                    f"input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
