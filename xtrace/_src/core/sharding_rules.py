@@ -135,6 +135,14 @@ def whole_along(parameter: str) -> Rule:
     return rule
 
 
+def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], *, axis: int, **_: object) -> Any:
+    """The rule of `unstack`: the results lose a dimension, which must be whole."""
+    (x,) = operands
+    if x.entries[axis] is not None:
+        raise ShardingTypeError(f"{name}: the operand {x.shown()} should be unsharded along axis {axis}. {_RESHARD}")
+    return [(*x.entries[:axis], *x.entries[axis + 1 :])] * len(result)
+
+
 def leading(kept: int) -> Rule:
     """Return the rule of operations on the last `kept` dimensions, which must be whole; the others are mapped over."""
 
