@@ -80,6 +80,6 @@ def test_errors():
             initializer(key, shape)
     with pytest.raises(TypeError):
         initializers.normal()(3, (2,))
-    with pytest.raises(NotImplementedError, match="out_sharding"):
+    with pytest.raises(TypeError, match="out_sharding"):
         initializers.zeros(key, (2,), out_sharding="x")
     assert isinstance(initializers.normal(), initializers.Initializer)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, RealLike, Shape, ShapeLike
@@ -51,17 +52,13 @@ def _made(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], An
     """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
 
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
-        _refuse_sharding(name, out_sharding)
+        if out_sharding is not None:
+            return with_out_sharding(init, out_sharding, key, shape, dtype)
         return make(key, shape, _dtype(name, dtype))
 
     init.__name__ = init.__qualname__ = name
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."
     return init
-
-
-def _refuse_sharding(name: str, out_sharding: object) -> None:
-    if out_sharding is not None:
-        raise NotImplementedError(f"{name}: out_sharding is not supported; use device_put with the result")
 
 
 def _dtype(name: str, dtype: DTypeLike | None) -> np.dtype[Any]:
@@ -79,7 +76,7 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -91,7 +88,8 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
         >>> nn.initializers.zeros(None, (2,))
         Array([0., 0.], dtype=float32)
     """
-    _refuse_sharding("zeros", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(zeros, out_sharding, key, shape, dtype)
     return full(shape, 0, _dtype("zeros", dtype))
 
 
@@ -102,7 +100,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
         key: not used.
         shape: the shape of the array.
         dtype: the dtype; None for the default floating dtype.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -114,7 +112,8 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
         >>> nn.initializers.ones(None, (2,))
         Array([1., 1.], dtype=float32)
     """
-    _refuse_sharding("ones", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(ones, out_sharding, key, shape, dtype)
     return full(shape, 1, _dtype("ones", dtype))
 
 

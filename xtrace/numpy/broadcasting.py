@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast
@@ -16,7 +17,7 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.creation import filled_array, python_value
-from xtrace.numpy.operands import broadcast_operand_to, refuse, type_of
+from xtrace.numpy.operands import broadcast_operand_to, type_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"]
 
@@ -27,7 +28,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Args:
         array: an array or a scalar.
         shape: the lengths of the axes, integers, or one integer.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of `shape` and the dtype of `array`.
@@ -41,7 +42,8 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
         Array([[1, 2],
                [1, 2]], dtype=int32)
     """
-    refuse("broadcast_to", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(broadcast_to, out_sharding, array, shape)
     return broadcast_operand_to(
         "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
     )

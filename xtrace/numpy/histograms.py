@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
@@ -24,7 +25,7 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones, zeros
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import ravel, reshape
-from xtrace.numpy.operands import refuse, scalar_of, type_of
+from xtrace.numpy.operands import scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.ranges import linspace
 from xtrace.numpy.ufuncs import maximum, where
@@ -49,7 +50,7 @@ def bincount(
         weights: a vector of the weights of the elements; None for 1 each.
         minlength: the least length of the result.
         length: the length of the result, which a traced `x` needs; larger elements do not count.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         A vector, of the default integer or the dtype of `weights`.
@@ -63,7 +64,8 @@ def bincount(
         >>> jnp.bincount(jnp.array([0, 2, 2]))
         Array([1, 0, 2], dtype=int32)
     """
-    refuse("bincount", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(bincount, out_sharding, x, weights, minlength, length=length)
     aval = type_of("bincount", x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"bincount: x must have an integer type; got {aval.dtype.name}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
@@ -35,7 +36,6 @@ from xtrace.numpy.operands import (
     broadcast_operand_to,
     cast_to,
     is_sequence_of_axes,
-    refuse,
     scalar_of,
     select_or_fill,
     to_known_integer,
@@ -91,7 +91,7 @@ def repeat(
         axis: the axis; None for the flattened array.
         total_repeat_length: the length of the result, which traced `repeats` need: it is cut, or filled with the
             last element.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the dtype of `a`.
@@ -105,7 +105,8 @@ def repeat(
         >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]))
         Array([1, 1, 2], dtype=int32)
     """
-    refuse("repeat", out_sharding=out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length)
     a = to_array_operand("repeat", a)
     if axis is None or not a.ndim:
         a, along = ravel(a), 0

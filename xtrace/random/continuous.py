@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
@@ -26,7 +27,6 @@ from xtrace._src.ops.special import erf_inv
 from xtrace.random.keys import check_key, warns_of_legacy
 from xtrace.random.sampling import (
     broadcast,
-    check_unsharded,
     draw,
     float_dtype,
     new_keys,
@@ -79,7 +79,8 @@ def bits(
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    check_unsharded("bits", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(bits, out_sharding, key, shape, dtype)
     if dtype is None:
         requested = dtypes.default_uint(config.enable_x64.value)
     else:
@@ -147,7 +148,8 @@ def uniform(
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    check_unsharded("uniform", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
     dtype = float_dtype("uniform", dtype)
     if dtypes.bit_width(dtype) < 8:
         raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, move_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
@@ -31,7 +32,6 @@ from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
     broadcast,
-    check_unsharded,
     fitted,
     float_dtype,
     int_dtype,
@@ -128,7 +128,7 @@ def randint(
         minval: the lower bound, which belongs to the interval; an integer or array.
         maxval: the upper bound, which does not, likewise.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -144,7 +144,8 @@ def randint(
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    check_unsharded("randint", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
     dtype = int_dtype("randint", dtype, TypeError)
     check_key("randint", key)
     shape = result_shape("randint", shape, minval=minval, maxval=maxval)
@@ -182,7 +183,7 @@ def bernoulli(
         p: the probability; a floating number or array.
         shape: the shape of the result; None for the shape that p has.
         mode: "low" or "high": the number of random bits behind each boolean.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of booleans.
@@ -198,7 +199,8 @@ def bernoulli(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    check_unsharded("bernoulli", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
         raise ValueError(f"bernoulli: got mode={abbreviated(mode)}, expected 'high' or 'low'")
     check_key("bernoulli", key)
@@ -230,7 +232,7 @@ def rademacher(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the dtype of the numbers; None for the default integer dtype.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -246,7 +248,8 @@ def rademacher(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    check_unsharded("rademacher", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(rademacher, out_sharding, key, shape, dtype)
     if dtype is None:
         requested = dtypes.default_int(config.enable_x64.value)
     else:
@@ -275,7 +278,7 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
         p: the probability of success; a number or array.
         shape: the shape of the result; None for the shape that p has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -291,7 +294,8 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    check_unsharded("geometric", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
     dtype = int_dtype("geometric", dtype)
     check_key("geometric", key)
     return _geometric(key, p, shape=result_shape("geometric", shape, p=p), dtype=dtype)
@@ -350,7 +354,7 @@ def permutation(
         x: an integer, for ``arange(x)``, or an array.
         axis: the axis along which the parts lie.
         independent: whether each vector along `axis` is ordered on its own.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype of `x`.
@@ -366,7 +370,8 @@ def permutation(
     Reference:
         Sorting by random keys, in as many rounds as make equal keys improbable.
     """
-    check_unsharded("permutation", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(permutation, out_sharding, key, x, axis, independent)
     check_key("permutation", key)
     rank = len(shape_of_parameter("permutation", "x", x))
     axis = canonical_axis("permutation", axis, max(rank, 1))
@@ -513,7 +518,7 @@ def categorical(
         shape: the shape of the result; None for that of `logits` without `axis`.
         replace: whether a category may be drawn more than once.
         mode: "low" or "high": the number of random bits; None for the one of the settings.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of integers.
@@ -530,7 +535,8 @@ def categorical(
     Reference:
         Maddison, Tarlow and Minka, "A* sampling" (2014): the largest of logits with Gumbel noise.
     """
-    check_unsharded("categorical", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(categorical, out_sharding, key, logits, axis, shape, replace, mode)
     mode = gumbel_mode(mode)
     check_key("categorical", key)
     own = shape_of_parameter("categorical", "logits", logits)

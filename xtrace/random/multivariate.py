@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
@@ -21,7 +22,7 @@ from xtrace.numpy.linalg import cholesky, eigh, qr, svd
 from xtrace.numpy.rearrangement import diagonal
 from xtrace.random.continuous import normal_numbers
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import broadcast, check_unsharded, draw, float_dtype, shape_of_parameter, with_typed_key
+from xtrace.random.sampling import broadcast, draw, float_dtype, shape_of_parameter, with_typed_key
 
 _METHODS = ("cholesky", "eigh", "svd")
 
@@ -56,7 +57,7 @@ def multivariate_normal(
         shape: the shape of the result without its last axis; None for the shape that mean and covariance broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
         method: the factorization of the covariance: "cholesky", "eigh" or "svd".
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape, followed by the length of the vectors.
@@ -72,7 +73,8 @@ def multivariate_normal(
     Reference:
         Golub and Van Loan, "Matrix Computations": a factor of the covariance times independent normal numbers.
     """
-    check_unsharded("multivariate_normal", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype, method)
     if method not in _METHODS:
         raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviated(method)}")
     check_key("multivariate_normal", key)

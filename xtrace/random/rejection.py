@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import converted
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
@@ -22,7 +23,7 @@ from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import lgamma
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import check_unsharded, fitted, int_dtype, new_keys, result_shape, with_typed_key
+from xtrace.random.sampling import fitted, int_dtype, new_keys, result_shape, with_typed_key
 
 
 def _any(which: Array) -> Array:
@@ -104,7 +105,7 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
         lam: the rate; a number or array. The result is -1 for rates that are none.
         shape: the shape of the result; None for the shape that lam has.
         dtype: the integer dtype of the result; None for the default one.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -121,7 +122,8 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
     Reference:
         Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
     """
-    check_unsharded("poisson", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
     dtype = int_dtype("poisson", dtype)
     check_key("poisson", key)
     name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value

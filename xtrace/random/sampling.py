@@ -12,7 +12,6 @@ from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import canonical_shape, converted
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
@@ -54,14 +53,6 @@ def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueErr
     if not dtypes.is_integer(requested):
         raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(requested)}")
     return requested
-
-
-def check_unsharded(function: str, out_sharding: object) -> None:
-    """Raise NotImplementedError if a sharding is asked for."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"{function}: out_sharding is not supported; leave it None, got {abbreviated(out_sharding)}"
-        )
 
 
 def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ...]:

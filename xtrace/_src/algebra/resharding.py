@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.vector_space import LINEAR
@@ -12,6 +13,7 @@ from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
@@ -96,6 +98,14 @@ def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
         return result
     sharding.check_compatible_aval(aval_of(result).shape)
     return reshard_p.bind_positional((result,), (sharding,))
+
+
+def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function and give its result the sharding of a user; those of the operands are the compiler's."""
+    sharding = requested_out_sharding(function.__name__, out_sharding)
+    given = [cast_to_auto(x) if isinstance(x, Array) else x for x in args]
+    result = function(*given, **{name: cast_to_auto(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
+    return reshard_result(result, sharding)
 
 
 def reshard_as(x: Any, aval: ShapedArray) -> Any:

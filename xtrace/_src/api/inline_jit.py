@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
 from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
 from xtrace._src.core import pytree
@@ -19,7 +19,6 @@ from xtrace._src.core.array_protocol import taking_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.flags import check_flags, check_hashable, flags_of
-from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
@@ -131,7 +130,9 @@ def _call_of(
 
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if splits and kwargs.get("out_sharding") is not None:
-            return call_with_out_sharding(function, args, kwargs)
+            kwargs = dict(kwargs)
+            sharding = kwargs.pop("out_sharding")
+            return with_out_sharding(function, sharding, *args, **kwargs)
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):
                 kwargs = dict(kwargs)
@@ -151,15 +152,6 @@ def _call_of(
         return replay.call(function if whole else _with_operands(function, args, kwargs), operands, key, subprograms)
 
     return call
-
-
-def call_with_out_sharding(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with ``out_sharding``: the sharding of its result; those of the operands are the compiler's."""
-    kwargs = dict(kwargs)
-    sharding = requested_out_sharding(function.__name__, kwargs.pop("out_sharding"))
-    given = [cast_to_auto(x) if isinstance(x, Array) else x for x in args]
-    result = function(*given, **{name: cast_to_auto(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
-    return reshard_result(result, sharding)
 
 
 def _key_of(

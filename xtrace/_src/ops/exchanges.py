@@ -18,13 +18,16 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviated
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows, integer_tuple
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.collectives import (
     axis_index,
@@ -156,7 +159,7 @@ def all_gather(
         axis_index_groups: lists of indices that together hold each index once: each group has its own result.
         axis: the position of the new axis.
         tiled: whether the values are joined along `axis` instead of stacked.
-        to: the kind of the result under ``shard_map``; it changes nothing here.
+        to: "varying", or "invarying" for a result that types say is the same on all devices of a `shard_map`.
 
     Returns:
         An array, or a tree, of the same dtypes.
@@ -164,20 +167,27 @@ def all_gather(
     Raises:
         NameError: there is no such axis.
         TypeError: the groups are no lists of integers.
-        ValueError: the groups do not hold each index once.
+        ValueError: the groups do not hold each index once, or `to` is another value.
 
     Example:
         >>> xtrace.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
         Array([[0, 1],
                [0, 1]], dtype=int32)
     """
+    if to not in ("varying", "invarying"):
+        raise ValueError(f"all_gather: to must be 'varying' or 'invarying', got {abbreviated(to)}")
     names = axis_names(axis_name)
     groups = index_groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
+    checked = checked_axes(current_trace.get()).issuperset(names)
+    if to == "invarying" and groups is not None and checked:
+        raise NotImplementedError("all_gather: with axis_index_groups results differ, they cannot be 'invarying'")
 
     def one(leaf: object) -> Any:
         ndim = operand_aval("all_gather", leaf, "x").ndim
         dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
+        if to == "invarying" and checked:
+            return all_gather_invariant_p.apply(leaf, (dimension, names, size, bool(tiled)))
         return all_gather_p.apply(leaf, (dimension, groups, names, size, bool(tiled)))
 
     return map_leaves(one, "all_gather", x)
@@ -186,6 +196,41 @@ def all_gather(
 all_gather_p = _Exchange(
     "all_gather", ("all_gather_dimension", "axis_index_groups", "axis_name", "axis_size", "tiled"), all_gather,
     _all_gather_abstract, _all_gather_emit, jvp=LINEAR, transpose=_all_gather_transpose, batch=_all_gather_batch,
+)
+
+
+def _invariant_emit(
+    builder: FunctionBuilder, x: Value, *, all_gather_dimension: int, axis_name: object, axis_size: int, tiled: bool
+) -> Value:
+    return _all_gather_emit(
+        builder, x, all_gather_dimension=all_gather_dimension, axis_index_groups=None, axis_name=axis_name,
+        axis_size=axis_size, tiled=tiled,
+    )
+
+
+def _invariant_transpose(
+    cotangent: Array, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool
+) -> list[Any]:
+    # The cotangent is the same on all devices: each takes its own part.
+    own = x.aval.shape
+    length = own[all_gather_dimension] if tiled else 1
+    start = times(axis_index(axis_name), length)
+    part = dynamic_slice_in_dim(vary(cotangent, axis_name), start, length, all_gather_dimension)
+    return [part if tiled else reshape(part, own)]
+
+
+def _invariant_batch(
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
+    axis_name: Any, axis_size: int, tiled: bool,
+) -> tuple[Any, int]:
+    x = move_axis(operands[0], places[0] or 0, 0)
+    return all_gather_invariant_p.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
+
+
+all_gather_invariant_p = _Exchange(
+    "all_gather_invariant", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
+    _all_gather_abstract, _invariant_emit, jvp=LINEAR, transpose=_invariant_transpose, batch=_invariant_batch,
+    varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
 )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     canonical_axis,
@@ -54,7 +54,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     Args:
         operand: an array.
         sizes: the sizes of the new axes.
-        out_sharding: not supported here; leave it at None, and use `xtrace.reshard` on the result.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the dtype of `operand`.
@@ -66,13 +66,15 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
         >>> lax.broadcast(1.0, (2,))
         Array([1., 1.], dtype=float32, weak_type=True)
     """
+    if out_sharding is not None:
+        return with_out_sharding(broadcast, out_sharding, operand, sizes)
     sizes = canonical_shape("broadcast", integer_tuple("broadcast", "sizes", sizes))
     shape = operand_aval("broadcast", operand).shape
     if not sizes and isinstance(operand, Array):
         return operand
     dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim.bind_positional(
-        (operand,), (sizes + shape, dimensions, no_sharding("broadcast", out_sharding))
+        (operand,), (sizes + shape, dimensions, None)
     )
 
 
