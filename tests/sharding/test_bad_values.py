@@ -173,3 +173,19 @@ def test_a_generator_that_is_dropped_leaves_its_block():
     assert next(steps).sharding.mesh is MESH
     steps.close()
     assert context_mesh().empty
+
+
+def test_arrays_on_explicit_axes_are_no_constants_of_mapped_functions():
+    x = put_on_explicit()
+    with pytest.raises(NotImplementedError, match=r"float32\[8@x\].*Make it an argument"):
+        mapped(lambda a: x, mesh=EXPLICIT)
+    with pytest.raises(NotImplementedError, match=r"float32\[8@x\].*Make it an argument"):
+        xtrace.pmap(lambda a: x)(np.ones((8, 2)))
+
+
+def test_collectives_over_no_axis():
+    """An index along no axis is 0, and devices that are sent nothing get zeros."""
+    np.testing.assert_array_equal(mapped(lambda a: a + lax.axis_index(())), np.arange(8.0))
+    np.testing.assert_array_equal(mapped(lambda a: lax.ppermute(a, "x", [])), np.zeros(8))
+    with pytest.raises(ValueError, match="names 'x' twice"):
+        mapped(lambda a: lax.psum(a, ("x", "x")), out_specs=P())

@@ -152,7 +152,7 @@ class ShardMap:
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
-        self._check_closed_over(closed.consts, manual)
+        self._check_closed_over(closed.consts, mesh, manual)
         self._check_results(closed, tree, out_specs, manual)
         results = bind_shard_map(closed, leaves, specs, out_specs, mesh, manual, self.check_vma)
         return pytree.tree_unflatten(tree, results)
@@ -233,10 +233,12 @@ class ShardMap:
                     f"{self.name} refers to {abbreviated(axis)}: {correction(axis, sorted(manual, key=str))}"
                 )
 
-    def _check_closed_over(self, values: Sequence[Any], manual: frozenset[Any]) -> None:
+    def _check_closed_over(self, values: Sequence[Any], mesh: BaseMesh, manual: frozenset[Any]) -> None:
         """Raise NotImplementedError for an array from outside whose type has manual axes: it has no piece here."""
         for aval in map(aval_of, values):
-            if aval.explicit_sharding is not None and named_axes(aval.explicit_sharding.spec) & manual:
+            own = aval.explicit_sharding
+            axes = frozenset[Any]() if own is None else named_axes(own.spec)
+            if axes & manual or not axes.issubset(mesh.axis_names):
                 raise NotImplementedError(
                     f"shard_map: {self.name} uses an array from outside of it, {aval}, whose type names mesh axes that "
                     "the function is mapped over. Make it an argument, with a specification in in_specs"
