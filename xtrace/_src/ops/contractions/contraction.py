@@ -169,6 +169,52 @@ class DotAlgorithmPreset(enum.Enum):
         return DotAlgorithm(types[0], types[1], types[2], num_primitive_operations=products)
 
 
+    def _types(self) -> list[Any]:
+        """Return the types that the name says, None for those that it leaves open."""
+        words = self.name.removesuffix("_FAST_ACCUM").split("_")
+        if words[0] == "ANY":
+            return [None, None, dtypes.float32 if words[-1] == "F32" else None]
+        types = [_words.get(w) for w in (*words, "", "")[:3]]
+        return [dtypes.float32 if t == "tf32" else t for t in types]
+
+    @property
+    def accumulation_type(self) -> Any:
+        """The type of the sums, None if the platform chooses it."""
+        return _scalar_type(self._types()[2])
+
+    @property
+    def supported_lhs_types(self) -> tuple[Any, ...] | None:
+        """The types of the left operand that the algorithm takes, None for any."""
+        own, products = self._types()[0], self.name.rpartition("_X")[1]
+        if own is None:
+            return None
+        if own == dtypes.bfloat16:
+            own, more = (dtypes.float32, []) if products else (own, [dtypes.float32])
+            return tuple([_scalar_type(t) for t in (own, *more)])
+        return (_scalar_type(own),)
+
+    @property
+    def supported_rhs_types(self) -> tuple[Any, ...] | None:
+        """The types of the right operand that the algorithm takes, None for any."""
+        return self.supported_lhs_types
+
+    def supported_output_types(self, lhs_dtype: DTypeLike, rhs_dtype: DTypeLike) -> tuple[Any, ...] | None:
+        """Return the types that the result may have for operands of these dtypes, None for any."""
+        own, _, total = self._types()
+        if total is None:
+            return None
+        if own is None:
+            names = "e4m3fn", "e5m2", "e5m2fnuz", "e4m3fnuz", "e4m3b11fnuz"
+            small = [dtypes.float16, dtypes.bfloat16, *[np.dtype(f"float8_{name}") for name in names]]
+            return tuple([_scalar_type(t) for t in (total, *small)])
+        narrow = own != total and not self.name.rpartition("_X")[1] and own == lhs_dtype == rhs_dtype
+        return tuple([_scalar_type(t) for t in ((total, own) if narrow else (total,))])
+
+
+def _scalar_type(dtype: Any) -> Any:
+    return None if dtype is None else np.dtype(dtype).type
+
+
 _words: dict[str, Any] = {
     "F16": dtypes.float16, "BF16": dtypes.bfloat16, "TF32": "tf32", "F32": dtypes.float32, "F64": dtypes.float64,
 }
