@@ -140,12 +140,12 @@ def test_errors():
         ours.custom_partitioning(lambda x: x)(X)
     for rule, options, message in [
         ("i j", {}, "There is no -> in rule"), ("i -> j -> k", {}, "There are several ->"),
-        ("i% -> i", {}, "Unknown character '%'"), ("1i -> i", {}, "have to start with a letter"),
-        ("i ... -> i", {}, "only be used at the beginning"), ("(i j) -> k", {}, "only used in compound factors"),
+        ("i% -> i", {}, "Unknown character '%'"), ("1i -> i", {}, "begin with a letter"),
+        ("i ... -> i", {}, "it must be the first"), ("(i j) -> k", {}, "is in compound factors only"),
         ("(i -> i", {}, "without"), ("i) -> i", {}, "without"), ("((i j) k) -> i", {}, "nested"),
-        ("i -> i", {"i": 3}, "represents a whole dimension"), ("i -> i", {"k": 3}, "is not used in the rule"),
+        ("i -> i", {"i": 3}, "is a whole dimension"), ("i -> i", {"k": 3}, "is in no dimension of the rule"),
         ("i -> i", {"reduction_factors": ("q",)}, "Factor q in reduction_factors"),
-        ("i -> i", {"reduction_factors": ("i",), "permutation_factors": ("i",)}, "can only be in one"),
+        ("i -> i", {"reduction_factors": ("i",), "permutation_factors": ("i",)}, "is of two kinds"),
     ]:
         with pytest.raises(ValueError, match=message):
             defined(rule, **options)
@@ -155,7 +155,7 @@ def test_errors():
         ours.custom_partitioning(3)
     for rule, message in [
         ("i, j -> i", "has 2 operands, but the operation has 1"), ("i -> i", "0th operand has rank 1"),
-        ("i j -> i j k", "0th result has rank 3"), ("i j ... k -> i", "only be used at the beginning"),
+        ("i j -> i j k", "0th result has rank 3"), ("i j ... k -> i", "it must be the first"),
     ]:
         with pytest.raises(ValueError, match=message):
             xtrace.jit(defined(rule)).lower(x)

@@ -28,10 +28,10 @@ class CompoundFactor(tuple[str, ...]):
     def __new__(cls, *factors: str) -> CompoundFactor:
         """Check the factors."""
         if len(factors) < 2:
-            raise ValueError(f"A compound factor should contain at least two factors, got {factors}")
+            raise ValueError(f"a CompoundFactor needs two names or more, got {factors}")
         for factor in factors:
             if not isinstance(factor, str):
-                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+                raise ValueError(f"CompoundFactor takes names, got {type(factor)}")
             _check_name(factor)
         return super().__new__(cls, factors)
 
@@ -56,11 +56,11 @@ class ArrayMapping(tuple[Any, ...]):
                 continue
             if not isinstance(dimension, str):
                 raise ValueError(
-                    f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(dimension)}"
+                    f"ArrayMapping takes names and CompoundFactors, got {type(dimension)}"
                 )
             if dimension.startswith(BATCHING):
                 if i:
-                    raise ValueError(f"Ellipsis can only be used at the beginning of a dimension, got {dim_mappings}")
+                    raise ValueError(f"an ellipsis is for leading dimensions, it must be the first; got {dim_mappings}")
             else:
                 _check_name(dimension)
         return super().__new__(cls, dim_mappings)
@@ -68,7 +68,7 @@ class ArrayMapping(tuple[Any, ...]):
 
 def _check_name(factor: str) -> None:
     if not factor[:1].isalpha():
-        raise ValueError(f"Factor names have to start with a letter, but got {abbreviated(factor)}")
+        raise ValueError(f"names of factors begin with a letter, got {abbreviated(factor)}")
     unknown = [c for c in factor if not (c.isalnum() or c == "_")]
     if unknown:
         raise ValueError(f"Unknown character {abbreviated(unknown[0])} in {abbreviated(factor)}")
@@ -109,11 +109,11 @@ class SdyShardingRule:
                     whole.add(dimension)
         for factor in factor_sizes:
             if factor in whole:
-                raise ValueError(f"Factor {factor} represents a whole dimension; do not specify its size")
+                raise ValueError(f"Factor {factor} is a whole dimension, which gives its size; leave the size out")
             if factor not in parts:
-                raise ValueError(f"Factor {factor} is not used in the rule, but size is provided")
+                raise ValueError(f"Factor {factor} has a size and is in no dimension of the rule")
         for factor in sorted(parts - whole - set(factor_sizes)):
-            raise ValueError(f"Factor {factor} is only used in compound factors; must specify its size")
+            raise ValueError(f"Factor {factor} is in compound factors only; give its size")
         seen: set[str] = set()
         for kind in ("reduction_factors", "need_replication_factors", "permutation_factors"):
             for factor in getattr(self, kind):
@@ -121,8 +121,8 @@ class SdyShardingRule:
                     raise ValueError(f"Factor {factor} in {kind} is not used in the rule")
                 if factor in seen:
                     raise ValueError(
-                        f"Factor {factor} can only be in one of the reduction, need replication, or permutation "
-                        "factor sets."
+                        f"Factor {factor} is of two kinds; name it in one of reduction_factors, "
+                        "need_replication_factors and permutation_factors"
                     )
                 seen.add(factor)
 
