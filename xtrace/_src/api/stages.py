@@ -5,7 +5,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
@@ -19,7 +30,7 @@ from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
-from xtrace._src.runtime.execute import Assignment, Program
+from xtrace._src.runtime.execute import Assignment, Program, partitioned_by, shardings_of
 from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
@@ -27,6 +38,7 @@ from xtrace._src.xla import executables
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
+    from xtrace._src.api.partition_reports import PartitionReport
 
 _Arguments = ParamSpec("_Arguments")
 _Rest = ParamSpec("_Rest")
@@ -243,20 +255,66 @@ class Lowered(Stage):
         options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
         if target is not None:
             return self._compile_for(target, options)
+        if targets().is_compile_only(self._assignment.device):
+            return self._compile_on(self._assignment, self._module, self._kept, options)
         program = compile_module(
             self._module, self._module.text(debug_info=True), self._traced.closed, self._assignment, options,
             kept=self._kept,
         )
-        return Compiled(self._jitted, self._static, self._traced, program.executable, program)
+        partition = Partition(self._assignment, program.kept, program.inputs, program.results)
+        return Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
-        targets = importlib.import_module("xtrace._src.xla.targets")
-        device, platform = targets.compile_only_device(target), targets.platform_of(target)
-        module: LoweredModule = self._module
+        """Compile for a target: for its first device, or for all if the program is partitioned."""
+        devices, platform = targets().compile_only_devices(target), targets().platform_of(target)
+        mesh = self._assignment.mesh
+        if mesh is None:
+            assignment = Assignment(devices[:1])
+        elif mesh.size != len(devices):
+            raise ValueError(
+                f"compile: the target {target} has {len(devices)} devices, and {self.fun_name} is partitioned over "
+                f"{mesh}, {mesh.size} devices. Make a mesh of as many, with other axis sizes, or name another topology"
+            )
+        else:
+            assignment = self._assignment.move(devices)
+        module, kept = self._module, self._kept
         if platform != self._platform:
-            module, _ = self._jitted.lowered_module(self._traced, self._static, platform)
-        executable = targets.compile(module.text(debug_info=True), device, options)
-        return Compiled(self._jitted, self._static, self._traced, executable, None)
+            module, kept = self._jitted.lowered_module(
+                self._traced, self._static, platform, assignment=assignment if mesh is not None else None
+            )
+        return self._compile_on(assignment, module, kept, options)
+
+    def _compile_on(
+        self, assignment: Assignment, module: LoweredModule, kept: Sequence[int] | None, options: dict[str, Any]
+    ) -> Compiled:
+        """Compile a module for devices that are not here."""
+        text, taken = module.text(debug_info=True), assignment.keep(kept)
+        partitioned = partitioned_by(taken, len(module.hidden))
+        executable = targets().compile(text, assignment.devices, options, partitioned)
+        inputs, results = None, None
+        if assignment.mesh is not None:
+            inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
+        partition = Partition(assignment, kept, inputs, results)
+        return Compiled(self._jitted, self._static, self._traced, executable, partition, None)
+
+
+class Partition(NamedTuple):
+    """The devices of a compiled program, the positions of the inputs it takes, and its shardings on a mesh."""
+
+    assignment: Assignment
+    kept: Sequence[int] | None
+    inputs: Sequence[Sharding] | None
+    results: Sequence[Sharding] | None
+
+
+def partition_reports() -> Any:
+    """Return the module of reports, which few programs need."""
+    return importlib.import_module("xtrace._src.api.partition_reports")
+
+
+def targets() -> Any:
+    """Return the module of devices that are not here, which few programs need."""
+    return importlib.import_module("xtrace._src.xla.targets")
 
 
 def _modules() -> Any:
@@ -268,7 +326,7 @@ class Compiled(Stage):
     """A function compiled for one signature, made by ``Lowered.compile``.
 
     Args:
-        jitted, static, traced, executable, program: the parts of a compilation; users do not call the class.
+        jitted, static, traced, executable, partition, program: the parts of a compilation; users do not call the class.
 
     Example:
         >>> compiled = xtrace.jit(jnp.sin).lower(0.0).compile()
@@ -277,10 +335,11 @@ class Compiled(Stage):
     """
 
     def __init__(
-        self, jitted: Jitted, static: Static, traced: TracedFunction, executable: Any, program: Program | None
+        self, jitted: Jitted, static: Static, traced: TracedFunction, executable: Any, partition: Partition,
+        program: Program | None,
     ) -> None:
         super().__init__(jitted, static, traced)
-        self._executable, self._program = executable, program
+        self._executable, self._partition, self._program = executable, partition, program
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -369,6 +428,23 @@ class Compiled(Stage):
         """Return the bytes the program takes: arguments, results, temporaries, code."""
         return self._executable.get_compiled_memory_stats()
 
+    def report(self) -> PartitionReport:
+        """Return the costs on each device: memory, replicated arguments, collectives, operations; printed, a table."""
+        partition = self._partition
+        device = partition.assignment.device
+        count = len(self._traced.jaxpr.in_avals)
+        kept = range(count) if partition.kept is None else partition.kept
+        paths, avals = self._paths(), self._traced.jaxpr.in_avals
+        return partition_reports().make_report(
+            self.fun_name, self._executable, device.device_kind, partition.assignment.mesh,
+            targets().memory_of(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
+            partition.inputs if partition.inputs is not None else [None] * len(kept),
+        )
+
+    def fits(self) -> bool | None:
+        """Return whether the memory that the program takes is within that of a device; None if that is not known."""
+        return self.report().fits
+
     def runtime_executable(self) -> Any:
         """Return jaxlib's executable."""
         return self._executable
@@ -387,7 +463,7 @@ class Compiled(Stage):
     def input_formats(self) -> Any:
         """How each argument lies in memory, as ``(args, kwargs)``; without a layout where the program does not read it.
 
-        A program for the devices of another machine gives no formats.
+        A program for the devices of another machine gives shardings only, and on one device nothing.
         """
         formats = [Format(None, None)] * self.in_tree.num_leaves
         if self._program is not None:
@@ -396,6 +472,10 @@ class Compiled(Stage):
             known = self._formats(layouts, self._program.inputs)
             for i, one in zip(range(len(formats)) if kept is None else kept, known, strict=True):
                 formats[i] = one
+        elif self._partition.inputs is not None:
+            kept = self._partition.kept
+            for i, place in zip(range(len(formats)) if kept is None else kept, self._partition.inputs, strict=True):
+                formats[i] = Format(None, place)
         return pytree.tree_unflatten(self.in_tree, formats)
 
     @property
@@ -404,6 +484,8 @@ class Compiled(Stage):
         formats = [Format(None, None)] * self.out_tree.num_leaves
         if self._program is not None:
             formats = self._formats(executables.layouts_of(self._executable)[1], self._program.results)
+        elif self._partition.results is not None:
+            formats = [Format(None, sharding) for sharding in self._partition.results]
         return pytree.tree_unflatten(self.out_tree, formats)
 
     def _formats(self, layouts: Sequence[Any], shardings: Sequence[Sharding] | None) -> list[Format]:

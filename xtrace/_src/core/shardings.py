@@ -450,7 +450,11 @@ def _memory_kind(device: Any, kind: str | None) -> str | None:
     """Return the kind of memory, the device's default for None; ValueError if the device has no such memory."""
     if not hasattr(device, "default_memory"):
         return kind
-    default: str = device.default_memory().kind
+    try:
+        default: str = device.default_memory().kind
+    except RuntimeError:
+        # A GPU that is not here says nothing.
+        return kind or "device"
     if kind is None or kind == default:
         return default
     kinds = [m.kind for m in device.addressable_memories()]

@@ -14,7 +14,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace._src.core.errors import IndivisibleError
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding, Sharding, sharding_with_tiles
+from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, sharding_with_tiles
 from xtrace._src.runtime.arrays import (
     ConcreteArray,
     deleted_message,
@@ -57,6 +57,19 @@ class Assignment(NamedTuple):
         """The platform of the devices."""
         return str(self.devices[0].platform)
 
+    def move(self, devices: Sequence[Device]) -> Assignment:
+        """Return the same partition over as many other devices."""
+        assert self.mesh is not None
+        mesh = self.mesh.update(devices=np.array([*devices, None], object)[:-1].reshape(self.mesh.axis_sizes))
+
+        def moved(sharding: Sharding | None) -> Sharding | None:
+            if sharding is None or isinstance(sharding, NamedSharding):
+                return sharding and NamedSharding(mesh, sharding.spec)
+            return TiledSharding(mesh.flat_devices, sharding.tiles(0))
+
+        inputs, results = [tuple(map(moved, row)) for row in (self.inputs, self.results)]
+        return self._replace(devices=tuple(devices), mesh=mesh, inputs=inputs, results=results)
+
     def keep(self, kept: Sequence[int] | None) -> Assignment:
         """Return the assignment of the program that takes the inputs at the positions `kept` only."""
         if kept is None or self.mesh is None:
@@ -92,7 +105,7 @@ class Program:
             self.hidden = [put_on(x, self.device).buffer for x in hidden]
         else:
             self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
-            self.inputs, self.results = _shardings_of(executable, assignment, hidden, self.out_avals)
+            self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
             if assignment.mesh.explicit_axes:
                 # The types of results on explicit axes say their split.
@@ -206,12 +219,17 @@ def compile_program(
     hidden: Sequence[Any] = (), **details: Any,
 ) -> Program:
     """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
-    partitioned = None
-    if assignment.mesh is not None:
-        free = [*[False] * len(hidden), *[s is None for s in assignment.inputs]]
-        partitioned = executables.Partitioned(free, [s is None for s in assignment.results])
+    partitioned = partitioned_by(assignment, len(hidden))
     executable = executables.compile_text(text, assignment.devices, compiler_options, callbacks, partitioned)
     return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
+
+
+def partitioned_by(assignment: Assignment, hidden: int) -> executables.Partitioned | None:
+    """Return the shardings that XLA chooses for a program with so many hidden inputs, None for one on one device."""
+    if assignment.mesh is None:
+        return None
+    free = [*[False] * hidden, *[s is None for s in assignment.inputs]]
+    return executables.Partitioned(free, [s is None for s in assignment.results])
 
 
 def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
@@ -226,7 +244,7 @@ def _in_memory(sharding: Sharding, aval: ShapedArray) -> Sharding:
     return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
 
 
-def _shardings_of(
+def shardings_of(
     executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> tuple[list[Sharding], list[Sharding]]:
     """Return the shardings of a compiled program's inputs and results: those given, and those that XLA has chosen."""

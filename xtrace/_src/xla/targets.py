@@ -68,6 +68,12 @@ _GPUS = {
     "h200": _Gpu("NVIDIA H200", 9, True, 132, 128, 233472, 232448, 4_800_000_000_000, 50 << 20, 1.98, 151_397_597_184),
 }
 
+# Of TPUs from Google Cloud's pages on each version.
+_MEMORY = {
+    "TPU v4": 32 << 30, "TPU v5 lite": 16 << 30, "TPU v5": 95 << 30, "TPU v6 lite": 32 << 30,
+    **{gpu.name: gpu.memory for gpu in _GPUS.values()},
+}
+
 TARGETS: tuple[str, ...] = (*sorted(_GPUS), *sorted(_TPUS))
 
 _topologies: dict[str, tuple[Any, tuple[Any, ...]]] = {}
@@ -106,6 +112,14 @@ class CompileOnlyExecutable:
             counts.pop("optimal_seconds", None)
         return counts
 
+    def get_parameter_shardings(self) -> Any:
+        """Return XLA's shardings of the parameters, None on one device."""
+        return self._executable.get_parameter_shardings()
+
+    def get_output_shardings(self) -> Any:
+        """Return XLA's shardings of the results, None on one device."""
+        return self._executable.get_output_shardings()
+
     def get_compiled_memory_stats(self) -> Any:
         """Return the bytes of arguments, results, temporaries and code."""
         return self._executable.get_compiled_memory_stats()
@@ -140,10 +154,24 @@ def platform_of(target: str) -> str:
     return "tpu" if _parsed(target)[0] in _TPUS else "cuda"
 
 
-def compile(module: object, devices: object, options: Mapping[str, Any] | None = None) -> CompileOnlyExecutable:
+def is_compile_only(device: object) -> bool:
+    """Return whether a device is one of `compile_only_devices`, which runs nothing."""
+    return isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient)
+
+
+def memory_of(device_kind: str) -> int | None:
+    """Return the bytes of memory of a device of a target, None if that is not known."""
+    return _MEMORY.get(device_kind)
+
+
+def compile(
+    module: object, devices: object, options: Mapping[str, Any] | None = None,
+    partitioned: executables.Partitioned | None = None,
+) -> CompileOnlyExecutable:
     """Compile a module, given as text or parsed, for one compile-only device or a sequence of them.
 
-    Several devices partition one program by its Shardy annotations. `options` are XLA's compiler options by name.
+    Several devices partition one program by its Shardy annotations; `partitioned` says which shardings XLA chooses,
+    none by default. `options` are XLA's compiler options by name.
     Raises InvalidModuleError (a ValueError) for an invalid module, one with dynamic shapes and one that names a device
     it is not compiled for, and JaxRuntimeError with XLA's message for a module that the compiler refuses.
     """
@@ -157,7 +185,7 @@ def compile(module: object, devices: object, options: Mapping[str, Any] | None =
         parsed, text = module, modules.text_of(module, debug_info=True)
     _check_survivable(text, parsed, len(several))
     client = several[0].client
-    executable = client.compile(parsed, _jax.DeviceList(several), _options(several, options))
+    executable = client.compile(parsed, _jax.DeviceList(several), _options(several, options, partitioned))
     return CompileOnlyExecutable(executable, text, several[0].device_kind)
 
 
@@ -176,12 +204,15 @@ def _check_survivable(text: str, module: object, devices: int) -> None:
             )
 
 
-def _options(devices: tuple[Any, ...], compiler_options: Mapping[str, Any] | None) -> Any:
+def _options(
+    devices: tuple[Any, ...], compiler_options: Mapping[str, Any] | None, partitioned: executables.Partitioned | None
+) -> Any:
     named = dict(compiler_options or {})
     data = plugins.cuda_data_directory() if devices[0].platform == "gpu" else None
     if data is not None:
         named.setdefault("xla_gpu_cuda_data_dir", data)
-    partitioned = executables.Partitioned([False], [False]) if len(devices) > 1 else None
+    if partitioned is None and len(devices) > 1:
+        partitioned = executables.Partitioned([False], [False])
     return executables.options_for(devices, named, partitioned)
 
 

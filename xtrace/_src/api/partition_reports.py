@@ -1,0 +1,160 @@
+"""What a program over several devices costs on each: memory, replicated arguments, collectives, operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.shardings import Sharding
+from xtrace._src.xla.hlo_collectives import Collective, collectives_of
+
+
+class Memory(NamedTuple):
+    """The bytes that a program takes on each device.
+
+    `aliased` are those of results that take over the memory of donated arguments.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    code: int
+    aliased: int
+
+    @property
+    def total(self) -> int:
+        """All of it, while the program runs."""
+        return self.arguments + self.results + self.temporaries + self.code - self.aliased
+
+
+class Replicated(NamedTuple):
+    """An argument that every device holds all of: its path, its type, and its bytes on each device."""
+
+    name: str
+    type: str
+    size: int
+
+
+class Exchange(NamedTuple):
+    """A collective: its kind, the bytes of its larger side on each device, the mesh axes that it goes along.
+
+    `times` is how often a run executes it, a lower bound if `at_least`; `place` is the user's ``file:line``, or None.
+    """
+
+    kind: str
+    size: int
+    axes: tuple[Any, ...]
+    times: int
+    at_least: bool
+    place: str | None
+
+
+class PartitionReport(NamedTuple):
+    """The costs of a compiled program on each of its devices, made by ``Compiled.report()``.
+
+    Sizes are in bytes. `capacity` is the memory of a device, None where it is not known. `flops` and `bytes_accessed`
+    are XLA's estimates for one run. Printed, it is a table.
+    """
+
+    name: str
+    device_kind: str
+    devices: int
+    mesh: BaseMesh | None
+    memory: Memory
+    capacity: int | None
+    replicated: tuple[Replicated, ...]
+    collectives: tuple[Exchange, ...]
+    flops: float
+    bytes_accessed: float
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the program's memory is within that of a device; None where that is not known."""
+        return None if self.capacity is None else self.memory.total <= self.capacity
+
+    def __str__(self) -> str:
+        axes = f", mesh {', '.join([f'{name}={n}' for name, n in self.mesh.shape_tuple])}" if self.mesh else ""
+        devices = f"{self.devices} devices of kind {self.device_kind}" if self.devices > 1 else self.device_kind
+        memory = self.memory
+        verdict = {True: "fits", False: "DOES NOT FIT", None: "memory of the device not known"}[self.fits]
+        of = f" of {_size(self.capacity)}" if self.capacity is not None else ""
+        lines = [
+            f"{self.name}: {devices}{axes}",
+            f"memory of each device   {_size(memory.total)}{of}: {verdict}",
+            *[f"  {what:<22}{_size(n)}" for what, n in memory._asdict().items()],
+            f"operations of each      {self.flops:.4g} flops, {_size(int(self.bytes_accessed))} accessed",
+        ]
+        lines += _table("replicated arguments", ("bytes on each", "type", "argument"), [
+            (_size(r.size), r.type, r.name) for r in self.replicated
+        ])
+        lines += _table("collectives", ("kind", "bytes", "times", "mesh axes", "line"), [
+            (c.kind, _size(c.size), f"{'at least ' if c.at_least else ''}{c.times}", ", ".join(map(str, c.axes)) or "-",
+             c.place or "-")
+            for c in self.collectives
+        ])
+        return "\n".join(lines)
+
+
+def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    if not rows:
+        return [f"{title}: none"]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        f"{title}:", *["  " + "  ".join([c.ljust(w) for c, w in zip(row, widths, strict=True)]).rstrip()
+                       for row in (head, *rows)],
+    ]
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in the unit that reads best."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= scale:
+            return f"{count / scale:.4g} {unit}"
+    return f"{count} B"
+
+
+def make_report(
+    name: str, executable: Any, device_kind: str, mesh: BaseMesh | None, capacity: int | None, names: Sequence[str],
+    avals: Sequence[ShapedArray], shardings: Sequence[Sharding | None],
+) -> PartitionReport:
+    """Return the report of an executable; `names`, `avals` and `shardings` are those of its arguments."""
+    devices = mesh.size if mesh is not None else 1
+    stats = executable.get_compiled_memory_stats()
+    memory = Memory(
+        stats.argument_size_in_bytes, stats.output_size_in_bytes, stats.temp_size_in_bytes,
+        stats.generated_code_size_in_bytes, stats.alias_size_in_bytes,
+    )
+    replicated = [
+        Replicated(name, aval.str_short(short_dtypes=False), aval.size * physical_aval(aval).dtype.itemsize)
+        for name, aval, sharding in zip(names, avals, shardings, strict=True)
+        if devices > 1 and sharding is not None and sharding.is_fully_replicated
+    ]
+    text = "\n".join([module.to_string() for module in executable.hlo_modules()])
+    found = collectives_of(text, devices) if mesh is not None else []
+    cost = executable.cost_analysis()
+    cost = cost[0] if isinstance(cost, (list, tuple)) else cost
+    return PartitionReport(
+        name, device_kind, devices, mesh, memory, capacity,
+        tuple(sorted(replicated, key=lambda r: -r.size)), tuple([_exchange(c, mesh) for c in found]),
+        float(cost.get("flops", 0.0)), float(cost.get("bytes accessed", 0.0)),
+    )
+
+
+def _exchange(collective: Collective, mesh: BaseMesh | None) -> Exchange:
+    place = f"{collective.file}:{collective.line}" if collective.file is not None else None
+    axes = _axes_of(collective.groups, mesh) if mesh is not None else ()
+    return Exchange(collective.kind, collective.size, axes, collective.times, collective.at_least, place)
+
+
+def _axes_of(groups: Sequence[Sequence[int]], mesh: BaseMesh) -> tuple[Any, ...]:
+    """Return the mesh axes along which devices of one group differ."""
+    axes: set[int] = set()
+    for group in groups:
+        places = np.stack(np.unravel_index(np.array(group), mesh.axis_sizes))
+        axes.update(np.flatnonzero((places != places[:, :1]).any(1)).tolist())
+    return tuple([name for i, name in enumerate(mesh.axis_names) if i in axes])
+

@@ -1,0 +1,205 @@
+"""The collectives of a partitioned program, read from the text of its optimised HLO."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Collective(NamedTuple):
+    """An operation for which devices exchange data.
+
+    kind: its name in HLO, such as ``all-reduce``. size: the bytes of the larger of operand and result on one device.
+    groups: the numbers of the devices that exchange data. times: how often a run executes it, and `at_least` where a
+    loop around it has no known number of steps. file, line: the user's line, None where HLO has none.
+    """
+
+    kind: str
+    size: int
+    groups: tuple[tuple[int, ...], ...]
+    times: int
+    at_least: bool
+    file: str | None
+    line: int | None
+
+
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) .*\{$")
+_KINDS = (
+    "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast",
+    "ragged-all-to-all",
+)
+_COLLECTIVE = re.compile(rf"= (.*?) ({'|'.join(_KINDS)})(-start)?\(")
+_ARRAY = re.compile(r"\b(pred|token|[a-z]+\d+[a-z\d]*)\[([\d,]*)\]")
+_LISTED_GROUPS = re.compile(r"replica_groups=\{((?:\{[\d,]*\},?)*)\}")
+_GRID_GROUPS = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
+# A dimension of a mesh, or one of the factors of its size: ``'axis_0'`` or ``'axis_0':(2)4``.
+_MESH_GROUPS = re.compile(r"replica_groups=mesh\[([^\]]*)\] ?\{([^}]*)\}")
+_MESH_AXIS = re.compile(r"'([^']*)'(?:=(\d+))?(?::\((\d+)\)(\d+))?")
+_PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
+_CALLED = re.compile(r"\b(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.-]+)")
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_ROW = re.compile(r"^(\d+) (.*)$")
+
+
+def collectives_of(text: str, devices: int) -> list[Collective]:
+    """Return the collectives of a program over so many devices, in the order of its text."""
+    frames = _Frames(text)
+    found = []
+    for computation, lines in _computations(text):
+        for line in lines:
+            match = _COLLECTIVE.search(line)
+            if match is not None:
+                found.append((computation, match, line))
+    calls = _calls(text) if found else {}
+    result = []
+    for computation, match, line in found:
+        groups = _groups(line, devices)
+        size = _size(match[1], is_started=match[3] is not None)
+        if match[2] == "reduce-scatter":
+            size *= max(map(len, groups))
+        result.append(Collective(match[2], size, groups, *_number_of_runs(computation, calls), *frames.place(line)))
+    return result
+
+
+def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each computation's name and lines."""
+    name = ""
+    lines: list[str] = []
+    for line in text.splitlines():
+        match = _COMPUTATION.match(line)
+        if match is not None and not line.startswith("HloModule"):
+            name, lines = match[2], []
+        elif line.startswith("}"):
+            yield name, lines
+        else:
+            lines.append(line)
+
+
+class _Call(NamedTuple):
+    """A computation that calls another one, how often in each of its runs, and whether that is a lower bound."""
+
+    caller: str
+    times: int
+    at_least: bool
+
+
+def _calls(text: str) -> dict[str, list[_Call]]:
+    """Return the calls of each computation."""
+    calls: dict[str, list[_Call]] = {}
+    bounds = {name: _bound(lines) for name, lines in _computations(text)}
+    for name, lines in _computations(text):
+        for line in lines:
+            called = _CALLED.findall(line)
+            for branches in _BRANCHES.findall(line):
+                called += [branch.strip().lstrip("%") for branch in branches.split(",")]
+            if called:
+                times: int | None = 1
+                if " while(" in line:
+                    trips, condition = _TRIPS.search(line), re.search(r"condition=%?([\w.-]+)", line)
+                    times = int(trips[1]) if trips is not None else bounds.get(condition[1] if condition else "")
+                for one in called:
+                    calls.setdefault(one, []).append(_Call(name, times or 1, times is None))
+    return calls
+
+
+def _bound(lines: list[str]) -> int | None:
+    """Return the number of steps of a loop with this condition: a counter from zero is less than a constant."""
+    compared = [re.search(r"compare\(%?[\w.-]+, %?([\w.-]+)\), direction=LT", line) for line in lines]
+    names = [match[1] for match in compared if match is not None]
+    for line in lines if len(names) == 1 else ():
+        constant = re.search(rf"^\s*%?{re.escape(names[0])} = s\d+\[\]\S* constant\((\d+)\)", line)
+        if constant is not None:
+            return int(constant[1])
+    return None
+
+
+def _number_of_runs(name: str, calls: dict[str, list[_Call]]) -> tuple[int, bool]:
+    """Return how often one run of the program runs a computation, and whether that is a lower bound."""
+    if name not in calls:
+        return 1, False
+    times, at_least = 0, False
+    for call in calls[name]:
+        outer, unknown = _number_of_runs(call.caller, calls)
+        times, at_least = times + outer * call.times, at_least or unknown or call.at_least
+    return times, at_least
+
+
+def _size(types: str, *, is_started: bool) -> int:
+    """Return the bytes of the arrays of a type; a started operation has its operand and its result."""
+    sizes = [_bytes(dtype, dimensions) for dtype, dimensions in _ARRAY.findall(types)]
+    return max(sizes, default=0) if is_started else sum(sizes)
+
+
+def _bytes(dtype: str, dimensions: str) -> int:
+    bits = 8 if dtype == "pred" else int((re.search(r"\d+", dtype) or ["0"])[0])
+    return math.prod([int(n) for n in dimensions.split(",") if n]) * bits // 8
+
+
+def _groups(line: str, devices: int) -> tuple[tuple[int, ...], ...]:
+    for pattern in (_PAIRS, _LISTED_GROUPS):
+        match = pattern.search(line)
+        if match is not None and match[1]:
+            return tuple([tuple(map(int, row.split(","))) for row in re.findall(r"\{([\d,]+)\}", match[1])])
+    match = _MESH_GROUPS.search(line)
+    if match is not None:
+        return _groups_of_mesh(match[1], match[2])
+    match = _GRID_GROUPS.search(line)
+    if match is None:
+        return (tuple(range(devices)),)
+    shape, grid = [tuple(map(int, numbers.split(","))) for numbers in match.groups()[:2]]
+    numbers = np.arange(math.prod(grid)).reshape(grid)
+    if match[3]:
+        numbers = numbers.transpose([int(n) for n in match[3].split(",")])
+    return tuple([tuple(row) for row in numbers.reshape(shape).tolist()])
+
+
+def _groups_of_mesh(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of devices that differ along axes of a mesh, or along factors of their sizes."""
+    sizes = {name: int(size) for name, size, _, _ in _MESH_AXIS.findall(mesh)}
+    factors: list[int] = []
+    chosen: list[int] = []
+    wanted = {name: (int(before or 1), int(size or sizes[name])) for name, _, before, size in _MESH_AXIS.findall(axes)}
+    for name, size in sizes.items():
+        before, own = wanted.get(name, (1, 1))
+        chosen += [len(factors) + 1] if name in wanted else []
+        factors += [before, own, size // before // own]
+    numbers = np.moveaxis(np.arange(math.prod(factors)).reshape(factors), chosen, range(-len(chosen), 0))
+    return tuple([tuple(row) for row in numbers.reshape(-1, math.prod([factors[i] for i in chosen])).tolist()])
+
+
+class _Frames:
+    """The user's lines that operations come from, in the tables at the head of a module's text."""
+
+    def __init__(self, text: str) -> None:
+        tables: dict[str, dict[int, str]] = {}
+        current = None
+        for line in text.splitlines():
+            if line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
+                current = tables.setdefault(line, {})
+            elif current is not None:
+                row = _ROW.match(line)
+                if row is not None:
+                    current[int(row[1])] = row[2]
+                elif line.startswith(("%", "ENTRY")):
+                    break
+        self._files = {n: name.strip('"') for n, name in tables.get("FileNames", {}).items()}
+        self._locations = tables.get("FileLocations", {})
+        self._frames = tables.get("StackFrames", {})
+
+    def place(self, line: str) -> tuple[str | None, int | None]:
+        """Return the file and line that an operation's metadata name."""
+        file, number = re.search(r'source_file="([^"]*)"', line), re.search(r"source_line=(\d+)", line)
+        if file is not None and number is not None:
+            return file[1], int(number[1])
+        frame = re.search(r"stack_frame_id=(\d+)", line)
+        location = re.search(r"file_location_id=(\d+)", self._frames.get(int(frame[1]), "")) if frame else None
+        row = self._locations.get(int(location[1]), "") if location else ""
+        name, number = re.search(r"file_name_id=(\d+)", row), re.search(r"\bline=(\d+)", row)
+        if name is None or number is None:
+            return None, None
+        return self._files.get(int(name[1])), int(number[1])
