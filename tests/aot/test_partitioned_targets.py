@@ -7,8 +7,8 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace._src.xla import targets
-from xtrace.sharding import AxisType, Mesh, NamedSharding
+from xtrace.experimental import topologies
+from xtrace.sharding import Mesh, NamedSharding
 from xtrace.sharding import PartitionSpec as P
 
 _HERE = all(importlib.util.find_spec(name) for name in ("libtpu", "jax_plugins"))
@@ -23,8 +23,7 @@ FLOAT = 4
 
 
 def mesh_of(target, sizes):
-    devices = np.array([*targets.compile_only_devices(target), None], object)[:-1]
-    return Mesh(devices.reshape(sizes), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    return topologies.make_mesh(topologies.get_topology_desc(target), sizes, ("data", "model"))
 
 
 def transformer_step(mesh):
@@ -53,7 +52,7 @@ def transformer_step(mesh):
 
 @pytest.fixture(scope="module")
 def report():
-    step, arguments = transformer_step(mesh_of("tpu-v5e:4x4", (DATA, MODEL)))
+    step, arguments = transformer_step(mesh_of("v5e:4x4", (DATA, MODEL)))
     shardings = xtrace.tree.map(lambda a: a.sharding, arguments[0])
     compiled = xtrace.jit(step, out_shardings=shardings).lower(*arguments).compile()
     assert compiled.input_shardings[0][0] == shardings == compiled.output_shardings

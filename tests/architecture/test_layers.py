@@ -116,6 +116,7 @@ LATE = {
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.partition_reports": "the report of a compiled program, 6",
     "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
     "xtrace._src.core.absl_flags": "settings as flags of absl, 1",
     "xtrace._src.core.diagnostics": "the first error, 14",

@@ -134,12 +134,12 @@ def make_report(
         if devices > 1 and sharding is not None and sharding.is_fully_replicated
     ]
     text = "\n".join([module.to_string() for module in executable.hlo_modules()])
-    found = collectives_of(text, devices) if mesh is not None else []
+    collectives = collectives_of(text, devices) if mesh is not None else []
     cost = executable.cost_analysis()
     cost = cost[0] if isinstance(cost, (list, tuple)) else cost
     return PartitionReport(
         name, device_kind, devices, mesh, memory, capacity,
-        tuple(sorted(replicated, key=lambda r: -r.size)), tuple([_exchange(c, mesh) for c in found]),
+        tuple(sorted(replicated, key=lambda r: -r.size)), tuple([_exchange(c, mesh) for c in collectives]),
         float(cost.get("flops", 0.0)), float(cost.get("bytes accessed", 0.0)),
     )
 

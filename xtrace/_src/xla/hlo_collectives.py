@@ -49,21 +49,21 @@ _ROW = re.compile(r"^(\d+) (.*)$")
 def collectives_of(text: str, devices: int) -> list[Collective]:
     """Return the collectives of a program over so many devices, in the order of its text."""
     frames = _Frames(text)
-    found = []
+    rows = []
     for computation, lines in _computations(text):
         for line in lines:
             match = _COLLECTIVE.search(line)
             if match is not None:
-                found.append((computation, match, line))
-    calls = _calls(text) if found else {}
-    result = []
-    for computation, match, line in found:
+                rows.append((computation, match, line))
+    calls = _calls(text) if rows else {}
+    collectives = []
+    for computation, match, line in rows:
         groups = _groups(line, devices)
         size = _size(match[1], is_started=match[3] is not None)
         if match[2] == "reduce-scatter":
             size *= max(map(len, groups))
-        result.append(Collective(match[2], size, groups, *_number_of_runs(computation, calls), *frames.place(line)))
-    return result
+        collectives.append(Collective(match[2], size, groups, *_number_of_runs(computation, calls), *frames.place(line)))
+    return collectives
 
 
 def _computations(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -1,0 +1,122 @@
+"""Devices that are not here, and meshes of them, to compile partitioned programs for."""
+
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
+
+import numpy as _np
+
+from xtrace._src.core.abbreviation import abbreviated as _abbreviated
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.mesh import Mesh as _Mesh
+from xtrace._src.xla import clients as _clients
+from xtrace._src.xla import targets as _targets
+
+__all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
+
+
+class TopologyDescription:
+    """The devices of a machine, in the order of its network.
+
+    Args:
+        devices: the devices.
+
+    Example:
+        >>> from xtrace.experimental import topologies
+        >>> len(topologies.TopologyDescription(xtrace.devices()[:1]).devices)
+        1
+    """
+
+    __slots__ = ("devices",)
+
+    def __init__(self, devices: list[_Any]) -> None:
+        self.devices = devices
+
+
+def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: object) -> TopologyDescription:
+    """Return the devices of a machine that need not be here.
+
+    Args:
+        topology_name: the chip and the sizes of its network, such as ``"v5e:4x4"`` of TPUs or ``"h200:8"`` of GPUs;
+            a target of ``Lowered.compile``, whose prefix ``tpu-`` may be left out.
+        platform: ``"tpu"``, ``"cuda"`` or ``"gpu"``; None for the one that `topology_name` says.
+        kwargs: other options of jax; none is supported.
+
+    Returns:
+        A `TopologyDescription`.
+
+    Raises:
+        ImportError: the compiler for the platform is not installed.
+        TypeError: an option is given that is not supported.
+        ValueError: there is no such chip or topology, or it is not of the platform.
+
+    Example:
+        >>> from xtrace.experimental import topologies
+        >>> topologies.get_topology_desc("abacus:2x2")
+        Traceback (most recent call last):
+        ValueError: unknown target 'abacus:2x2'; ...
+    """
+    if kwargs:
+        raise TypeError(
+            f"get_topology_desc: the options {sorted(kwargs)} are not supported; the name of the topology says all, such "
+            "as 'tpu-v5e:4x4'"
+        )
+    name = f"tpu-{topology_name}" if topology_name.lower().startswith("v") else topology_name
+    actual = _targets.platform_of(name)
+    if platform is not None and platform not in (actual, "gpu" if actual == "cuda" else actual):
+        raise ValueError(f"get_topology_desc: {topology_name} is of the platform {actual}, not {_abbreviated(platform)}")
+    return TopologyDescription(list(_targets.compile_only_devices(name)))
+
+
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
+    """Return the devices that are here.
+
+    Args:
+        platform: ``"cpu"``, ``"gpu"`` or ``"tpu"``; None for the default one.
+
+    Returns:
+        A `TopologyDescription`.
+
+    Raises:
+        RuntimeError: there are no devices of the platform.
+
+    Example:
+        >>> from xtrace.experimental import topologies
+        >>> topologies.get_attached_topology("cpu").devices == xtrace.devices("cpu")
+        True
+    """
+    return TopologyDescription(list(_clients.devices(platform)))
+
+
+def make_mesh(
+    topo: TopologyDescription, mesh_shape: _Sequence[int], axis_names: tuple[str, ...], *,
+    contiguous_submeshes: bool = False,
+) -> _Mesh:
+    """Return a mesh of all devices of a topology, whose axes the compiler shards arrays over.
+
+    Args:
+        topo: the topology.
+        mesh_shape: the size of each axis.
+        axis_names: the name of each axis.
+        contiguous_submeshes: whether each slice of the mesh is a block of the network; always so here.
+
+    Returns:
+        A `Mesh` of Auto axes.
+
+    Raises:
+        ValueError: the product of the sizes is not the number of devices.
+
+    Example:
+        >>> from xtrace.experimental import topologies
+        >>> topologies.make_mesh(topologies.TopologyDescription(xtrace.devices("cpu")[:1]), (1,), ("data",)).shape
+        OrderedDict({'data': 1})
+    """
+    shape = tuple(mesh_shape)
+    if int(_np.prod(shape)) != len(topo.devices):
+        raise ValueError(
+            f"make_mesh: the topology has {len(topo.devices)} devices, and a mesh of shape {shape} {_np.prod(shape)}; "
+            "give sizes whose product is the number of devices"
+        )
+    return _Mesh(_np.array([*topo.devices, None], object)[:-1].reshape(shape), axis_names)
+
+
+_make_public(globals(), __all__)
