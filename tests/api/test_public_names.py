@@ -40,7 +40,10 @@ def modules_below(name):
     return [name, *[found for each in below for found in modules_below(each)]]
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:jax.experimental.shard_map is deprecated")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:jax.experimental.shard_map is deprecated"),
+    pytest.mark.filterwarnings("ignore:jax.experimental.pjit.pjit has been deprecated"),
+]
 MODULES = modules_below("xtrace")
 # A module of jax is an attribute once it is imported.
 for _name in set(MODULES) - {"xtrace.memory"}:
@@ -187,7 +190,8 @@ def objects(package):
 
 # Public names here that jax's objects have not.
 OWN_NAMES = {
-    "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"}, "compiled": {"fun_name", "out_avals"},
+    "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"},
+    "compiled": {"fits", "fun_name", "out_avals", "report"},
     "ufunc": {"args", "func", "keywords"},  # it is a functools.partial
     "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},
     "key": {"clone", "format", "is_ready", "platform", "tobytes", "tolist", "traceback", "weak_type"},

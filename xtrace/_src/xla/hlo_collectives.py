@@ -62,7 +62,8 @@ def collectives_of(text: str, devices: int) -> list[Collective]:
         size = _size(match[1], is_started=match[3] is not None)
         if match[2] == "reduce-scatter":
             size *= max(map(len, groups))
-        collectives.append(Collective(match[2], size, groups, *_number_of_runs(computation, calls), *frames.place(line)))
+        runs = _number_of_runs(computation, calls)
+        collectives.append(Collective(match[2], size, groups, *runs, *frames.place(line)))
     return collectives
 
 
