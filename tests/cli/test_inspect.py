@@ -179,7 +179,7 @@ def test_methods_and_variadic_functions(model, inspect):
 def test_a_compile_target_is_for_compiled_stages(model, inspect):
     code, out, err = inspect(f"{model}:jitted", "--arg", "f32[8]", "--stage", "jaxpr", "--target", "h200")
     assert (code, out) == (2, "")
-    assert "--target goes with --stage hlo, cost, memory, not jaxpr" in err
+    assert "--target goes with --stage hlo, cost, memory, report, not jaxpr" in err
 
 
 def test_an_unknown_target(model, inspect):

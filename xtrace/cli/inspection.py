@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import xtrace
+from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
 
-STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory")
-_COMPILED_STAGES = ("hlo", "cost", "memory")
+STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report")
+_COMPILED_STAGES = ("hlo", "cost", "memory", "report")
 _MEMORY = {
     "arguments": "argument_size_in_bytes", "outputs": "output_size_in_bytes",
     "shared by the two": "alias_size_in_bytes", "temporary": "temp_size_in_bytes",
@@ -24,12 +25,14 @@ _MISSING = inspect.Parameter.empty
 
 
 def inspect_function(
-    target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None
+    target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None,
+    mesh: str | None = None, shardings: Sequence[str] = (),
 ) -> str:
     """Return the text of one stage of the function that `target` (``FILE.py:FUNCTION``) names.
 
-    `arguments` and `statics` are the texts of ``--arg`` and ``--static``; `device` is a compilation target such as
-    ``h200`` and goes with the stages after compilation. Raises `CommandError`.
+    `arguments`, `statics`, `mesh` and `shardings` are the texts of ``--arg``, ``--static``, ``--mesh`` and
+    ``--sharding``; `device` is a compilation target such as ``h200`` and goes with the stages after compilation. Raises
+    `CommandError`.
     """
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
@@ -38,6 +41,10 @@ def inspect_function(
     function = load_function(target)
     positional, keywords = bind(function, values, named)
     name = target.rpartition(":")[2]
+    if mesh is not None:
+        positional, keywords = _partition(function, positional, keywords, mesh, shardings, device)
+    elif shardings:
+        raise CommandError(f"--sharding {shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND)
     if not hasattr(function, "trace"):
         function = _attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
     traced = _attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
@@ -46,11 +53,29 @@ def inspect_function(
     lowered = _attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
         return str(lowered.as_text()).rstrip()
-    options = {} if device is None else {"target": device}
+    # Arguments on a mesh are on the target's devices already.
+    options = {} if device is None or mesh is not None else {"target": device}
     compiled = _attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
     if stage == "hlo":
         return str(compiled.as_text()).rstrip()
+    if stage == "report":
+        return str(compiled.report())
     return _cost(compiled.cost_analysis()) if stage == "cost" else _memory(compiled.memory_analysis())
+
+
+def _partition(
+    function: Callable[..., Any], positional: list[Any], keywords: dict[str, Any], mesh: str, shardings: Sequence[str],
+    device: str | None,
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments with shardings on a mesh of the target's devices."""
+    axes = partitioning.parse_mesh(mesh)
+    specs = dict([partitioning.parse_sharding(text, axes) for text in shardings])
+    devices = partitioning.make_mesh(axes, device)
+    names = [
+        *list(inspect.signature(function).bind_partial(*positional).arguments)[: len(positional)], *keywords
+    ]
+    placed = partitioning.place_arguments(names, [*positional, *keywords.values()], devices, specs)
+    return placed[: len(positional)], dict(zip(keywords, placed[len(positional) :], strict=True))
 
 
 def _attempt(what: str, step: Callable[[], Any]) -> Any:

@@ -45,8 +45,15 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
     inspect.add_argument(
         "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
     )
-    inspect.add_argument("--stage", choices=STAGES, default="jaxpr", help="what to print (default: %(default)s)")
-    inspect.add_argument("--target", metavar="DEVICE", help="compile for a device that need not be here: h200, tpu-v5e")
+    inspect.add_argument("--stage", choices=STAGES, help="what to print (default: jaxpr, with a mesh report)")
+    inspect.add_argument(
+        "--target", metavar="DEVICE", help="compile for devices that need not be here: h200, tpu-v5e, tpu-v5e:4x4"
+    )
+    inspect.add_argument("--mesh", metavar="AXES", help="partition over a mesh of the devices, as data=4,model=2")
+    inspect.add_argument(
+        "--sharding", action="append", default=[], metavar="NAME=AXES",
+        help="the mesh axes that the dimensions of an argument are sharded over, as params=-,model",
+    )
     return parser
 
 
@@ -57,7 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "demo":
             run_demo(options.epochs)
         else:
-            print(inspect_function(options.function, options.arg, options.static, options.stage, options.target))
+            stage = options.stage or ("report" if options.mesh else "jaxpr")
+            print(inspect_function(
+                options.function, options.arg, options.static, stage, options.target, options.mesh, options.sharding
+            ))
         sys.stdout.flush()
     except CommandError as error:
         print(f"xtrace {options.command}: {error}", file=sys.stderr)
