@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.ffi import ffi_call, ffi_lowering
 from xtrace._src.xla import ffi as _ffi
@@ -34,10 +34,10 @@ def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_versio
         >>> xtrace.ffi.register_ffi_target("example_abs", xtrace.ffi.pycapsule(ctypes.CDLL(None).abs), api_version=0)
     """
     if not isinstance(name, str):
-        raise TypeError(f"register_ffi_target: name must be a string, got {abbreviated(name)}")
+        raise TypeError(f"register_ffi_target: name must be a string, got {abbreviate(name)}")
     if type(fn).__name__ not in ("PyCapsule", "dict"):
         raise TypeError(
-            f"register_ffi_target: fn must be a capsule, see ffi.pycapsule, or a dict of them; got {abbreviated(fn)}"
+            f"register_ffi_target: fn must be a capsule, see ffi.pycapsule, or a dict of them; got {abbreviate(fn)}"
         )
     _ffi.register_target(name, fn, platform, api_version, **kwargs)
 

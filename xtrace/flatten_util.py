@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, reshape
+from xtrace._src.algebra.vector_space import convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import config, dtypes
@@ -26,7 +26,7 @@ __all__ = ["ravel_pytree"]
 
 @inline_jit
 def _joined(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
-    parts = [converted(to_array(x), dtype, weak) for x in leaves]
+    parts = [convert_to(to_array(x), dtype, weak) for x in leaves]
     parts = [x if x.ndim == 1 else reshape(x, (x.size,)) for x in parts]
     return concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
@@ -36,7 +36,7 @@ def _parts(vector: Array, *, shapes: tuple[tuple[int, ...], ...], types: Any) ->
     """Return the vector taken apart into arrays of the given shapes, and of `types` if they are given."""
     parts = split(to_array(vector), [math.prod(s) for s in shapes], 0)
     parts = [x if s == x.shape else reshape(x, s) for x, s in zip(parts, shapes, strict=True)]
-    return parts if types is None else [converted(x, t) for x, t in zip(parts, types, strict=True)]
+    return parts if types is None else [convert_to(x, t) for x, t in zip(parts, types, strict=True)]
 
 
 class _Unravel:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.late import make_public as _make_public
@@ -153,7 +153,7 @@ def _nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
     for axis in axes:
         count, wanted = result.shape[axis], shape[axis]
         positions = floor((iota(dtypes.float32, wanted) + 0.5) * (count / max(wanted, 1)))
-        result = take(result, converted(clip(positions, 0, count - 1), dtypes.int32), axis)
+        result = take(result, convert_to(clip(positions, 0, count - 1), dtypes.int32), axis)
     return result
 
 
@@ -164,7 +164,7 @@ def _method(method: str | ResizeMethod) -> ResizeMethod:
         return ResizeMethod(method)
     except Exception:
         # The message of the enumeration would contain the whole repr.
-        raise ValueError(f"{abbreviated(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
+        raise ValueError(f"{abbreviate(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 
 def _check_shape(function: str, shape: Shape, own: Shape) -> None:
@@ -214,7 +214,7 @@ def scale_and_translate(
         if own_shape != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
     result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
-    scales, shifts = [converted(to_array(x), result.dtype) for x in (scale, translation)]
+    scales, shifts = [convert_to(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
         matrix = _weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
         result = _applied(result, axis, matrix, precision)

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.api.grad import jvp, vjp
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_leaves, tree_map
@@ -50,7 +50,7 @@ def check_grads(
     modes = [modes] if isinstance(modes, str) else list(modes)
     unknown = [m for m in modes if m not in ("fwd", "rev")]
     if unknown:
-        raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {abbreviated(unknown[0])}')
+        raise ValueError(f'check_grads: modes are "fwd" and "rev"; got {abbreviate(unknown[0])}')
     args = tuple(args)
     if eps is None:
         eps = _step(args)

@@ -18,4 +18,4 @@ def test_errors_abbreviate_values():
             if isinstance(statement, ast.Raise) and "AttributeError" not in ast.unparse(statement):
                 whole += [f"{module.name}:{node.lineno}: {ast.unparse(node.value)}" for node in ast.walk(statement)
                           if isinstance(node, ast.FormattedValue) and node.conversion == ord("r")]
-    assert whole == [], "write {abbreviated(value)} in place of {value!r}"
+    assert whole == [], "write {abbreviate(value)} in place of {value!r}"

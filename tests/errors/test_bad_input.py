@@ -12,7 +12,7 @@ import xtrace
 import xtrace.ffi
 import xtrace.numpy
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 # Expressions in the package P, its numpy and lax, and parts of our message.
 REFUSED = [
@@ -118,11 +118,11 @@ def test_values_in_messages_are_short():
         compiled = xtrace.jit(lambda x: x + 1).lower(xtrace.numpy.ones((40, 40))).compile()
         xtrace.vmap(compiled)(xtrace.numpy.ones((2, 40, 40)))
     assert "f32[40,40]" in str(caught.value) and "\n" not in str(caught.value)
-    assert abbreviated(np.ones((30, 40))) == "ndarray of type float64[30,40]"
-    assert abbreviated({"a": [np.ones(900), 1]}) == "{'a': [ndarray of type float64[900], 1]}"
-    assert abbreviated(np.arange(3)) == "array([0, 1, 2])"
-    assert len(abbreviated(list(range(9999)))) < 200 and len(abbreviated("a" * 9999)) <= 200
-    assert abbreviated(np.ndarray) == "<class 'numpy.ndarray'>"
+    assert abbreviate(np.ones((30, 40))) == "ndarray of type float64[30,40]"
+    assert abbreviate({"a": [np.ones(900), 1]}) == "{'a': [ndarray of type float64[900], 1]}"
+    assert abbreviate(np.arange(3)) == "array([0, 1, 2])"
+    assert len(abbreviate(list(range(9999)))) < 200 and len(abbreviate("a" * 9999)) <= 200
+    assert abbreviate(np.ndarray) == "<class 'numpy.ndarray'>"
 
 
 def test_functions_made_by_functions_are_named_plainly():

@@ -16,7 +16,7 @@ from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import jit
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -304,7 +304,7 @@ def odeint(
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
         if not isinstance(value, (int, float, np.number)):
             raise ValueError(
-                f"odeint: {name} is part of what is compiled and must be a Python number, got {abbreviated(value)}"
+                f"odeint: {name} is part of what is compiled and must be a Python number, got {abbreviate(value)}"
             )
     for leaf in pytree.tree_leaves(args):
         if not is_array_like(leaf):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -427,7 +427,7 @@ def selu(x: ArrayLike) -> Array:
 @inline_jit
 def _gelu(x: Any, *, approximate: bool) -> Array:
     x = operand("gelu", x, as_inexact)
-    x = converted(x, aval_of(x).dtype)
+    x = convert_to(x, aval_of(x).dtype)
     if not approximate:
         return 0.5 * x * erfc(-x * math.sqrt(0.5))
     return x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))

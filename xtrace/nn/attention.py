@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, reshape, transpose
+from xtrace._src.algebra.vector_space import convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -80,11 +80,11 @@ def _attention(
     # The scores (B, N, T, S), with several heads for each of the keys (B, K, T, G, S).
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
     scores = dot_general(split, key, pairs, preferred_element_type=_wide(key.dtype))
-    scores = scores * converted(to_array(scale), scores.dtype)
+    scores = scores * convert_to(to_array(scale), scores.dtype)
     if "b" in options:
         bias = options["b"]
         scores = scores + _grouped(_batched(bias, aval_of(bias)), heads, groups)
-    scores = converted(scores, dtypes.float32)
+    scores = convert_to(scores, dtypes.float32)
     visible = []
     near = _near(queries, keys, causal, window)
     if near is not None:
@@ -103,17 +103,17 @@ def _attention(
             mask = mask & _grouped(more, heads, groups)
         # Far below any score, and finite: a query that sees nothing gives the mean of the values, not NaN.
         scores = choose(mask, scores, -0.7 * float(dtypes.finfo(dtypes.float32).max))
-    weights = converted(softmax(scores), key.dtype)
+    weights = convert_to(softmax(scores), key.dtype)
     # (B, K, T, G, H), or (B, N, T, H).
     mixed = dot_general(
         weights, value, (((weights.ndim - 1,), (1,)), ((0, 1), (0, 2))), preferred_element_type=key.dtype
     )
     attended = reshape(transpose(mixed, (0, 2, 1, *range(3, mixed.ndim))), query.shape)
     if inside is not None:
-        attended = attended * reshape(converted(inside, attended.dtype), (batch, queries, 1, 1))
+        attended = attended * reshape(convert_to(inside, attended.dtype), (batch, queries, 1, 1))
     if not residual:
         return attended
-    logs = converted(logsumexp(scores, axis=-1), key.dtype)
+    logs = convert_to(logsumexp(scores, axis=-1), key.dtype)
     logs = reshape(transpose(logs, (0, 2, 1, *range(3, logs.ndim))), (batch, queries, heads))
     return attended, stop_gradient(logs)
 
@@ -169,9 +169,9 @@ def _window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if isinstance(size, int):
         return (size, size)
     if not isinstance(size, tuple) or not all(isinstance(n, int) for n in size):
-        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {abbreviated(size)}")
+        raise TypeError(f"{_FUNCTION}: local_window_size must be an int or a pair of them, got {abbreviate(size)}")
     if len(size) != 2:
-        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {abbreviated(size)}")
+        raise ValueError(f"{_FUNCTION}: local_window_size must be (left, right), got {abbreviate(size)}")
     return size
 
 
@@ -214,7 +214,7 @@ def dot_product_attention(
         )
     if implementation not in (None, "xla"):
         raise ValueError(
-            f"{_FUNCTION}: Unsupported implementation option: {abbreviated(implementation)}. Use None or 'xla'"
+            f"{_FUNCTION}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
         )
     avals = [operand_aval(_FUNCTION, i, x) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)

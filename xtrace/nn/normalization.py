@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -66,12 +66,12 @@ def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
 def _shifted(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
     """Return the operand less its largest element along `axis`, the exponential, zero where masked, and the axes."""
     x = to_array(promote(function, operand)[0])
-    x = converted(x, x.dtype, False)
+    x = convert_to(x, x.dtype, False)
     axes = axes_of(function, axis, x.ndim)
     kept = x
     if masks:
         kept = choose(masks[0], x, -_INFINITY)
-        kept = converted(kept, kept.dtype, x.weak_type)
+        kept = convert_to(kept, kept.dtype, x.weak_type)
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{function} does not accept dtype bool; convert the array to a floating dtype")
     # The largest element shifts numerator and denominator alike, so it has no derivative.
@@ -152,7 +152,7 @@ def _logsumexp(
 ) -> Any:
     """`rest` has the weights and the mask, where there are any."""
     operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
-    x = converted(operands[0], operands[0].dtype)
+    x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
         # What has no weight, or is masked, is left out even where its exponential overflows.
@@ -164,7 +164,7 @@ def _logsumexp(
     axes = axes_of(name, axis, x.ndim)
     largest = _along(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(choose(is_finite(largest), largest, 0))
-    terms = exp(x - converted(shift, x.dtype))
+    terms = exp(x - convert_to(shift, x.dtype))
     if weights is not None:
         terms = terms * weights
     if keepdims:
@@ -172,7 +172,7 @@ def _logsumexp(
     else:
         total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
-        return log(total) + converted(shift, total.dtype)
+        return log(total) + convert_to(shift, total.dtype)
     positive = not complex_operands and weights is None
     return log(total if positive else absolute(total)) + shift, sign(total)
 
@@ -221,10 +221,10 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
         size = math.prod([aval.shape[i] for i in axes])
         return logarithm - (math.log(size) if size else -_INFINITY)
     # A mask is counted in its own shape, as in JAX.
-    mask = converted(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
+    mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _along(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    return logarithm - converted(log(count), logarithm.dtype)
+    return logarithm - convert_to(log(count), logarithm.dtype)
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -301,7 +301,7 @@ def standardize(
         Array([-0.99999505,  0.99999505], dtype=float32)
     """
     if algorithm not in _ALGORITHMS:
-        raise ValueError(f"standardize: Unknown algorithm {abbreviated(algorithm)}. Expected 'fast' or 'stable'.")
+        raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
     axes_of("standardize", axis, type_of("standardize", x).ndim)
     options = [mean, variance, *(_mask("standardize", where) or (None,))]
     return _standardize(
@@ -319,13 +319,13 @@ def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Ar
     shape = [1] * (x.ndim + 1)
     shape[axis] = count
     positions = broadcasted_iota(x.dtype, shape, axis)
-    return converted(expand_dims(x, (axis,)) == positions, dtype)
+    return convert_to(expand_dims(x, (axis,)) == positions, dtype)
 
 
 @inline_jit
 def _is_here(x: ArrayLike, *, dtype: DType, axis: int) -> Array:
     x = to_array(promote("one_hot", x)[0])
-    return converted(eq(x, converted(axis_index(axis), x.dtype)), dtype)
+    return convert_to(eq(x, convert_to(axis_index(axis), x.dtype)), dtype)
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1) -> Array:
@@ -366,7 +366,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
         size = axis_size(axis)
         if count != size:
             raise ValueError(
-                f"one_hot: num_classes must be the size {size} of the mapped axis {abbreviated(axis)}, got {count}"
+                f"one_hot: num_classes must be the size {size} of the mapped axis {abbreviate(axis)}, got {count}"
             ) from None
         return _is_here(x, dtype=wanted, axis=axis)
     return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis("one_hot", position, aval.ndim + 1))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape, transpose
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape, transpose
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
@@ -129,14 +129,14 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
 
 def _in_full(x: Array, scales: Array) -> Array:
     """Return the values of quantized elements, in float32."""
-    wide = repeat(converted(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
-    return converted(to_array(x), dtypes.float32) * wide
+    wide = repeat(convert_to(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
+    return convert_to(to_array(x), dtypes.float32) * wide
 
 
 @inline_jit
 def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
     a, b = _in_full(lhs, lhs_scales), _in_full(rhs, rhs_scales)
-    return converted(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
+    return convert_to(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
 
 
 def scaled_matmul(
@@ -181,7 +181,7 @@ def _power_of_two(x: Array) -> tuple[Any, Any]:
     # Of the numbers without a leading one, those up to 2⁻¹²⁷ need no more than that.
     rounds_up = (fraction > where(exponent == 0, 0x400000, 0)) & (exponent < 254)
     exponent = where(rounds_up, exponent + 1, exponent)
-    scales = bitcast_convert_type(converted(exponent, dtypes.uint8), dtypes.float8_e8m0fnu)
+    scales = bitcast_convert_type(convert_to(exponent, dtypes.uint8), dtypes.float8_e8m0fnu)
     return scales, bitcast_convert_type((254 - exponent) << 23, dtypes.float32)
 
 
@@ -194,7 +194,7 @@ def _quantized(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, An
             f"scaled_dot_general: the contracted axes must have a multiple of {form.block_size} elements in all, the "
             f"size of a block of {mode}, but have {size}; of the cotangent's products too, for derivatives"
         )
-    x = reshape(converted(x, dtypes.float32), (batch, rows, size // form.block_size, form.block_size))
+    x = reshape(convert_to(x, dtypes.float32), (batch, rows, size // form.block_size, form.block_size))
     if global_scale is not None:
         x = x / global_scale
     needed = largest(absolute(x), axis=-1, keepdims=True) / form.largest
@@ -203,10 +203,10 @@ def _quantized(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, An
         x = x * inverse
     else:
         # XLA must not divide by the scales as they were before they are rounded.
-        scales = optimization_barrier(converted(clip(needed, 0, form.largest_scale), form.scale_type))
-        rounded = converted(scales, dtypes.float32)
+        scales = optimization_barrier(convert_to(clip(needed, 0, form.largest_scale), form.scale_type))
+        rounded = convert_to(scales, dtypes.float32)
         x = where(rounded == 0, 0, x / where(rounded == 0, 1, rounded))
-    elements = converted(clip(x, -form.largest, form.largest), form.data_type)
+    elements = convert_to(clip(x, -form.largest, form.largest), form.data_type)
     return reshape(elements, (batch, rows, size)), reshape(scales, (batch, rows, size // form.block_size))
 
 
@@ -227,7 +227,7 @@ def _quantized_product(
     ]
     product = scaled_matmul(a, b, a_scales, b_scales, dtype)
     for scale in scales:
-        product = product if scale is None else product * converted(scale, dtype)
+        product = product if scale is None else product * convert_to(scale, dtype)
     return product
 
 
@@ -256,9 +256,9 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     """
     lhs, rhs, scales = saved
     if plan.lhs == "nvfp4" or plan.rhs == "nvfp4":
-        wide = converted(cotangent, dtypes.float32)
-        of_lhs = dot_general(wide, converted(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
-        of_rhs = dot_general(wide, converted(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
+        wide = convert_to(cotangent, dtypes.float32)
+        of_lhs = dot_general(wide, convert_to(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
+        of_rhs = dot_general(wide, convert_to(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
         cotangents = [
             g if scale is None else _where_not_clipped(g, x, mode, scale)
             for g, x, mode, scale in zip((of_lhs, of_rhs), (lhs, rhs), (plan.lhs, plan.rhs), scales[:2], strict=True)
@@ -269,7 +269,7 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
             _quantized_product(cotangent, _turned(rhs), by, (scales[2], scales[1]), plan.dtype),
             _quantized_product(_turned(cotangent), _turned(lhs), of, (scales[2], scales[0]), plan.dtype),
         ]
-    return converted(cotangents[0], lhs.dtype), converted(cotangents[1], rhs.dtype), None
+    return convert_to(cotangents[0], lhs.dtype), convert_to(cotangents[1], rhs.dtype), None
 
 
 _matrices.defvjp(_forward, _backward)
@@ -298,7 +298,7 @@ def _as_matrices(x: Array, axes: _Axes) -> Array:
 def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
-    scales = tuple([None if s is None else reshape(converted(to_array(s), dtypes.float32), ()) for s in scales])
+    scales = tuple([None if s is None else reshape(convert_to(to_array(s), dtypes.float32), ()) for s in scales])
     product = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
     kept = [lhs.shape[i] for i in a.batch + a.free] + [rhs.shape[i] for i in b.free]
     return reshape(product, kept)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.late_methods import LateAttribute
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
@@ -247,13 +247,13 @@ def _round(self: Array, ndigits: int | None = None) -> Array:
     """Return ``round(self, ndigits)``: without `ndigits` integers, as of Python's numbers."""
     if ndigits is not None:
         return rounding.round(self, ndigits)
-    return converted(rounding.round(self), dtypes.default_int(config.enable_x64.value))
+    return convert_to(rounding.round(self), dtypes.default_int(config.enable_x64.value))
 
 
 def _array_namespace(self: Array, *, api_version: str | None = None) -> Any:
     """Return ``xtrace.numpy``, which follows the array API standard."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"the array API version {abbreviated(api_version)} is not known")
+        raise ValueError(f"the array API version {abbreviate(api_version)} is not known")
     return sys.modules[__package__]
 
 

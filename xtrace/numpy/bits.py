@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -28,7 +28,7 @@ def _shifts(order: str) -> Array:
 
 def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
-        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviated(bitorder)}")
+        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviate(bitorder)}")
     a = atleast_1d(to_array_operand(function, a))
     if axis is None:
         return ravel(a), 0
@@ -40,7 +40,7 @@ def _packed(a: Any, *, axis: int, order: str) -> Array:
     bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
     missing = -bits.shape[-1] % 8
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
-    bits = reshape(converted(bits, dtypes.uint8), (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    bits = reshape(convert_to(bits, dtypes.uint8), (*bits.shape[:-1], bits.shape[-1] // 8, 8))
     shifts = broadcast_in_dim(_shifts(order), bits.shape, (bits.ndim - 1,))
     return moveaxis(reductions.reduce_sum(shift_left(bits, shifts), (bits.ndim - 1,)), -1, axis)
 

@@ -10,7 +10,7 @@ from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -112,7 +112,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
                [1, 2]], dtype=int32)
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviated(indexing)}")
+        raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviate(indexing)}")
     if not copy:
         raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
     own = [type_of("meshgrid", x, i).shape for i, x in enumerate(xi)]

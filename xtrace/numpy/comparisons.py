@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import dtype_of_all
 from xtrace._src.core import dtypes
@@ -110,4 +110,4 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 @inline_jit
 def _equivalent(a: Array, b: Array) -> Array:
     dtype = dtype_of_all(a, b)
-    return reductions.all(equal(*broadcast_arrays(converted(a, dtype), converted(b, dtype))))
+    return reductions.all(equal(*broadcast_arrays(convert_to(a, dtype), convert_to(b, dtype))))

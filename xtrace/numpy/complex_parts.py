@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.elementwise_functions import identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like
@@ -74,7 +74,7 @@ def _angle(z: ArrayLike, *, deg: bool) -> Array:
         else:  # the 0 beside a single number is of the default dtype, as in JAX
             default = dtypes.default_float(config.enable_x64.value)
             wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
-            angle = lax.atan2(fill_as(x, 0.0, wider), converted(x, wider))
+            angle = lax.atan2(fill_as(x, 0.0, wider), convert_to(x, wider))
     return lax.mul(angle, scalar_like(angle, 180 / math.pi)) if deg else angle
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import multiply, subtract
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -86,7 +86,7 @@ def _contracted(
     product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
         product = transpose(product, order)
-    return converted(product, dtype, weak)
+    return convert_to(product, dtype, weak)
 
 
 def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
@@ -97,7 +97,7 @@ def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
     aval = type_of(function, x)
     narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
     if aval.weak_type and narrower and (dtypes.is_integer(dtype) or dtypes.is_complex(dtype)):
-        return converted(x, dtype, True)
+        return convert_to(x, dtype, True)
     return x if isinstance(x, Array) else to_array_operand(function, x)
 
 
@@ -359,7 +359,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     plan = _Plan("inner", a, b, precision, preferred_element_type)
     if plan.left.ndim == 0 or plan.right.ndim == 0:
         # As in JAX, not the product but the operands are converted.
-        return multiply(*[x if plan.preferred is None else converted(x, plan.preferred) for x in (a, b)])
+        return multiply(*[x if plan.preferred is None else convert_to(x, plan.preferred) for x in (a, b)])
     over = (plan.left.ndim - 1,), (plan.right.ndim - 1,)
     plan.check(*over)
     return plan.contract(a, b, (over, ((), ())))
@@ -427,7 +427,7 @@ def tensordot(
     ranks = plan.left.ndim, plan.right.ndim
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviated(axes)}")
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviate(axes)}")
         lists = [tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in axes]
         if len(lists[0]) != len(lists[1]):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {lists[0]} and {lists[1]}")
@@ -438,7 +438,7 @@ def tensordot(
         try:
             count = operator.index(axes)
         except TypeError:
-            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviated(axes)}") from None
+            raise TypeError(f"tensordot: axes must be an integer or a pair, got {abbreviate(axes)}") from None
         if not 0 <= count <= min(ranks):
             raise TypeError(
                 f"tensordot: number of axes ({count}) must be between 0 and the ranks of the arrays, which have shapes "
@@ -545,7 +545,7 @@ def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
     for pieces in (left, right):
         if len(pieces) == 2:
             pieces.append(zeros_like(pieces[0]))
-    return stack([converted(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], axis or 0)
+    return stack([convert_to(x, x.dtype, False) for x in (minor(1, 2), minor(2, 0), minor(0, 1))], axis or 0)
 
 
 @inline_jit(static=("axisa", "axisb", "axisc", "axis"), public=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, reshape
+from xtrace._src.algebra.vector_space import convert_to, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
@@ -108,7 +108,7 @@ def _array(
 ) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
-            f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
+            f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
     device = place_of(function, device, out_sharding)
     wanted = requested_dtype(function, dtype)
@@ -247,7 +247,7 @@ def _stacked(function: str, value: Any, dtype: DType) -> Array:
 def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
         return value
-    return converted(value, dtype, weak)
+    return convert_to(value, dtype, weak)
 
 
 def to_array_operand(function: str, value: Any, position: int = 0) -> Array:

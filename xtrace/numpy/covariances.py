@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import dtypes
@@ -32,13 +32,13 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
     parts = []
     for name in ("m", "y"):
         if name in values:
-            x = atleast_2d(converted(values[name], dtype, False))
+            x = atleast_2d(convert_to(values[name], dtype, False))
             parts.append(x.T if not rows and values[name].ndim == 2 else x)
     x = concatenate(parts) if len(parts) > 1 else parts[0]
     real = dtypes.real_part_dtype(dtype)
     # Rows in the dtype of the data, so that nothing is left to promote.
     given_weights = [values[name] for name in ("fweights", "aweights") if name in values]
-    weights = [converted(abs(converted(w, real, False)), dtype, False)[None] for w in given_weights]
+    weights = [convert_to(abs(convert_to(w, real, False)), dtype, False)[None] for w in given_weights]
     if not weights:
         count = x.shape[1]
         x = x - reductions.sum(x, 1, keepdims=True) / full((), count, dtype)
@@ -133,7 +133,7 @@ def _correlation(c: Array) -> Array:
         return c / c
     # One division after the other, as the product of two spreads may be too small for the dtype.
     spread = sqrt(diag(c).real)
-    spread = converted(spread, c.dtype, False)
+    spread = convert_to(spread, c.dtype, False)
     c = c / spread[:, None] / spread[None]
     if dtypes.is_complex(c.dtype):
         return of_parts(clip(c.real, -1, 1), clip(c.imag, -1, 1))

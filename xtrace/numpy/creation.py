@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add
@@ -179,7 +179,7 @@ def _filled(
         warn_of_lost_part(aval.dtype, dtype)
         if isinstance(value, np.ndarray) and aval.shape:
             value = cast_constant(value, aval, dtype)
-        value = converted(value, dtype, weak)
+        value = convert_to(value, dtype, weak)
     result = broadcast_operand_to(function, value, aval.shape, shape)
     return result if device is None else device_put(result, device)
 
@@ -346,7 +346,7 @@ def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) ->
 
 @inline_jit
 def _diagonal_ones(offset: ArrayLike, *, rows: int, columns: int, below: bool, dtype: np.dtype[Any]) -> Array:
-    return converted(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
+    return convert_to(diagonal_mask(offset, rows=rows, columns=columns, below=below), dtype)
 
 
 def eye(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -110,14 +110,14 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
         if value is not None:
             aval = type_of("ediff1d", value, 1)
             ready = cast_to(to_array_operand("ediff1d", value), aval, ary.dtype)
-            parts.insert(place, ravel(converted(ready, ary.dtype, False)))
+            parts.insert(place, ravel(convert_to(ready, ary.dtype, False)))
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 @inline_jit
 def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
-    f = converted(f, dtype, f.weak_type)
-    return [_gradient(f, converted(x, dtype, x.weak_type), a)
+    f = convert_to(f, dtype, f.weak_type)
+    return [_gradient(f, convert_to(x, dtype, x.weak_type), a)
             for x, a in zip([to_array_operand("gradient", h) for h in spacings], axes, strict=True)]
 
 
@@ -187,7 +187,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 @inline_jit
 def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Any:
-    y, spacing = converted(to_array_operand("trapezoid", y), dtype, False), converted(spacing, dtype, False)
+    y, spacing = convert_to(to_array_operand("trapezoid", y), dtype, False), convert_to(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
     if not sampled:
         return spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
@@ -233,7 +233,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 @inline_jit
 def _unwrapped(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any:
-    p, period = converted(to_array_operand("unwrap", p), dtype, False), converted(
+    p, period = convert_to(to_array_operand("unwrap", p), dtype, False), convert_to(
         to_array_operand("unwrap", period), dtype, False
     )
     jump = discont[0] if discont else period / 2
@@ -288,10 +288,10 @@ def _interpolated(
     x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: ArrayLike
 ) -> Any:
     values = dict(zip(given, options, strict=True))
-    x, xp = (converted(to_array_operand("interp", v), dtype, False) for v in (x, xp))
-    fp = converted(to_array_operand("interp", fp), result, False)
+    x, xp = (convert_to(to_array_operand("interp", v), dtype, False) for v in (x, xp))
+    fp = convert_to(to_array_operand("interp", fp), result, False)
     if "period" in given:
-        period = abs(converted(to_array_operand("interp", values["period"]), dtype, False))
+        period = abs(convert_to(to_array_operand("interp", values["period"]), dtype, False))
         x, xp = mod(x, period), mod(xp, period)
         xp, fp = sorting.sort((xp, fp))
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
@@ -345,7 +345,7 @@ def interp(
     sides = (("left", left), ("right", right))
     for name, value in sides:
         if isinstance(value, str) and value != "extrapolate":
-            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviated(value)}")
+            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviate(value)}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, weak = common_dtype("interp", (x, xp), as_inexact)
     values = type_of("interp", fp, 2)
@@ -375,4 +375,4 @@ def interp(
             options[name] = value
     interpolated = _interpolated(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
     weak = weak and weak_values and all(type_of("interp", v).weak_type for v in numbers)
-    return converted(interpolated, result, weak)
+    return convert_to(interpolated, result, weak)

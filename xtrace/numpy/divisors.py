@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, common_dtype, promote, promote_dtypes
 from xtrace._src.core import dtypes
@@ -33,7 +33,7 @@ def _spread(function: str, x1: Array, x2: Array) -> list[Any]:
     shape = check_broadcast(function, [x.shape for x in sizes])
     # As in jax, only scalars stay weakly typed.
     weak = sizes[0].weak_type and not shape
-    return [converted(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in sizes]
+    return [convert_to(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in sizes]
 
 
 @inline_jit

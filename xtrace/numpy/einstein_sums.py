@@ -10,11 +10,11 @@ import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -165,15 +165,15 @@ def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: obj
         _check_path(function, optimize, len(shapes))
     elif not isinstance(optimize, str):
         raise TypeError(
-            f"{function}: optimize must be a bool, a string or a list of positions, got {abbreviated(optimize)}"
+            f"{function}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
     try:
         return opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(
-            f"{function}: {str(error).removesuffix('.')}; the subscripts are {abbreviated(subscripts)}, the "
-            f"operands have shapes {', '.join(map(str, shapes))}, optimize={abbreviated(optimize)}"
+            f"{function}: {str(error).removesuffix('.')}; the subscripts are {abbreviate(subscripts)}, the "
+            f"operands have shapes {', '.join(map(str, shapes))}, optimize={abbreviate(optimize)}"
         ) from None
 
 
@@ -181,12 +181,12 @@ def _check_path(function: str, path: Sequence[Any], count: int) -> None:
     """Raise an error that says why `path` does not contract `count` operands: TypeError, IndexError or ValueError."""
     for entry in path:
         if not isinstance(entry, (list, tuple)) or not all(isinstance(i, int) for i in entry):
-            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {abbreviated(path)}")
+            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {abbreviate(path)}")
         if not all(0 <= i < count for i in entry) or len(set(entry)) != len(entry):
-            raise IndexError(f"{function}: optimize={abbreviated(path)} takes operands {entry} where {count} are left")
+            raise IndexError(f"{function}: optimize={abbreviate(path)} takes operands {entry} where {count} are left")
         count -= max(len(entry) - 1, 0)
     if count != 1:
-        raise ValueError(f"{function}: optimize={abbreviated(path)} leaves {count} operands that are not contracted")
+        raise ValueError(f"{function}: optimize={abbreviate(path)} leaves {count} operands that are not contracted")
 
 
 def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
@@ -288,7 +288,7 @@ def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool
         else:
             product = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
         values.append(product if order is None else transpose(product, order))
-    return converted(values[0], dtype, weak)
+    return convert_to(values[0], dtype, weak)
 
 
 def _one_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
@@ -297,7 +297,7 @@ def _one_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
     if side.summed:
         # The sum is formed in the wider of the operand's type and that of the result.
         if dtypes.promote(((x.dtype, False), (dtype, False)), config.keeps_wide_dtypes())[0] == dtype:
-            x = converted(x, dtype, x.aval.weak_type)
+            x = convert_to(x, dtype, x.aval.weak_type)
         x = (reduce_or if dtypes.is_boolean(x.dtype) else reduce_sum)(x, side.summed)
     return squeeze(x, side.squeezed) if side.squeezed else x
 

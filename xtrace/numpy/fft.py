@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -55,7 +55,7 @@ def _transformed(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
 ) -> Any:
     """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate before, and after."""
-    x = converted(x, aval_of(x).dtype)
+    x = convert_to(x, aval_of(x).dtype)
     if conjugates[0]:
         x = conj_if_complex(x)
     for axis, size in zip(axes, sizes, strict=True):
@@ -80,9 +80,9 @@ def _nothing_transformed(x: Array, kind: FftType) -> Array:
     if kind is FftType.RFFT:
         dtype = as_inexact(dtype, False)[0]
     if kind is FftType.RFFT or dtypes.is_complex(dtype):
-        return converted(x, dtype)
+        return convert_to(x, dtype)
     wide = dtypes.bit_width(dtype) == 64
-    return converted(x, dtypes.complex128 if wide else dtypes.complex64)
+    return convert_to(x, dtypes.complex128 if wide else dtypes.complex64)
 
 
 def _scale(function: str, norm: object, size: int, divided: bool) -> float:
@@ -90,7 +90,7 @@ def _scale(function: str, norm: object, size: int, divided: bool) -> float:
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
         raise ValueError(
-            f'{function}: Invalid norm value {abbreviated(norm)}; should be "backward", "ortho" or "forward".'
+            f'{function}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" or "forward".'
         )
     power = powers[norm] if divided else -powers[norm]
     return float(size) ** power if size else 1.0
@@ -139,7 +139,7 @@ def _checked_one(
 ) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(
-            f"{function} does not support multiple axes, got axis={abbreviated(axis)}; use fftn and its kin"
+            f"{function} does not support multiple axes, got axis={abbreviate(axis)}; use fftn and its kin"
         )
     lengths = None if n is None else (n,)
     axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
@@ -149,7 +149,7 @@ def _checked_one(
 def _checked_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
     if axes is None or len(axes) != 2:
         raise ValueError(
-            f"{function} only supports 2 axes, got axes={abbreviated(axes)}; use {function[:-1]}n for others"
+            f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
     return _checked(function, kind, a, s, axes, norm)
 

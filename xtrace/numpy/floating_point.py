@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
@@ -171,7 +171,7 @@ def _isclose(a: object, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal
         return operators.equal(x, y)
     finite = isfinite(y)
     example = lax.abs(y)
-    relative, absolute_part = [converted(value, example.dtype) for value in (rtol, atol)]
+    relative, absolute_part = [convert_to(value, example.dtype) for value in (rtol, atol)]
     allowed = operators.add(absolute_part, operators.multiply(relative, example))
     near = operators.bitwise_and(finite, operators.less_equal(lax.abs(lax.sub(x, y)), allowed))
     close = operators.bitwise_or(eq(x, y), near)
@@ -256,8 +256,8 @@ def _scaled(mantissa: object, x: Array, exponent: object) -> Any:
 @_scaled.defjvp
 def _scaled_jvp(primals: Any, tangents: Any) -> Any:
     mantissa, x, exponent = primals
-    tangent = lax.mul(tangents[1], lax.pow(strong_scalar(x, 2.0), lax.neg(converted(exponent, x.dtype))))
-    return mantissa, converted(tangent, x.dtype, aval_of(x).weak_type)
+    tangent = lax.mul(tangents[1], lax.pow(strong_scalar(x, 2.0), lax.neg(convert_to(exponent, x.dtype))))
+    return mantissa, convert_to(tangent, x.dtype, aval_of(x).weak_type)
 
 
 @inline_jit
@@ -281,7 +281,7 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
         bitwise_not(lax.is_finite(x)), bitwise_and(subnormal, operators.equal(fraction, 0))
     )
     sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
-    scaled = operators.bitwise_or(bitcast_convert_type(converted(fraction, dtype), bits), sign)
+    scaled = operators.bitwise_or(bitcast_convert_type(convert_to(fraction, dtype), bits), sign)
     pattern = choose(subnormal, scaled, pattern)
     shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
@@ -289,7 +289,7 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     # The bits of the exponent are replaced by those of numbers in [0.5, 1).
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
     mantissa = bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
-    exponent = converted(choose(unscaled, 0, exponent), dtypes.int32)
+    exponent = convert_to(choose(unscaled, 0, exponent), dtypes.int32)
     return choose(unscaled, x, _scaled(mantissa, x, exponent)), exponent
 
 
@@ -318,10 +318,10 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 @inline_jit
 def _ldexp(x: Array, exponent: Array) -> Array:
     (x,) = promote("ldexp", x, adjust=as_inexact)
-    x = converted(x, aval_of(x).dtype)
-    x, exponent = promote("ldexp", x, converted(exponent, x.dtype))
+    x = convert_to(x, aval_of(x).dtype)
+    x, exponent = promote("ldexp", x, convert_to(exponent, x.dtype))
     mantissa, own = _frexp(x)
-    exponent = lax.add(converted(own, x.dtype), exponent)
+    exponent = lax.add(convert_to(own, x.dtype), exponent)
     # Mantissas from 1 on: 2 ** exponent stays in range where the result does.
     above = operators.greater(exponent, 0)
     mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
@@ -377,7 +377,7 @@ def spacing(x: ArrayLike, /) -> Array:
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         refuse_complex("spacing", ValueError)()
-    x = converted(x, dtype)
+    x = convert_to(x, dtype)
     # NumPy's float16 differs from its other types here.
     signed = lax.abs(x) if dtype == dtypes.float16 else x
     distance = lax.sub(lax.nextafter(x, _copysign(fill_as(x, math.inf), signed)), x)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.errors import ConcretizationTypeError
@@ -34,8 +34,8 @@ def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -
         wrapped = lax.sub(positions, scalar_of(size, dtypes.int32))
         positions = select(lt(positions, scalar_of((size + 1) // 2, dtypes.int32)), positions, wrapped)
     own = dtypes.default_float(config.enable_x64.value)
-    span = lax.mul(converted(d, own), scalar_of(size, own))
-    return converted(lax.div(converted(positions, own), span), own if dtype is None else dtype)
+    span = lax.mul(convert_to(d, own), scalar_of(size, own))
+    return convert_to(lax.div(convert_to(positions, own), span), own if dtype is None else dtype)
 
 
 def _checked_frequencies(function: str, n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
@@ -44,9 +44,9 @@ def _checked_frequencies(function: str, n: int, d: ArrayLike, dtype: object, dev
     try:
         size = operator.index(n)
     except TypeError:
-        raise ValueError(f"{function}: n should be an integer, got {abbreviated(n)}") from None
+        raise ValueError(f"{function}: n should be an integer, got {abbreviate(n)}") from None
     if isinstance(d, (list, tuple, str)):
-        raise ValueError(f"{function}: d must be a single number, got {abbreviated(d)}")
+        raise ValueError(f"{function}: d must be a single number, got {abbreviate(d)}")
     spacing = type_of(function, d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
         raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
@@ -34,7 +34,7 @@ from xtrace.numpy.ufuncs import maximum, where
 @inline_jit
 def _counted(x: ArrayLike, weights: Array, *, length: int) -> Array:
     x = to_array_operand("bincount", x)
-    x = converted(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
+    x = convert_to(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
     return empty.at[maximum(x, 0)].add(weights, mode="drop")
 
@@ -94,9 +94,9 @@ def bincount(
 @inline_jit
 def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Array:
     if limits:
-        low, high = (converted(to_array_operand("histogram", x), dtype, False) for x in limits)
+        low, high = (convert_to(to_array_operand("histogram", x), dtype, False) for x in limits)
     else:
-        a = ravel(converted(to_array_operand("histogram", a), dtype, False))
+        a = ravel(convert_to(to_array_operand("histogram", a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
     return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
@@ -108,7 +108,7 @@ def _checked_range(function: str, range: Any) -> tuple[Any, ...]:
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
     ends = tuple(range) if listed else ()
     if len(ends) != 2 or any(type_of(function, x, 2).ndim for x in ends):
-        raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviated(range)}")
+        raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviate(range)}")
     return ends
 
 
@@ -116,7 +116,7 @@ def _number_of_bins(function: str, bins: Any) -> int:
     try:
         count = operator.index(bins)
     except TypeError:
-        raise TypeError(f"{function}: bins must be an integer or an array of edges, got {abbreviated(bins)}") from None
+        raise TypeError(f"{function}: bins must be an integer or an array of edges, got {abbreviate(bins)}") from None
     if count < 0:
         raise ValueError(f"{function}: the number of bins, {count}, must be non-negative")
     return count
@@ -125,12 +125,12 @@ def _number_of_bins(function: str, bins: Any) -> int:
 def _bin_edges(function: str, a: Any, bins: Any, range: object) -> Array:
     if isinstance(bins, str):
         raise TypeError(
-            f"{function}: bins must be an integer or an array of edges; the rule {abbreviated(bins)} is not there"
+            f"{function}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not there"
         )
     aval, of_bins = type_of(function, a), type_of(function, bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
     if of_bins.ndim == 1:
-        return converted(to_array_operand(function, bins), dtype, False)
+        return convert_to(to_array_operand(function, bins), dtype, False)
     if of_bins.ndim:
         raise TypeError(f"{function}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}")
     limits = _checked_range(function, range)
@@ -163,7 +163,7 @@ def histogram_bin_edges(
     """
     if isinstance(bins, str):
         raise NotImplementedError(
-            f"histogram_bin_edges: the rule {abbreviated(bins)} is not implemented; give the number of bins, or edges"
+            f"histogram_bin_edges: the rule {abbreviate(bins)} is not implemented; give the number of bins, or edges"
         )
     return _bin_edges("histogram_bin_edges", a, bins, range)
 
@@ -171,14 +171,14 @@ def histogram_bin_edges(
 def _places(edges: Array, x: Array) -> Array:
     """Return the number of the bin of each element, from 1, the last edge belonging to the last bin."""
     wide = dtype_of_all(edges, x)
-    edges, x = converted(edges, wide, False), converted(x, wide, False)
+    edges, x = convert_to(edges, wide, False), convert_to(x, wide, False)
     places = searchsorted(edges, x, "right")
     return where(x == edges[-1], edges.shape[0] - 1, places)
 
 
 @inline_jit
 def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> Any:
-    a, edges = converted(to_array_operand("histogram", a), dtype, False), converted(edges, dtype, False)
+    a, edges = convert_to(to_array_operand("histogram", a), dtype, False), convert_to(edges, dtype, False)
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
     if density:
@@ -216,10 +216,11 @@ def histogram(
         )
     operands = (a,) if weights is None else (a, weights)
     _, dtype, _ = common_dtype("histogram", operands, as_inexact)
-    a = converted(to_array_operand("histogram", a), dtype, False)
-    edges = converted(_bin_edges("histogram", a, bins, range), dtype, False)
+    a = convert_to(to_array_operand("histogram", a), dtype, False)
+    edges = convert_to(_bin_edges("histogram", a, bins, range), dtype, False)
     weights = ones(type_of("histogram", a).shape, dtype) if weights is None else to_array_operand("histogram", weights)
-    result: tuple[Any, Any] = _histogram(a, edges, converted(weights, dtype, False), density=bool(density), dtype=dtype)
+    weights = convert_to(weights, dtype, False)
+    result: tuple[Any, Any] = _histogram(a, edges, weights, density=bool(density), dtype=dtype)
     return result
 
 
@@ -230,12 +231,12 @@ def _joint(sample: Array, *operands: Array, weighted: bool, density: bool) -> Ar
     places = [_places(e, sample[:, i]) for i, e in enumerate(edges)]
     shape = tuple(e.shape[0] + 1 for e in edges)
     dtype = dtypes.default_int(config.enable_x64.value) if weights is None else as_inexact(weights.dtype, False)[0]
-    what = ones((), dtype) if weights is None else converted(to_array_operand("histogramdd", weights), dtype, False)
+    what = ones((), dtype) if weights is None else convert_to(to_array_operand("histogramdd", weights), dtype, False)
     counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
         wide = dtype_of_all(counts, *edges)
-        counts, edges = converted(counts, wide, False), tuple([converted(e, wide, False) for e in edges])
+        counts, edges = convert_to(counts, wide, False), tuple([convert_to(e, wide, False) for e in edges])
         total = reductions.sum(counts)
         for i, e in enumerate(edges):
             sizes = [1] * len(edges)
@@ -285,7 +286,7 @@ def _histogram_of_rows(function: str, sample: ArrayLike, bins: Any, range: Any, 
         )
     listed = isinstance(range, (Sequence, Array, np.ndarray))
     if range is not None and (not listed or len(range) != columns):
-        raise ValueError(f"{function}: range must be a sequence of {columns} pairs or Nones; got {abbreviated(range)}")
+        raise ValueError(f"{function}: range must be a sequence of {columns} pairs or Nones; got {abbreviate(range)}")
     if isinstance(bins, (tuple, list)) or np.ndim(bins):
         if len(bins) != columns:
             raise ValueError(f"{function}: there should be a bin for each dimension: {len(bins)} for {columns}")

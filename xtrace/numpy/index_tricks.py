@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy import index_exp, s_
 
-from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -72,7 +72,7 @@ def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     total = math.prod(shape)
     # In 32 bits or more, so that bounds fit.
     wide = dtype if dtypes.bit_width(dtype) >= 32 else dtypes.int32
-    rest = converted(indices, wide, weak)
+    rest = convert_to(indices, wide, weak)
 
     def number(value: int) -> Any:
         return scalar_of(value, wide, weak)
@@ -82,7 +82,7 @@ def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     rest = elementwise.clamp(number(0), rest, number(max(total - 1, 0)))
     coordinates = []
     for size in reversed(shape):
-        coordinates.append(converted(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
+        coordinates.append(convert_to(elementwise.rem(rest, number(max(size, 1))), dtype, weak))
         rest = elementwise.div(rest, number(max(size, 1)))
     return coordinates[::-1]
 
@@ -116,16 +116,16 @@ def ravel_multi_index(
     sizes = tuple([to_integer(function, "dims", n) for n in dims])
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
-            f"{function}: invalid mode={abbreviated(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
+            f"{function}: invalid mode={abbreviate(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
         )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: invalid order={abbreviated(order)}. Expected 'C' or 'F'")
+        raise ValueError(f"{function}: invalid order={abbreviate(order)}. Expected 'C' or 'F'")
     indices = list(multi_index)
     if len(indices) != len(sizes):
         raise ValueError(f"{function}: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes")
     wanted = requested_dtype(function, dtype)
     if not indices:
-        return converted(0, wanted or dtypes.default_int(config.enable_x64.value), False)
+        return convert_to(0, wanted or dtypes.default_int(config.enable_x64.value), False)
     _, common, _ = common_dtype(function, indices)
     for kind in (common, wanted or common):
         if not dtypes.is_integer(kind):
@@ -150,7 +150,7 @@ def _ravelled(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str,
     for index, size in pairs if order == "C" else reversed(pairs):
         aval = type_of("ravel_multi_index", index)
         index = broadcast_operand_to("ravel_multi_index", cast_to(index, aval, dtype), aval.shape, shape)
-        index = converted(index, dtype, False)
+        index = convert_to(index, dtype, False)
         length = scalar_of(size, dtype)
         if mode == "clip":
             index = elementwise.clamp(scalar_of(0, dtype), index, scalar_of(size - 1, dtype))
@@ -211,7 +211,7 @@ def _in_common_dtype(arrays: list[Any]) -> list[Any]:
     if not arrays:
         return []
     dtype = dtype_of_all(*arrays)
-    return [converted(x, dtype, all(y.weak_type for y in arrays)) for x in arrays]
+    return [convert_to(x, dtype, all(y.weak_type for y in arrays)) for x in arrays]
 
 
 class _Grid:
@@ -228,7 +228,7 @@ class _Grid:
         if isinstance(key, slice):
             return _range(self.name, key)
         if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
-            raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {abbreviated(key)}")
+            raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {abbreviate(key)}")
         ranges = _in_common_dtype([_range(self.name, x) for x in key])
         if self.sparse:
             return meshgrid(*ranges, indexing="ij", sparse=True)
@@ -262,7 +262,7 @@ class _Joiner:
         if items and isinstance(items[0], str):
             axis, ndmin, place = self._directive(items.pop(0))
         if any(isinstance(x, str) for x in items):
-            raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviated(key)}")
+            raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviate(key)}")
         if not items:
             raise IndexError(f"{self.name}[...]: nothing to join")
         return concatenate([self._placed(x, ndmin, place) for x in items], axis)
@@ -277,7 +277,7 @@ class _Joiner:
             given = []
         if not 1 <= len(given) <= 3:
             raise ValueError(
-                f"{self.name}: could not understand directive {abbreviated(text)}; give 'axis,ndmin,place', 'r' or 'c'"
+                f"{self.name}: could not understand directive {abbreviate(text)}; give 'axis,ndmin,place', 'r' or 'c'"
             )
         axis, ndmin, place = *given, *self.options[len(given) :]
         return axis, ndmin, place

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
@@ -97,15 +97,15 @@ def _bad_index(entry: object, position: int) -> Exception:
     """Return the error of an index of an unsupported kind."""
     where = f" at position {position}"
     if isinstance(entry, (str, bytes)):
-        return TypeError(f"string indexing is not supported; got {abbreviated(entry)}{where}. Only {_ACCEPTED}")
+        return TypeError(f"string indexing is not supported; got {abbreviate(entry)}{where}. Only {_ACCEPTED}")
     dtype = getattr(entry, "dtype", None)
     if dtype is not None or isinstance(entry, (float, complex)):
         name = getattr(dtype, "name", type(entry).__name__)
         return TypeError(
-            f"Indexer must have integer or boolean type, got indexer with type {name}{where}: {abbreviated(entry)}. "
+            f"Indexer must have integer or boolean type, got indexer with type {name}{where}: {abbreviate(entry)}. "
             f"Only {_ACCEPTED}; convert with x.astype(int)"
         )
-    return IndexError(f"only {_ACCEPTED}. Got {abbreviated(entry)}{where}")
+    return IndexError(f"only {_ACCEPTED}. Got {abbreviate(entry)}{where}")
 
 
 def _entry(entry: Any, position: int) -> Any:
@@ -145,7 +145,7 @@ def _entries(index: object) -> list[Any]:
     if isinstance(index, (list, range)) or (isinstance(index, Sequence) and not isinstance(index, (str, bytes))):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead "
-            f"of `arr[seq]`. Got {abbreviated(index)}"
+            f"of `arr[seq]`. Got {abbreviate(index)}"
         )
     return [_entry(index, 0)]
 
@@ -392,11 +392,11 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
     aval = type_of("indexing", index)
     if signed:
         if length > dtypes.iinfo(aval.dtype).max:
-            index = converted(index, dtype)
+            index = convert_to(index, dtype)
             aval = type_of("indexing", index)
         moved = elementwise.add(index, scalar_of(length, aval.dtype))
         index = select_n(lt(index, scalar_of(0, aval.dtype)), index, moved)
-    return converted(index, dtype)
+    return convert_to(index, dtype)
 
 
 def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
@@ -406,7 +406,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     others = [n for i, n in enumerate(x.shape) if i not in axes]
     whole = (*others[:block], *shape, *others[block:])
     if 0 in whole:
-        return converted(zeros(whole, x.dtype), x.dtype, x.weak_type)
+        return convert_to(zeros(whole, x.dtype), x.dtype, x.weak_type)
     for axis in axes:
         if x.shape[axis] == 0:
             raise IndexError(f"index is out of bounds for axis {axis} with size 0")
@@ -550,7 +550,7 @@ def take(
             "take: mode 'raise' is not there, since values are not known while tracing; use 'fill'"
         )
     if mode not in (None, "fill", "clip", "wrap"):
-        raise ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {abbreviated(mode)}; .at has others")
+        raise ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {abbreviate(mode)}; .at has others")
     if axis is None:
         a, along = reshape(a, (a.size,)), 0
     else:
@@ -558,7 +558,7 @@ def take(
     if a.shape[along] == 0:
         if aval.size:
             raise IndexError("take: an axis without elements has none to take")
-        return converted(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
+        return convert_to(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
         indices = _wrapped(indices, length=a.shape[along])
     return get_at(
@@ -570,7 +570,7 @@ def take(
 
 @inline_jit
 def _wrapped(indices: Array, *, length: int) -> Array:
-    indices = converted(indices, dtypes.int32)
+    indices = convert_to(indices, dtypes.int32)
     remainder = elementwise.rem(indices, scalar_of(length, dtypes.int32))
     negative = lt(remainder, scalar_of(0, dtypes.int32))
     return select_n(negative, remainder, elementwise.add(remainder, scalar_of(length, dtypes.int32)))

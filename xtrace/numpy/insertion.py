@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
@@ -37,7 +37,7 @@ def _counted_from_front(positions: Array, length: int) -> Array:
     """Return integer positions as int32 in [0, length], cut before they are converted where they are too wide."""
     if dtypes.iinfo(positions.dtype).max > dtypes.iinfo(dtypes.int32).max:
         positions = clip(positions, -length - 1 if dtypes.is_signed(positions.dtype) else None, length)
-    positions = converted(positions, dtypes.int32)
+    positions = convert_to(positions, dtypes.int32)
     return clip(where(positions < 0, positions + length, positions), 0, length)
 
 
@@ -157,7 +157,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if aval.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
     type_of("insert", values, 2)
-    values = converted(values, arr.dtype, arr.aval.weak_type)
+    values = convert_to(values, arr.dtype, arr.aval.weak_type)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))
     if aval.size == 1:
@@ -198,7 +198,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     if isinstance(filt, Tracer):
         raise explain.concretization(filt, "numpy.trim_zeros argument filt")
     if not isinstance(trim, str):
-        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviated(trim)}")
+        raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviate(trim)}")
     there = np.asarray(filt) != 0
     for along in axes:
         places = np.flatnonzero(there.any(tuple(i for i in range(filt.ndim) if i != along)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
@@ -35,7 +35,7 @@ __all__ = [
 
 @inline_jit
 def _joined(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:
-    parts = [converted(x, dtype, weak) for x in arrays]
+    parts = [convert_to(x, dtype, weak) for x in arrays]
     return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
 
@@ -73,7 +73,7 @@ def _join(
     along = canonical_axis(function, axis if isinstance(axis, int) else axis(len(shape)), len(shape))
     rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
     wanted, weak = _common_type([array], dtype)
-    return converted(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
+    return convert_to(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
 
 
 def _no_axes(function: str) -> ValueError:
@@ -186,7 +186,7 @@ def stack(
     if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim and arrays.shape[0]:
         array = to_array_operand("stack", arrays)
         common, weak = _common_type([array], wanted)
-        return converted(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
+        return convert_to(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
     operands = _sequence("stack", arrays)
     if len({x.shape for x in operands}) > 1:
         raise ValueError(
@@ -200,7 +200,7 @@ def stack(
 
 @inline_jit
 def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
-    return concatenation.stack([converted(x, dtype, weak) for x in arrays], axis)
+    return concatenation.stack([convert_to(x, dtype, weak) for x in arrays], axis)
 
 
 @inline_jit(static=("dtype",), trees=True)

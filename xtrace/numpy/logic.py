@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.kinds import BOOL
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.elementwise_functions import INTEGERS, alias, as_number, elementwise_docstring, unary_function
 from xtrace._src.api.inline_jit import inline_jit
@@ -44,7 +44,7 @@ bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 def _count_bits(x: Array) -> Array:
     size = lax.abs(x) if dtypes.is_signed(aval_of(x).dtype) else x
-    return converted(population_count(size), dtypes.uint8)
+    return convert_to(population_count(size), dtypes.uint8)
 
 
 bitwise_count = unary_function(

@@ -13,7 +13,7 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, c
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape, ShapeLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
@@ -80,10 +80,10 @@ def _reshaped(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> A
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
         raise NotImplementedError(
-            f"{function}: order must be 'C' or 'F', got {abbreviated(order)}; arrays have no memory order"
+            f"{function}: order must be 'C' or 'F', got {abbreviate(order)}; arrays have no memory order"
         )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: order must be 'C' or 'F', got {abbreviated(order)}")
+        raise ValueError(f"{function}: order must be 'C' or 'F', got {abbreviate(order)}")
     if target == a.shape:
         return a
     return set_shape(a, target) if order == "C" else _column_major(a, shape=target)
@@ -175,7 +175,7 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
     if axes is None:
         return _permuted(a, range(a.ndim)[::-1])
     if not isinstance(axes, Iterable):
-        raise TypeError(f"transpose: axes must be a sequence of integers, got {abbreviated(axes)}")
+        raise TypeError(f"transpose: axes must be a sequence of integers, got {abbreviate(axes)}")
     order = [canonical_axis("transpose", i, a.ndim) for i in axes]
     if sorted(order) != list(range(a.ndim)):
         raise TypeError(
@@ -473,7 +473,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
-            f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviated(order)}"
+            f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
     type_of("copy", a)
     return array(a, copy=True)

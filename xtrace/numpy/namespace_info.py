@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.api.devices import devices
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 # Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
 _KINDS = {
@@ -51,7 +51,7 @@ class NamespaceInfo:
         for one in kinds:
             if one not in _KINDS and one not in _UNIONS:
                 raise ValueError(
-                    f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {abbreviated(one)}"
+                    f"dtypes: kind must be one of {[*_KINDS, *_UNIONS]}, or a tuple of them; got {abbreviate(one)}"
                 )
             for part in _UNIONS.get(one, (one,)):
                 by_name |= {name: getattr(dtypes, "bool_" if name == "bool" else name) for name in _KINDS[part]}

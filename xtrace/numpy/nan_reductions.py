@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -324,24 +324,24 @@ def _variance_of_numbers(
     """Return the variance of the numbers in `a`, or its `root`; `options` are called as `given` says."""
     values = dict(zip(given, options, strict=True))
     mask = values.get("where")
-    a = converted(a, compute, False)
+    a = convert_to(a, compute, False)
     numbers = _is_number(a)
     centre = values["mean"] if "mean" in given else nanmean(a, axes, compute, keepdims=True, where=mask)
-    centred = select_or_fill(numbers, elementwise.sub(a, converted(centre, compute, False)), 0)
+    centred = select_or_fill(numbers, elementwise.sub(a, convert_to(centre, compute, False)), 0)
     if dtypes.is_complex(compute):
         squares = complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
     else:
         squares = elementwise.square(centred)
     integer = dtypes.default_int(config.enable_x64.value)
-    count = reductions.sum(converted(numbers, integer), axes, keepdims=keepdims, where=mask)
+    count = reductions.sum(convert_to(numbers, integer), axes, keepdims=keepdims, where=mask)
     divisor = count - ddof
     enough = gt(divisor, scalar_of(0, divisor.dtype))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=mask)
     if not dtypes.is_inexact(total.dtype):
-        total = converted(total, dtypes.default_float(config.enable_x64.value), False)
+        total = convert_to(total, dtypes.default_float(config.enable_x64.value), False)
     total = select_or_fill(enough, total, math.nan)
-    variance = elementwise.div(total, converted(select_or_fill(enough, divisor, 1), total.dtype, False))
-    variance = converted(variance, dtype, False)
+    variance = elementwise.div(total, convert_to(select_or_fill(enough, divisor, 1), total.dtype, False))
+    variance = convert_to(variance, dtype, False)
     return elementwise.sqrt(variance) if root else variance
 
 

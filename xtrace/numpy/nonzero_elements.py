@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import promote
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -57,7 +57,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
     if len(fills) != a.ndim or any(np.shape(f) for f in fills):
         raise ValueError(
-            f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {abbreviated(fill_value)}"
+            f"nonzero: fill_value must be a number or a tuple of {a.ndim} of them, got {abbreviate(fill_value)}"
         )
     if size is None:
         if isinstance(a, Tracer):
@@ -101,7 +101,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     low = broadcast_in_dim(scalar_of(0, dtype), (size,), ())
     if not length or not size:
         return low, lt(low, low)
-    counts = reductions.cumsum(converted(numbers, dtype), 0)
+    counts = reductions.cumsum(convert_to(numbers, dtype), 0)
     high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
 
     # Binary search for the first place where that many are counted, all places at once.

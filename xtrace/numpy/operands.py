@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.promotion import cast_constant, check_broadcast, operand_aval
 from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -42,7 +42,7 @@ def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
     # What XLA converts otherwise than NumPy is left to it.
     if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
         return cast_constant(value, aval, dtype)
-    return converted(value, dtype, aval.weak_type and aval.dtype == dtype)
+    return convert_to(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 
 def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
         axes = tuple([canonical_axis(function, a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(
-                f"{function}: duplicate value in axis: {abbreviated(tuple(axis))} for an array of dimension {ndim}"
+                f"{function}: duplicate value in axis: {abbreviate(tuple(axis))} for an array of dimension {ndim}"
             )
         return axes
     return (canonical_axis(function, axis, ndim),)
@@ -74,7 +74,7 @@ def only_axis(function: str, axis: Any) -> Any:
     if not is_sequence_of_axes(axis):
         return axis
     if len(axis) != 1:
-        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {abbreviated(axis)}")
+        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {abbreviate(axis)}")
     return axis[0]
 
 
@@ -87,7 +87,7 @@ def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
     if axis is None or isinstance(axis, (bool, np.bool_, list, tuple)):
-        raise ValueError(f"{function}: axis must be an integer, got {abbreviated(axis)}")
+        raise ValueError(f"{function}: axis must be an integer, got {abbreviate(axis)}")
     try:
         return canonical_axis(function, axis, ndim)
     except TypeError as error:
@@ -120,12 +120,12 @@ def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shap
     missing = len(shape) - len(own)
     if missing < 0:
         raise ValueError(
-            f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={abbreviated(shape)}"
+            f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={abbreviate(shape)}"
         )
     if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
         raise ValueError(
             f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to "
-            f"{abbreviated(shape)}; "
+            f"{abbreviate(shape)}; "
             "sizes must be equal or 1, from the last axis on"
         )
     if own == shape and isinstance(x, Array):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -36,13 +36,13 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     length = a.shape[axis]
     places = [broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
-    order = sorting.sort((converted(a, a.dtype, False), *places), axis)[-1]
+    order = sorting.sort((convert_to(a, a.dtype, False), *places), axis)[-1]
     small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
     rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
     # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
     rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
     order = concatenate([small, rest], axis)
-    return converted(order, order.dtype, a.weak_type)
+    return convert_to(order, order.dtype, a.weak_type)
 
 
 def _checked_partition(function: str, a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
@@ -166,7 +166,7 @@ def sort_complex(a: ArrayLike) -> Array:
     canonical_axis("sort_complex", -1, a.ndim)
     wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
     dtype = a.dtype if dtypes.is_complex(a.dtype) else dtypes.complex128 if wide else dtypes.complex64
-    return converted(sort(a), dtype, False)
+    return convert_to(sort(a), dtype, False)
 
 
 def _less(x: Array, y: Array) -> Array:
@@ -206,7 +206,7 @@ def _by_comparing(a: Array, v: Array, side: str) -> Array:
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
     after = bitwise_not(_goes_before(broadcast_in_dim(v, shape, range(v.ndim)), elements, side))
-    return reductions.reduce_sum(converted(after, dtypes.int32), (v.ndim,))
+    return reductions.reduce_sum(convert_to(after, dtypes.int32), (v.ndim,))
 
 
 def _by_sorting(a: Array, v: Array, side: str) -> Array:
@@ -217,7 +217,7 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
     order = sorting.sort((concatenate(parts, 0), places), 0)[1]
     start, stop = scalar_of(first, dtypes.int32), scalar_of(first + count, dtypes.int32)
     is_value = bitwise_and(ge(order, start), lt(order, stop))
-    passed = reductions.cumsum(converted(bitwise_not(is_value), dtypes.int32), 0)
+    passed = reductions.cumsum(convert_to(bitwise_not(is_value), dtypes.int32), 0)
     # Sorting by where they came from puts the counts back in the order of the values.
     ranks = sorting.sort((order, passed), 0)[1]
     return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)
@@ -225,17 +225,17 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
 
 @inline_jit
 def _searched(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
-    a, v = converted(to_array_operand("searchsorted", a), dtype, False), converted(
+    a, v = convert_to(to_array_operand("searchsorted", a), dtype, False), convert_to(
         to_array_operand("searchsorted", v), dtype, False
     )
     wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
     if method == "sort":
-        return converted(_by_sorting(a, v, side), wide)
+        return convert_to(_by_sorting(a, v, side), wide)
     if method == "compare_all":
-        return converted(_by_comparing(a, v, side), wide)
-    return converted(_by_halving(a, v, side, method == "scan_unrolled"), wide)
+        return convert_to(_by_comparing(a, v, side), wide)
+    return convert_to(_by_halving(a, v, side, method == "scan_unrolled"), wide)
 
 
 @inline_jit(static=("side", "method"), public=True)
@@ -264,9 +264,9 @@ def searchsorted(
         Array([1, 2], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {abbreviated(side)}")
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {abbreviate(side)}")
     if method not in _METHODS:
-        raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {abbreviated(method)}")
+        raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {abbreviate(method)}")
     avals, dtype, _ = common_dtype("searchsorted", (a, v))
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")

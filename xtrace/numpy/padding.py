@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
@@ -51,7 +51,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
         raise explain.concretization(pad_width, "numpy.pad argument pad_width")
     given_widths = np.asarray(pad_width)
     if given_widths.size and given_widths.dtype.kind not in "iu":
-        raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviated(pad_width)}")
+        raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviate(pad_width)}")
     if given_widths.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
             f"pad: pad_width with nd={rank} has unsupported shape {given_widths.shape}. Valid shapes are {(rank, 2)}, "
@@ -60,7 +60,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
         )
     if rank and (given_widths < 0).any():
         raise ValueError(
-            f"pad: pad_width can't contain negative values, got {abbreviated(pad_width)}; cut with x[...] instead"
+            f"pad: pad_width can't contain negative values, got {abbreviate(pad_width)}; cut with x[...] instead"
         )
     return tuple((int(i), int(j)) for i, j in np.broadcast_to(given_widths, (rank, 2)))
 
@@ -93,7 +93,7 @@ def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
         linspace(ends[axis, side], shapes.squeeze(edge, (axis,)), width, endpoint=False, dtype=x.dtype, axis=axis)
         for side, (edge, width) in enumerate(zip(edges, widths, strict=True))
     )
-    ramps = [converted(ramp, x.dtype, x.aval.weak_type) for ramp in (before, flip(after, axis))]
+    ramps = [convert_to(ramp, x.dtype, x.aval.weak_type) for ramp in (before, flip(after, axis))]
     return _joined([ramps[0], x, ramps[1]], axis)
 
 
@@ -107,7 +107,7 @@ def _by_statistic(
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if dtypes.is_integer(x.dtype) and mode in ("mean", "median"):
             value = round(value)
-        statistics.append(_repeated(converted(value, x.dtype, x.aval.weak_type), width, axis))
+        statistics.append(_repeated(convert_to(value, x.dtype, x.aval.weak_type), width, axis))
     return _joined([statistics[0], x, statistics[1]], axis)
 
 
@@ -124,7 +124,7 @@ def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd:
             first = length - skipped - count if side else skipped
             part = shapes.rev(_part(x, first, first + count, axis), (axis,))
             if odd:
-                part = converted(2 * _part(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
+                part = convert_to(2 * _part(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
             x = _joined([x, part] if side else [part, x], axis)
             width -= count
     return x
@@ -180,9 +180,9 @@ def _stat_lengths(value: object, rank: int, mode: str) -> Any:
         return ((None, None),) * rank
     lengths = _pairs("stat_length", value, rank).tolist()
     if any(count < 0 for pair in lengths for count in pair):
-        raise ValueError(f"pad: stat_length can't contain negative values, got {abbreviated(value)}")
+        raise ValueError(f"pad: stat_length can't contain negative values, got {abbreviate(value)}")
     if mode in ("maximum", "minimum") and any(count == 0 for pair in lengths for count in pair):
-        raise ValueError(f"pad: a stat_length of 0 yields no value for mode {abbreviated(mode)}")
+        raise ValueError(f"pad: a stat_length of 0 yields no value for mode {abbreviate(mode)}")
     return tuple(tuple(pair) for pair in lengths)
 
 
@@ -222,21 +222,21 @@ def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
     array = to_array_operand("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
-            f"pad: mode {abbreviated(mode)} is not there; the modes are {', '.join(map(repr, _OPTIONS))}"
+            f"pad: mode {abbreviate(mode)} is not there; the modes are {', '.join(map(repr, _OPTIONS))}"
         )
     widths = _pad_widths(pad_width, array.ndim)
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
-        raise ValueError(f"pad: unsupported keyword arguments for mode {abbreviated(mode)}: {unknown}")
+        raise ValueError(f"pad: unsupported keyword arguments for mode {abbreviate(mode)}: {unknown}")
     if mode in ("constant", "empty"):
         return _constant(array, kwargs.get("constant_values", 0), widths)
     if mode not in _STATISTICS and any(not n and any(w) for n, w in zip(array.shape, widths, strict=True)):
         raise ValueError(
-            f"pad: cannot apply {abbreviated(mode)} padding to an empty axis of an array of shape {array.shape}"
+            f"pad: cannot apply {abbreviate(mode)} padding to an empty axis of an array of shape {array.shape}"
         )
     reflection = kwargs.get("reflect_type", "even")
     if reflection not in ("even", "odd"):
-        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {abbreviated(reflection)}")
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {abbreviate(reflection)}")
     ends = (_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
     counts = _stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
     return _extended(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
@@ -260,7 +260,7 @@ def _has_array(values: object) -> bool:
 def _padded(a: Array, values: Any, *, widths: Widths) -> Array:
     values = cast_to(values, values.aval, a.dtype)
     if a.aval.weak_type != values.aval.weak_type:
-        values = converted(values, a.dtype, a.aval.weak_type)
+        values = convert_to(values, a.dtype, a.aval.weak_type)
     if values.size == 1:
         return slicing.pad(a, reshape(values, ()), [(i, j, 0) for i, j in widths])
     for axis, (before, after) in enumerate(widths):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
@@ -47,7 +47,7 @@ def _vectors(function: str, *operands: object) -> list[Any]:
     for i, aval in enumerate(avals):
         if aval.ndim != 1:
             raise ValueError(f"{function}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}")
-    return [converted(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+    return [convert_to(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
 
 
 def _count(function: str, argument: str, value: Any) -> int:
@@ -70,11 +70,11 @@ def _of_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
     for i, aval in enumerate(avals):
         if not aval.ndim:
             raise ValueError(f"{function}: coefficients are along the first axis, and argument {i} has no axes")
-    arrays = [converted(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+    arrays = [convert_to(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
     short = int(arrays[0].shape[0] >= arrays[1].shape[0])
     x, (length, *others) = arrays[short], arrays[1 - short].shape
     x = broadcast_operand_to(function, x, x.shape, (x.shape[0], *others))
-    filling = converted(zeros((length - x.shape[0], *others), dtype), dtype, weak)
+    filling = convert_to(zeros((length - x.shape[0], *others), dtype), dtype, weak)
     arrays[short] = concatenate([filling, x]) if filling.size else x
     return arrays
 
@@ -195,7 +195,7 @@ def _divided(above: Array, below: Any) -> tuple[Any, Any]:
 
     rest, (quotient, left) = scan(step, above, None, length=count)
     remainder = concatenate([left, getitem(rest, slice(0, below.size - 1))])
-    return converted(quotient, above.dtype, False), converted(remainder, above.dtype, above.weak_type)
+    return convert_to(quotient, above.dtype, False), convert_to(remainder, above.dtype, above.weak_type)
 
 
 @inline_jit(static=("m",), public=True)
@@ -228,7 +228,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 @inline_jit
 def _scaled(p: Array, factors: object) -> Array:
-    return elementwise.mul(converted(p, p.dtype, False), converted(factors, p.dtype, False))
+    return elementwise.mul(convert_to(p, p.dtype, False), convert_to(factors, p.dtype, False))
 
 
 @inline_jit(static=("m",), public=True)
@@ -274,7 +274,7 @@ def _integrated(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, divisors), (spread, own)
     # By divisors that it knows XLA does not divide: it multiplies by their reciprocals, which rounds twice.
-    return concatenate([elementwise.div(x, optimization_barrier(converted(y, p.dtype))) for x, y in parts])
+    return concatenate([elementwise.div(x, optimization_barrier(convert_to(y, p.dtype))) for x, y in parts])
 
 
 @inline_jit(static=("unroll",), public=True)
@@ -308,8 +308,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def _value(p: Any, x: object, *, unroll: int) -> Any:
     avals, dtype, _ = common_dtype("polyval", (p, x))
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
-    p, x = converted(p, dtype, False), broadcast_operand_to(
-        "polyval", converted(x, dtype, False), avals[1].shape, shape
+    p, x = convert_to(p, dtype, False), broadcast_operand_to(
+        "polyval", convert_to(x, dtype, False), avals[1].shape, shape
     )
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
@@ -462,9 +462,9 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 def _powers(x: Array, *, count: int, increasing: bool) -> Array:
     exponents = arange(count) if increasing else arange(count - 1, -1, -1)
     kind = x.dtype if dtypes.is_integer(x.dtype) else exponents.dtype
-    column = converted(reshape(x, (x.size, 1)), x.dtype, False)
+    column = convert_to(reshape(x, (x.size, 1)), x.dtype, False)
     raised = elementwise.pow if dtypes.is_inexact(x.dtype) else power
-    return converted(raised(column, reshape(converted(exponents, kind), (1, count))), x.dtype)
+    return convert_to(raised(column, reshape(convert_to(exponents, kind), (1, count))), x.dtype)
 
 
 def polyfit(
@@ -514,14 +514,14 @@ def polyfit(
     powers = common_dtype(function, (x,), as_inexact)[1]
     both = (powers, False), (dtype, False)
     dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [converted(to_array_operand(function, v, i), dtype, False) for i, v in enumerate((x, y))]
+    points = [convert_to(to_array_operand(function, v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
         weights = type_of(function, w, 5)
         if weights.ndim != 1:
             raise TypeError(f"{function}: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != other.shape[0]:
             raise TypeError(f"{function}: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(converted(to_array_operand(function, w), dtype, False))
+        points.append(convert_to(to_array_operand(function, w), dtype, False))
     if cov and cov != "unscaled" and not full and one.size <= order:
         raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
@@ -75,12 +75,12 @@ def _check_promotion(function: str, a: Array, values: Array) -> None:
 def _placed(arr: Array, mask: Array, vals: Array) -> Array:
     _check_promotion("place", arr, vals)
     mask = reshape(truth(mask), arr.shape)
-    vals = converted(vals, arr.dtype, arr.aval.weak_type)
+    vals = convert_to(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
         return select_n(mask, arr, broadcast_operand_to("place", reshape(vals, ()), (), arr.shape))
     flat = reshape(mask, (arr.size,))
     # The n-th true element takes the n-th value.
-    number = elementwise.sub(cumsum(converted(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
+    number = elementwise.sub(cumsum(convert_to(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     number = elementwise.rem(number, scalar_of(vals.size, dtypes.int32))
     values = getitem(ravel(vals), number)
     return select_n(mask, arr, reshape(values, arr.shape))
@@ -117,21 +117,21 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if mode == "raise":
         raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
     if mode not in (None, "wrap", "clip"):
-        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={abbreviated(mode)}")
+        raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={abbreviate(mode)}")
     return _put(a, ind, v, mode=mode)
 
 
 @inline_jit
 def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
     _check_promotion("put", a, v)
-    ind = converted(ravel(ind), dtypes.int32)
+    ind = convert_to(ravel(ind), dtypes.int32)
     size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
     if mode == "wrap":
         ind = elementwise.rem(ind, size)
     if mode != "clip":
         ind = select_n(lt(ind, zero), ind, elementwise.add(ind, size))
     ind = elementwise.clamp(zero, ind, scalar_of(a.size - 1, dtypes.int32))
-    values = converted(v if v.size == 1 else resize(v, (ind.size,)), a.dtype)
+    values = convert_to(v if v.size == 1 else resize(v, (ind.size,)), a.dtype)
     values = reshape(values, ()) if values.size == 1 else values
     return reshape(ravel(a).at[ind].set(values, mode="drop"), a.shape)
 
@@ -175,7 +175,7 @@ def put_along_axis(
             f"indices.ndim={indices.ndim}."
         )
     # A weakly typed array counts as a strong one.
-    _check_promotion(function, converted(arr, arr.dtype), values)
+    _check_promotion(function, convert_to(arr, arr.dtype), values)
     along = canonical_axis(function, axis, arr.ndim)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
@@ -239,4 +239,4 @@ def _with_diagonal(a: Array, val: Array) -> Array:
     count = min(a.shape)
     place = arange(count)
     value = reshape(val, ()) if val.size == 1 else resize(val, (count,))
-    return a.at[(place,) * a.ndim].set(converted(value, a.dtype), unique_indices=True)
+    return a.at[(place,) * a.ndim].set(convert_to(value, a.dtype), unique_indices=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, multiply, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, dtype_of_all
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops import elementwise
@@ -78,7 +78,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     """
     of_all, rank = counts is None, x.ndim - 1
     q = q if of_all else _spread(q, rank)
-    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _before(converted(counts, q.dtype), q)
+    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _before(convert_to(counts, q.dtype), q)
     top = subtract(counts, 1)
     index = multiply(q, top)
     one, zero = scalar_of(1, index.dtype), scalar_of(0, index.dtype)
@@ -90,7 +90,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
     def at(place: ArrayLike) -> Array:
         place = elementwise.max(zero, minimum(place, top))
-        return _picked(x, converted(place, dtypes.int32), axis, of_all)
+        return _picked(x, convert_to(place, dtypes.int32), axis, of_all)
 
     if of_all:
         past, before = _spread(past, rank), _spread(before, rank)
@@ -105,7 +105,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     if method == "midpoint":
         return elementwise.mul(elementwise.add(low, high), scalar_of(0.5, low.dtype))
     wide = dtype_of_all(low, past)
-    low, high, before, past = [converted(value, wide, False) for value in (low, high, before, past)]
+    low, high, before, past = [convert_to(value, wide, False) for value in (low, high, before, past)]
     return add(multiply(low, before), multiply(high, past))
 
 
@@ -116,7 +116,7 @@ def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: i
     running = cumulative.cumsum(select_or_fill(bitwise_and(there, right), weights, 0), axis)
     length = x.shape[axis]
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
-    share = converted(q, x.dtype)
+    share = convert_to(q, x.dtype)
     along = broadcast_in_dim(share, (*share.shape, *[1] * x.ndim), range(share.ndim))
     reached = multiply(along, _before(total, q))
     places = reductions.sum(_before(running, q) < reached, axis + q.ndim)
@@ -131,7 +131,7 @@ def _quantiles(
     a: Array, q: ArrayLike, *weights: Array, axes: tuple[int, ...], dtype: np.dtype[Any], method: str, keepdims: bool,
     percent: bool, only_numbers: bool,
 ) -> Array:
-    a, q = converted(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
+    a, q = convert_to(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
     spread_weights = [_spread_weights(w, own, axes, dtype) for w in weights]
@@ -145,7 +145,7 @@ def _quantiles(
     if weights:
         quantiles = _by_weight(a, ordered, q, counts, axis)
     else:
-        quantiles = converted(_between(a, q, counts, axis, method), dtype, False)
+        quantiles = convert_to(_between(a, q, counts, axis, method), dtype, False)
     if not only_numbers:
         # NaN is sorted last, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
@@ -156,7 +156,7 @@ def _quantiles(
 
 
 def _spread_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    weights = converted(to_array_operand("quantile", weights), dtype, False)
+    weights = convert_to(to_array_operand("quantile", weights), dtype, False)
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
@@ -177,7 +177,7 @@ def _checked(
         raise TypeError(f"{function}: q must be a float or an array of floats, got dtype {share.dtype.name}")
     if method not in _METHODS:
         raise ValueError(
-            f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {abbreviated(method)}"
+            f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {abbreviate(method)}"
         )
     axes = axes_of(function, axis, aval.ndim)
     if not aval.ndim:
@@ -206,7 +206,7 @@ def _checked_weights(
     shape = type_of(function, weights, 2).shape
     if method != "inverted_cdf":
         raise NotImplementedError(
-            f"{function}: method {abbreviated(method)} takes no weights; only 'inverted_cdf' does"
+            f"{function}: method {abbreviate(method)} takes no weights; only 'inverted_cdf' does"
         )
     if shape != own and (axis is None or shape != tuple([own[i] for i in axes])):
         raise ValueError(

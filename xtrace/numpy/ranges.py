@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
@@ -156,13 +156,13 @@ def _spaced(
         fractions = iota(real, divisions)
         fractions = elementwise.div(fractions, constants.constant_like(fractions, divisions))
         fractions = reshape(fractions, [divisions if i == axis else 1 for i in range(len(bounds) + 1)])
-        fractions = converted(fractions, compute)
+        fractions = convert_to(fractions, compute)
         samples = add(multiply(start_column, subtract(1, fractions)), multiply(stop_column, fractions))
         if endpoint:
             samples = concatenate([samples, stop_column], axis)
     if dtypes.is_integer(dtype) and not dtypes.is_integer(compute):
         samples = elementwise.floor(samples)
-    return converted(samples, dtype), distance
+    return convert_to(samples, dtype), distance
 
 
 def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:

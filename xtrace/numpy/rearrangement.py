@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import remainder
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -304,7 +304,7 @@ def _shifts(shift: Any) -> Any:
     shifts = list(shift) if several else [shift]
     for each in shifts:
         if np.ndim(each) > (not several):
-            raise ValueError(f"roll: shift must be a scalar or a vector, got one that holds {abbreviated(each)}")
+            raise ValueError(f"roll: shift must be a scalar or a vector, got one that holds {abbreviate(each)}")
         type_of("roll", each, 1)
     if several or np.ndim(shift) == 0:
         return shifts
@@ -334,7 +334,7 @@ def _rolled_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Ar
 def _reduced(shifts: Array, *, size: int) -> Array:
     """Return shifts as uint32, modulo the size of their axis, so that sums of two do not overflow."""
     wide = dtypes.is_integer(shifts.dtype) and shifts.dtype.itemsize >= 4
-    return converted(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
+    return convert_to(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
 
 
 @inline_jit
@@ -384,7 +384,7 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
     target = canonical_shape("resize", new_shape)
     size = math.prod(target)
     if a.size == 0 or size == 0:
-        return converted(zeros(target, a.dtype), a.dtype, a.weak_type)
+        return convert_to(zeros(target, a.dtype), a.dtype, a.weak_type)
     return set_shape(slicing.slice_in_dim(tile(ravel(a), -(-size // a.size)), 0, size), target)
 
 
@@ -427,7 +427,7 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
     a = moveaxis(a, (first, second), (-2, -1))
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
     if length == 0:
-        return converted(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
+        return convert_to(zeros((*a.shape[:-2], 0), a.dtype), a.dtype, a.weak_type)
     return _diagonal(a, row=row, column=column, length=length)
 
 
@@ -436,7 +436,7 @@ def _with_diagonal(v: Array, *, offset: int) -> Array:
     size = v.size + abs(offset)
     padded = slicing.pad(v, scalar_of(0, v.dtype), [(max(offset, 0), max(-offset, 0), 0)])
     mask = diagonal_mask(offset, rows=size, columns=size, below=False)
-    return converted(select_or_fill(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
+    return convert_to(select_or_fill(mask, broadcast_in_dim(padded, (size, size), (1,)), 0), v.dtype, v.weak_type)
 
 
 @inline_jit(static=("k",), public=True)
@@ -487,7 +487,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
                [0, 2]], dtype=int32)
     """
     v = ravel(v)
-    return _with_diagonal(converted(v, v.dtype, False), offset=to_known_integer("diagflat", "k", k))
+    return _with_diagonal(convert_to(v, v.dtype, False), offset=to_known_integer("diagflat", "k", k))
 
 
 @inline_jit

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -58,7 +58,7 @@ def strong(value: object, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
         return cast_to(value, type_of("convert", value), dtype)
-    return converted(value, dtype, False)
+    return convert_to(value, dtype, False)
 
 
 def keep_axes(value: object, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
@@ -495,7 +495,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 @inline_jit
 def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
     count = reductions.reduce_sum(
-        converted(ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
+        convert_to(ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
     )
     return keep_axes(count, axes, type_of("count_nonzero", a).shape) if keepdims else count
 

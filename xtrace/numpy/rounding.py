@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
@@ -47,7 +47,7 @@ def _to_even(x: Array) -> Array:
 
 
 def _as_float(x: Array) -> Array:
-    return converted(x, dtypes.default_float(config.enable_x64.value))
+    return convert_to(x, dtypes.default_float(config.enable_x64.value))
 
 
 rint = unary_function(

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace import dtypes as public_dtypes
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -206,7 +206,7 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
                     return True
             except TypeError:
                 raise ValueError(
-                    f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {abbreviated(one)}"
+                    f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {abbreviate(one)}"
                 ) from None
     return False
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -175,7 +175,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"choose: a must be an array of integers, got {aval.dtype.name}")
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"choose: mode={abbreviated(mode)} not understood. Must be 'raise', 'wrap', or 'clip'")
+        raise ValueError(f"choose: mode={abbreviate(mode)} not understood. Must be 'raise', 'wrap', or 'clip'")
     cases = list(choices)
     if not cases:
         raise ValueError("choose: choices must not be empty")
@@ -195,7 +195,7 @@ def _chosen(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     avals, dtype, _ = common_dtype("choose", cases)
     own = type_of("choose", a).shape
     shape = check_broadcast("choose", [own, *[aval.shape for aval in avals]])
-    index, last = converted(a, dtypes.int32, False), scalar_of(len(cases) - 1, dtypes.int32)
+    index, last = convert_to(a, dtypes.int32, False), scalar_of(len(cases) - 1, dtypes.int32)
     zero, count = scalar_of(0, dtypes.int32), scalar_of(len(cases), dtypes.int32)
     if mode == "wrap":
         index = elementwise.rem(index, count)
@@ -322,9 +322,9 @@ def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fil
     places = flatnonzero(condition, size=size, fill_value=length)
     if not places.size:
         empty = zeros((*a.shape[:along], 0, *a.shape[along + 1 :]), a.dtype)
-        return converted(empty, a.dtype, a.weak_type and size is None)
+        return convert_to(empty, a.dtype, a.weak_type and size is None)
     elements = take(a, places, along, mode="fill", fill_value=fill)
-    return converted(elements, a.dtype, a.weak_type and size is None)
+    return convert_to(elements, a.dtype, a.weak_type and size is None)
 
 
 @inline_jit(static=("axis", "mode", "fill_value", "wrap_negative_indices"), public=True)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
@@ -112,7 +112,7 @@ def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) ->
     if size is None:
         chosen = np.asarray(mask)
         kept = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
-        return [converted(y, x.dtype, x.aval.weak_type) for x, y in zip(values, kept, strict=True)]
+        return [convert_to(y, x.dtype, x.aval.weak_type) for x, y in zip(values, kept, strict=True)]
     return _cut(mask, *values, *fills, size=size)
 
 
@@ -126,7 +126,7 @@ def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
         if not mask.size:
             arrays.append(full((size,), fill, x.dtype))
             continue
-        filling = broadcast_in_dim(converted(fill, x.dtype, x.aval.weak_type), (size,), ())
+        filling = broadcast_in_dim(convert_to(fill, x.dtype, x.aval.weak_type), (size,), ())
         arrays.append(select_n(missing, take(x, places, 0, mode="clip"), filling))
     return arrays
 
@@ -134,7 +134,7 @@ def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
 @inline_jit
 def _numbered(order: Array, new: Array) -> Array:
     """Return for each element, in its own place, the number of the group that it is in."""
-    number = elementwise.sub(cumsum(converted(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
+    number = elementwise.sub(cumsum(convert_to(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
 
 
@@ -161,7 +161,7 @@ def _pair(function: str, one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
     """Return two operands flattened, in their common type."""
     _, dtype, weak = common_dtype(function, (one, other))
     first, second = (
-        ravel(converted(to_array_operand(function, x, i), dtype, weak)) for i, x in enumerate((one, other))
+        ravel(convert_to(to_array_operand(function, x, i), dtype, weak)) for i, x in enumerate((one, other))
     )
     return first, second
 
@@ -222,11 +222,11 @@ def unique(
     if along is not None:
         parts[0] = moveaxis(parts[0], 0, along)
     if dtypes.is_complex(ar.dtype):
-        parts[0] = converted(parts[0], ar.dtype)
+        parts[0] = convert_to(parts[0], ar.dtype)
     wanted = [parts[0]]
     for i, asked in enumerate((return_index, return_inverse, return_counts)):
         if asked:
-            wanted.append(converted(parts[1 + i], dtypes.default_int(config.enable_x64.value)))
+            wanted.append(convert_to(parts[1 + i], dtypes.default_int(config.enable_x64.value)))
     return tuple(wanted) if len(wanted) > 1 else wanted[0]
 
 
@@ -238,7 +238,7 @@ def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: t
     length = moved.shape[0]
     groups = min(length, 1)
     values = full((groups if count is None else count, *moved.shape[1:]), 0 if fill is None else fill, moved.dtype)
-    values = converted(values, moved.dtype, moved.aval.weak_type)
+    values = convert_to(values, moved.dtype, moved.aval.weak_type)
     first, counts = [full((groups,), x, dtypes.int32) for x in (0, length)]
     return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
@@ -252,7 +252,7 @@ def _gathered(moved: Array, order: Array, new: Array, fill: Any, size: int | Non
         counts = np.diff(starts, append=new.size).astype(np.int32)
         device = committed_device(moved)
         values, first, counts = [asarray(x, device=device) for x in (values, first, counts)]
-        return [converted(values, moved.dtype, moved.aval.weak_type), first, counts]
+        return [convert_to(values, moved.dtype, moved.aval.weak_type), first, counts]
     return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
@@ -267,11 +267,11 @@ def _gathered_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike,
     values = take(moved, first, 0, mode="clip")
     filled = bool(fills) and size > 0
     if filled:
-        fill = broadcast_to(converted(fills[0], moved.dtype), values.shape)
+        fill = broadcast_to(convert_to(fills[0], moved.dtype), values.shape)
         mask = broadcast_in_dim(there, values.shape, (0,))
         values = select_n(mask, fill, values)
-    values = converted(values, moved.dtype, moved.aval.weak_type and not filled)
-    return [values, first, converted(elementwise.sub(later, own), dtypes.int32)]
+    values = convert_to(values, moved.dtype, moved.aval.weak_type and not filled)
+    return [values, first, convert_to(elementwise.sub(later, own), dtypes.int32)]
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAllResult:
@@ -422,12 +422,12 @@ def intersect1d(
     dtype, weak = _type_of_filled("intersect1d", one, count, fill_value)
     if not one.size or not other.size:
         nothing = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
-        parts = [converted(nothing, dtype, weak)]
+        parts = [convert_to(nothing, dtype, weak)]
         parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, _in(ordered, other))
-        values = [converted(ordered, dtype, weak)]
+        values = [convert_to(ordered, dtype, weak)]
         fills = [_least(ordered, mask) if fill_value is None else fill_value]
         if return_indices:
             values += [order, _place_in(ordered, other)]
@@ -436,7 +436,7 @@ def intersect1d(
     if not return_indices:
         return parts[0]
     dtype = dtypes.default_int(config.enable_x64.value)
-    return (parts[0], *[converted(places, dtype) for places in parts[1:]])
+    return (parts[0], *[convert_to(places, dtype) for places in parts[1:]])
 
 
 def _type_of_filled(function: str, operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
@@ -448,7 +448,7 @@ def _type_of_filled(function: str, operand: Array, size: int | None, fill: objec
         return operand.dtype, operand.weak_type and not dtypes.is_complex(operand.dtype)
     if fill is None:
         return operand.dtype, False
-    _, dtype, weak = common_dtype(function, (converted(operand, operand.dtype, False), fill))
+    _, dtype, weak = common_dtype(function, (convert_to(operand, operand.dtype, False), fill))
     return dtype, weak
 
 
@@ -489,7 +489,7 @@ def setdiff1d(
     count = _size("setdiff1d", size, ar1)
     fill = 0 if fill_value is None else fill_value
     if not own.size:
-        return converted(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
+        return convert_to(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
     _size("setdiff1d", size, ar2)
     one, other = _pair("setdiff1d", ar1, ar2)
     if assume_unique:
@@ -498,7 +498,7 @@ def setdiff1d(
         _, new, values = _ordered(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, bitwise_not(_in(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
-    return converted(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
+    return convert_to(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
 
 
 def setxor1d(
@@ -529,7 +529,7 @@ def setxor1d(
     joined = _with_one_nan(concatenate([one, other]))
     dtype, weak = _type_of_filled("setxor1d", joined, count, fill_value)
     if not joined.size:
-        return converted(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
+        return convert_to(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
     order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = bitwise_and(new, ne(_in(ordered, one), _in(ordered, other)))
     fill = fill_value
@@ -540,7 +540,7 @@ def setxor1d(
             fill = _least_or_nan(ordered, mask, of_nan)
     elif fill is None:
         fill = _least(ordered, mask)
-    return _kept(mask, [converted(ordered, dtype, weak)], [fill], count)[0]
+    return _kept(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
 
 
 @inline_jit
@@ -587,12 +587,12 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(
-            f"isin: method={abbreviated(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
+            f"isin: method={abbreviate(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
         )
     shape_of_result = type_of("isin", element).shape
     one, other = _pair("isin", element, test_elements)
     is_member = reshape(_in(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # Here jax's truth values are those of one comparison of two weakly typed operands.
-        is_member = converted(is_member, is_member.dtype, True)
+        is_member = convert_to(is_member, is_member.dtype, True)
     return bitwise_not(is_member) if invert else is_member

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -23,7 +23,7 @@ _MODES = ("full", "same", "valid")
 @inline_jit
 def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Array:
     dtype, weak = types
-    x, y = converted(x, dtype, weak), converted(y, dtype, weak)
+    x, y = convert_to(x, dtype, weak), convert_to(y, dtype, weak)
     if not flipped and dtypes.is_complex(dtype):
         y = conj(y)
     # The shorter one is the kernel: a convolution does not care which one is turned around, a correlation comes out so.
@@ -54,7 +54,7 @@ def _slide(
     if not avals[0].size or not avals[1].size:
         raise ValueError(f"{function}: inputs cannot be empty, got shapes {avals[0].shape} and {avals[1].shape}.")
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviated(mode)}")
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
     operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
     return _slid(*operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred)
 

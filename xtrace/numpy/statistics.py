@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, transpose
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import multiply, true_divide
 from xtrace._src.api.promotion import as_inexact, common_dtype
@@ -141,7 +141,7 @@ def _variance(
     masks, means = (options[:1], options[1:]) if masked else ((), options)
     a = strong(a, compute)
     centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
-    centred = elementwise.sub(a, converted(centre, compute))
+    centred = elementwise.sub(a, convert_to(centre, compute))
     complex_product = dtypes.is_complex(compute)
     squares = (
         complex_numbers.real(elementwise.mul(centred, complex_numbers.conj(centred)))
@@ -159,7 +159,7 @@ def _variance(
     variance = strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
         # An integer dtype is asked for, and there must be room for NaN.
-        variance = converted(variance, dtypes.default_float(config.enable_x64.value), True)
+        variance = convert_to(variance, dtypes.default_float(config.enable_x64.value), True)
     variance = select_or_fill(gt(divisor, scalar_of(0, part)), variance, math.nan)
     if root:
         variance = elementwise.sqrt(variance)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import as_inexact, common_dtype
@@ -55,7 +55,7 @@ def _at(update: str, of_booleans: str = "") -> _Method:
 
     def at(a: Any, indices: Any, b: Any) -> Array:
         if of_booleans and dtypes.is_boolean(a.dtype):
-            return getattr(a.at[indices], of_booleans)(converted(b, dtypes.bool_, False))
+            return getattr(a.at[indices], of_booleans)(convert_to(b, dtypes.bool_, False))
         return getattr(a.at[indices], update)(b)
 
     return at
@@ -68,7 +68,7 @@ def _extreme_at(update: str) -> _Method:
     def at(a: Any, indices: Any, b: Any) -> Any:
         if common_dtype(update, (a, b))[1] != a.dtype:
             return NotImplemented
-        return converted(scatter(a, indices, b), a.dtype, False)
+        return convert_to(scatter(a, indices, b), a.dtype, False)
 
     return at
 
@@ -83,7 +83,7 @@ def _along(running: Callable[..., Any]) -> _Method:
         wanted = requested_dtype("accumulate", dtype) or a.dtype
         if dtypes.is_boolean(wanted):
             return NotImplemented
-        return running(converted(a, wanted, False), canonical_axis("accumulate", axis, a.ndim))
+        return running(convert_to(a, wanted, False), canonical_axis("accumulate", axis, a.ndim))
 
     return accumulate
 
@@ -94,7 +94,7 @@ def _extreme(reduction: Callable[..., Any]) -> _Method:
     ) -> Array:
         wanted = requested_dtype("reduce", dtype)
         if wanted is not None:
-            a = converted(to_array_operand("reduce", a), wanted, False)
+            a = convert_to(to_array_operand("reduce", a), wanted, False)
         return reduction(a, axis, keepdims=keepdims, initial=initial, where=where)
 
     return reduce
@@ -106,13 +106,13 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     @inline_jit
     def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
         rest = list(options)
-        a = truth(a) if logical else converted(a, a.dtype if dtype is None else dtype, False)
+        a = truth(a) if logical else convert_to(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
         if masked:
             a = select_or_fill(rest.pop(0), a, neutral if neutral != -1 else _all_bits(a.dtype))
         reduced = operation(a, axes)
         if rest:
-            reduced = join(reduced, truth(rest[0]) if logical else converted(rest[0], a.dtype, False))
+            reduced = join(reduced, truth(rest[0]) if logical else convert_to(rest[0], a.dtype, False))
         return _kept(reduced, a.shape, axes) if keepdims else reduced
 
     def reduce(
@@ -147,12 +147,12 @@ def _log_of_sum(name: str, base: float) -> _Method:
         a: Array, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: DType
     ) -> Array:
         rest = list(options)
-        a = converted(a, dtype, False)
+        a = convert_to(a, dtype, False)
         if masked:
             a = select_or_fill(rest.pop(0), a, -math.inf)
         largest = stop_gradient(operations.reduce_max(a, axes))
         if rest:
-            start = broadcast_in_dim(converted(rest[0], dtype, False), largest.shape, ())
+            start = broadcast_in_dim(convert_to(rest[0], dtype, False), largest.shape, ())
             largest = elementwise.max(largest, stop_gradient(start))
         infinite = eq(elementwise.abs(largest), scalar_of(math.inf, dtype))
         zero = broadcast_in_dim(scalar_of(0, dtype), largest.shape, ())

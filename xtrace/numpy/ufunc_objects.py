@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.tracing import eval_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
@@ -81,7 +81,7 @@ class ufunc(functools.partial[Any]):
     ) -> ufunc:
         """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
         if not callable(func):
-            raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviated(func)}")
+            raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviate(func)}")
         nin, nout = to_integer("frompyfunc", "nin", nin), to_integer("frompyfunc", "nout", nout)
         known = name or str(getattr(func, "__name__", type(func).__name__))
         elementwise_call = call or vectorize(func)
@@ -148,7 +148,7 @@ class ufunc(functools.partial[Any]):
         """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
         a = to_array_operand(name, a)
         wanted = requested_dtype(name, dtype)
-        return converted(a, self._result_dtype(a, a) if wanted is None else wanted, False)
+        return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
     def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
         """Return the dtype of the function of elements of `operands`."""
@@ -276,7 +276,7 @@ class ufunc(functools.partial[Any]):
             )
         given = self.nin - 1
         if self.nin not in (1, 2) or self.nout != 1 or (b is None) != (not given):
-            raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviated(b)}")
+            raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviate(b)}")
         name = f"{self.__name__}.at"
         a = to_array_operand(name, a)
         operands = [] if b is None else [to_array_operand(name, b, 2)]
@@ -289,7 +289,7 @@ class ufunc(functools.partial[Any]):
         places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
         # Widened before they are spread, so that their cotangents are added up in the wider type.
         if dtypes.is_inexact(dtype):
-            operands = [converted(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
+            operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
         operands = [reshape(broadcast_operand_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
         return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
@@ -330,7 +330,7 @@ class ufunc(functools.partial[Any]):
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
         given, a = to_array_operand(name, a), self._operand(name, a, dtype)
         reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
-        return converted(reduced, reduced.dtype, given.weak_type and dtype is None)
+        return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
     def outer(self, A: Array, B: Array, /) -> Array:
@@ -407,12 +407,12 @@ def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: boo
     a = moveaxis(a, axis, 0)
     elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
     if initialised:
-        start = broadcast_in_dim(converted(rest.pop(), dtype, False), a.shape[1:], ())
+        start = broadcast_in_dim(convert_to(rest.pop(), dtype, False), a.shape[1:], ())
     else:
         start, elements = indexing.getitem(a, 0), (indexing.getitem(a, slice(1, None)),)
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
-        result = converted(ufunc._call(carry, element[0]), dtype, False)
+        result = convert_to(ufunc._call(carry, element[0]), dtype, False)
         return (select_n(element[1], carry, result) if masked else result), None
 
     return scan(step, start, elements)[0] if elements[0].shape[0] else start
@@ -426,7 +426,7 @@ def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     a = moveaxis(a, axis, 0)
 
     def step(carry: Any, element: ArrayLike) -> tuple[Any, Any]:
-        result = converted(ufunc._call(carry, element), dtype, False)
+        result = convert_to(ufunc._call(carry, element), dtype, False)
         return result, result
 
     later = scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
@@ -436,13 +436,13 @@ def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
 @inline_jit
 def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.dtype[Any]) -> Array:
     own = a.dtype if dtypes.is_boolean(dtype) else dtype
-    flat = reshape(truth(a) if dtypes.is_boolean(dtype) else converted(a, dtype, False), (a.size,))
+    flat = reshape(truth(a) if dtypes.is_boolean(dtype) else convert_to(a, dtype, False), (a.size,))
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         place, *others = element
         # A truth value takes the type of its operand again, which is that of the other one or may promote with it.
-        result = ufunc._call(converted(indexing.get_at(carry, place, mode="clip"), own, False), *others)
-        return carry.at[place].set(converted(result, dtype, False), mode="drop"), None
+        result = ufunc._call(convert_to(indexing.get_at(carry, place, mode="clip"), own, False), *others)
+        return carry.at[place].set(convert_to(result, dtype, False), mode="drop"), None
 
     if a.size and places.size:
         flat = scan(step, flat, (places, *operands))[0]
@@ -456,7 +456,7 @@ def _reduced_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array
     start = indexing.take(a, indices, 0)
     if not length or not count:
         return moveaxis(start, 0, axis)
-    indices = converted(indices, dtypes.int32, False)
+    indices = convert_to(indices, dtypes.int32, False)
     zero, size = (scalar_of(n, dtypes.int32) for n in (0, length))
     first = select_n(lt(indices, zero), indices, elementwise.add(indices, size))
     last = concatenate([indexing.getitem(first, slice(1, None)), full((1,), length, dtypes.int32)], 0)
@@ -466,7 +466,7 @@ def _reduced_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array
         inside = bitwise_and(gt(position, first), lt(position, last))
         inside = broadcast_in_dim(inside, carry.shape, (0,))
         result = ufunc._call(carry, expand_dims(value, (0,)))
-        return select_n(inside, carry, converted(result, carry.dtype, False)), None
+        return select_n(inside, carry, convert_to(result, carry.dtype, False)), None
 
     return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 

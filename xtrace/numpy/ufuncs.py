@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import (
@@ -286,7 +286,7 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
         turn = operators.remainder(operators.add(complex_numbers.imag(total), math.pi * scale), 2 * math.pi * scale)
         total = complex_numbers.complex(complex_numbers.real(total), operators.subtract(turn, math.pi * scale))
         # As in jax, only numbers stay weakly typed.
-        return converted(total, aval_of(total).dtype, False) if aval_of(total).shape else total
+        return convert_to(total, aval_of(total).dtype, False) if aval_of(total).shape else total
 
     return of_complex
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
 from xtrace._src.api.promotion import check_broadcast
@@ -96,7 +96,7 @@ def _scattered(
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
     given, own = x, type_of("ndarray.at", x)
-    x = with_axes(converted(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
+    x = with_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
     block = check_broadcast("indexing", [type_of("indexing", i).shape for i in operands])
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
@@ -110,7 +110,7 @@ def _scattered(
         shape = list(target.shape)
         for axis in plan.new_axes:
             shape.insert(axis, 1)
-        values = converted(values, dtype, values.aval.weak_type)
+        values = convert_to(values, dtype, values.aval.weak_type)
         values = reshape(broadcast_operand_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
     if 0 in target.shape:
         return given
@@ -119,7 +119,7 @@ def _scattered(
     else:
         backward = [target.axes.index(axis) for axis in plan.reversed]
         x = write(x, indices, shapes.rev(values, backward) if backward else values, numbers, **flags)
-    return converted(reshape(x, own.shape), own.dtype, own.weak_type)
+    return convert_to(reshape(x, own.shape), own.dtype, own.weak_type)
 
 
 def _update(

@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import canonical_axis
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
@@ -33,7 +33,7 @@ class _Signature(NamedTuple):
 
 def _parsed(text: str) -> _Signature:
     if not _SIGNATURE.fullmatch(text):
-        raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviated(text)}")
+        raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviate(text)}")
     sides = [tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")]
     return _Signature(*sides)
 
@@ -61,9 +61,9 @@ def vectorize(
         Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(exclude, (str, int)) for exclude in excluded):
-        raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={abbreviated(excluded)}")
+        raise TypeError(f"vectorize can only exclude integer or string arguments, but excluded={abbreviate(excluded)}")
     if any(isinstance(exclude, int) and exclude < 0 for exclude in excluded):
-        raise ValueError(f"vectorize: excluded={abbreviated(excluded)} contains negative numbers; count from the front")
+        raise ValueError(f"vectorize: excluded={abbreviate(excluded)} contains negative numbers; count from the front")
     without = frozenset(excluded)
     parsed = None if signature is None else _parsed(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
@@ -75,7 +75,7 @@ def vectorize(
         names = [k for k in kwargs if k not in without]
         if names:
             raise TypeError(
-                f"vectorize: the argument {abbreviated(names[0])} {about} must be given by position, or be in excluded"
+                f"vectorize: the argument {abbreviate(names[0])} {about} must be given by position, or be in excluded"
             )
 
         def function(*values: Any) -> Any:
@@ -126,7 +126,7 @@ def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: 
     for name, size in zip(names, shape, strict=True):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
-                f"vectorize: inconsistent size for core dimension {abbreviated(name)}: {size} vs {sizes[name]} {about}"
+                f"vectorize: inconsistent size for core dimension {abbreviate(name)}: {size} vs {sizes[name]} {about}"
             )
 
 
@@ -139,7 +139,7 @@ def _checked(
         output = function(*values)
         results = output if isinstance(output, (list, tuple)) else (output,)
         if len(outputs) > 1 and not isinstance(output, (list, tuple)):
-            raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviated(output)}")
+            raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviate(output)}")
         if len(results) != len(outputs):
             raise TypeError(
                 f"vectorize: wrong number of output arguments {about}: expected {len(outputs)}, got {len(results)}"

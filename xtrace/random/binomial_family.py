@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted, move_axis
+from xtrace._src.algebra.vector_space import convert_to, move_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
@@ -55,7 +55,7 @@ def _rest(k: Array) -> Array:
     inside = lax.clamp(constant(0, dtype), k, constant(_LAST, dtype))
     square = (inside + 1) * (inside + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
-    exact = take(_RESTS.astype(dtype), converted(inside, dtypes.int32))
+    exact = take(_RESTS.astype(dtype), convert_to(inside, dtypes.int32))
     return choose(k <= _LAST, exact, series)
 
 
@@ -134,7 +134,7 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
 @with_typed_key
 def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(dtype_of_all(n, p), False)[0]
-    return converted(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
+    return convert_to(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
@@ -184,7 +184,7 @@ def _multinomial(
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))
     counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
-    return converted(move_axis(counts, 0, len(shape) - 1), dtype)
+    return convert_to(move_axis(counts, 0, len(shape) - 1), dtype)
 
 
 def multinomial(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -98,7 +98,7 @@ def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int,
     """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
-    words = converted(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
+    words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
     word = _UNSIGNED[width]
     exponent = int(np.array(1, dtype).view(word))
     words = shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
@@ -111,7 +111,7 @@ def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int,
 @inline_jit
 @with_typed_key
 def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return uniform_numbers(key, converted(low, dtype), converted(high, dtype), shape=shape, dtype=dtype)
+    return uniform_numbers(key, convert_to(low, dtype), convert_to(high, dtype), shape=shape, dtype=dtype)
 
 
 def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
@@ -166,7 +166,7 @@ def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) 
     """Return normally distributed numbers, by the inverse of their distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
-        real, imaginary = [converted(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)]
+        real, imaginary = [convert_to(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)]
         root = complex(dtypes.cast(math.sqrt(2), part).item())
         return lax.div(real + constant(1j, dtype) * imaginary, constant(root, dtype))
     low = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)[()]
@@ -225,7 +225,7 @@ def gumbel_mode(mode: object) -> str:
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("low", "high"):
-        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {abbreviated(mode)}")
+        raise ValueError(f"Must provide valid mode for gumbel: 'low', 'high' or None; got {abbreviate(mode)}")
     return str(mode)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, converted, move_axis
+from xtrace._src.algebra.vector_space import canonical_axis, canonical_shape, convert_to, move_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -63,7 +63,7 @@ def integers(
     beyond = _beyond(maxval, highest)
     low, high = [fitted(_clipped(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
     words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
-    span = converted(lax.sub(high, low), word)
+    span = convert_to(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
     span = select(le(high, low), broadcast_to_shape(one, shape), span)
     if beyond is not None:
@@ -74,7 +74,7 @@ def integers(
     shift = lax.rem(lax.mul(root, root), span)
     high_part, low_part = [lax.rem(x, span) for x in words]
     offset = lax.rem(lax.add(lax.mul(high_part, shift), low_part), span)
-    return lax.add(low, converted(offset, dtype))
+    return lax.add(low, convert_to(offset, dtype))
 
 
 def _clipped(x: ArrayLike, lowest: int, highest: int) -> Any:
@@ -102,18 +102,18 @@ def _randint(
     bounds = dtypes.iinfo(dtype)
     low = _narrowed(minval, int(bounds.min), int(bounds.max))
     high = _narrowed(maxval, int(bounds.min), int(bounds.max) + 1)
-    return converted(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
+    return convert_to(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
 
 
 def _as_integers(x: ArrayLike) -> Any:
-    return x if dtypes.is_integer(aval_of(x).dtype) else converted(x, dtypes.default_int(config.enable_x64.value))
+    return x if dtypes.is_integer(aval_of(x).dtype) else convert_to(x, dtypes.default_int(config.enable_x64.value))
 
 
 def _narrowed(x: ArrayLike, lowest: int, highest: int) -> Array:
     x = _as_integers(x)
-    wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else converted(x, dtypes.int32)
+    wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else convert_to(x, dtypes.int32)
     dtype = aval_of(wide).dtype
-    return converted(lax.min(constant(highest, dtype), lax.max(constant(lowest, dtype), wide)), dtypes.int32)
+    return convert_to(lax.min(constant(highest, dtype), lax.max(constant(lowest, dtype), wide)), dtypes.int32)
 
 
 def randint(
@@ -202,7 +202,7 @@ def bernoulli(
     if out_sharding is not None:
         return with_out_sharding(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
-        raise ValueError(f"bernoulli: got mode={abbreviated(mode)}, expected 'high' or 'low'")
+        raise ValueError(f"bernoulli: got mode={abbreviate(mode)}, expected 'high' or 'low'")
     check_key("bernoulli", key)
     shape = result_shape("bernoulli", shape, p=p)
     dtype = aval_of(p).dtype
@@ -216,8 +216,8 @@ def signs(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     half = constant(0.5, dtypes.default_float(config.enable_x64.value))
     heads = coins(key, half, shape=shape, mode="low")
     if dtypes.is_boolean(dtype):
-        return converted(2 * converted(heads, dtypes.int32) - 1, dtype)
-    return 2 * converted(heads, dtype) - 1
+        return convert_to(2 * convert_to(heads, dtypes.int32) - 1, dtype)
+    return 2 * convert_to(heads, dtype) - 1
 
 
 _rademacher = inline_jit(with_typed_key(signs))
@@ -262,12 +262,12 @@ def rademacher(
 @with_typed_key
 def _geometric(key: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
-        p = converted(p, dtypes.default_float(config.enable_x64.value))
+        p = convert_to(p, dtypes.default_float(config.enable_x64.value))
     own = aval_of(p).dtype
     p = broadcast_to_shape(p, shape)
     drawn = unit_interval(key, shape=shape, dtype=own)
     drawn = select(eq(drawn, constant(0, own)), broadcast_to_shape(constant(1, own), shape), drawn)
-    return converted(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
+    return convert_to(lax.floor(lax.div(lax.log(drawn), lax.log1p(-p))) + 1.0, dtype)
 
 
 def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_sharding: object = None) -> Array:
@@ -341,7 +341,7 @@ def _count(function: str, x: Any) -> int:
     try:
         return operator.index(x)
     except TypeError:
-        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {abbreviated(x)}") from None
+        raise TypeError(f"{function}: x must be an integer or at least 1-dimensional, got {abbreviate(x)}") from None
 
 
 def permutation(
@@ -410,14 +410,14 @@ def _chosen_by_chance(
     key: Array, p: Array, *a: Array, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
-        p = converted(p, dtypes.default_float(config.enable_x64.value))
+        p = convert_to(p, dtypes.default_float(config.enable_x64.value))
     dtype, whole = aval_of(p).dtype, dtypes.default_int(config.enable_x64.value)
     if replace:
         sums = cumsum(p)
         drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
         # How many of the sums lie below: the place where the number would be inserted.
-        below = converted(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
-        numbers = converted(below.sum(-1), whole)
+        below = convert_to(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
+        numbers = convert_to(below.sum(-1), whole)
     else:
         noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
         order = sort((noise, _numbers(aval_of(p).shape[0])), 0, num_keys=1)[1]
@@ -456,7 +456,7 @@ def choice(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     if not isinstance(shape, (tuple, list)):
-        raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviated(shape)}")
+        raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviate(shape)}")
     shape = canonical_shape("choice", shape)
     check_key("choice", key)
     own = shape_of_parameter("choice", "a", a)
@@ -501,7 +501,7 @@ def _categorical(
         noisy = lax.add(gumbel_numbers(key, shape=whole, dtype=dtype, mode=mode), broadcast_to_shape(logits, whole))
         return argmax(noisy, axis + len(prefix), index_dtype)
     noisy = lax.add(logits, gumbel_numbers(key, shape=aval_of(logits).shape, dtype=dtype, mode=mode))
-    best = converted(top_k(noisy, math.prod(prefix), axis=axis)[1], index_dtype)
+    best = convert_to(top_k(noisy, math.prod(prefix), axis=axis)[1], index_dtype)
     return move_axis(best, axis, 0).reshape((*prefix, *batch))
 
 

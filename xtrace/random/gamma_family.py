@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_shape, converted, reshape, with_axis
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape, with_axis
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
@@ -394,7 +394,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
 
 def _generalized(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     first, second = new_keys(key, 2)
-    power = converted(1 / converted(p, aval_of(p).dtype), dtype)
+    power = convert_to(1 / convert_to(p, aval_of(p).dtype), dtype)
     size = gamma_numbers(first, power, shape=shape, dtype=dtype)
     return lax.mul(signs(second, shape=shape, dtype=dtype), size**power)
 
@@ -436,9 +436,9 @@ def _ball(key: Array, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np
     first, second = new_keys(key, 2)
     g = _generalized(first, p, shape=(*shape, d), dtype=dtype)
     e = exponential_numbers(second, shape=shape, dtype=dtype)
-    own = converted(p, aval_of(p).dtype)
-    norm = add_elements(lax.abs(g) ** converted(own, dtype), (len(shape),)) + e
-    return g / reshape(norm ** converted(1 / own, dtype), (*shape, 1))
+    own = convert_to(p, aval_of(p).dtype)
+    norm = add_elements(lax.abs(g) ** convert_to(own, dtype), (len(shape),)) + e
+    return g / reshape(norm ** convert_to(1 / own, dtype), (*shape, 1))
 
 
 def ball(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
@@ -50,7 +50,7 @@ def _generator(spec: object) -> Generator:
         generator = generators.get(spec)
         if generator is None:
             raise ValueError(
-                f"unrecognized PRNG implementation {abbreviated(spec)}; the generators are {', '.join(generators)}"
+                f"unrecognized PRNG implementation {abbreviate(spec)}; the generators are {', '.join(generators)}"
             )
         return generator
     raise TypeError(
@@ -62,7 +62,7 @@ def _generator(spec: object) -> Generator:
 def _chosen(function: str, impl: object, dtype: object) -> Generator:
     if impl is not None and dtype is not None:
         raise ValueError(
-            f"{function}: impl ({abbreviated(impl)}) and dtype ({abbreviated(dtype)}) cannot both be given; they "
+            f"{function}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; they "
             "say the same"
         )
     return _generator(impl if dtype is None else dtype)
@@ -91,7 +91,7 @@ def _seeded(function: str, seed: ArrayLike, impl: Generator) -> Array:
         )
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"{function}: the seed must be an integer; got {aval.str_short(short_dtypes=False)}")
-    seed = converted(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed
+    seed = convert_to(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed
     offset = config.random_seed_offset.value
     if offset:
         aval = aval_of(seed)
@@ -262,7 +262,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
 
 @inline_jit
 def _fold_in(key: Any, data: Any) -> Any:
-    return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), converted(data, dtypes.uint32))))
+    return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), convert_to(data, dtypes.uint32))))
 
 
 def fold_in(key: ArrayLike, data: Any) -> Array:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, common_dtype
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -33,7 +33,7 @@ def _multivariate_normal(
     key: Array, mean: ArrayLike, cov: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], method: str
 ) -> Array:
     own = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
-    mean, cov = converted(mean, own), converted(cov, own)
+    mean, cov = convert_to(mean, own), convert_to(cov, own)
     if method == "cholesky":
         factor = cholesky(cov)
     else:
@@ -76,7 +76,7 @@ def multivariate_normal(
     if out_sharding is not None:
         return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype, method)
     if method not in _METHODS:
-        raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviated(method)}")
+        raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviate(method)}")
     check_key("multivariate_normal", key)
     means = shape_of_parameter("multivariate_normal", "mean", mean)
     covariances = shape_of_parameter("multivariate_normal", "cov", cov)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
@@ -80,7 +80,7 @@ def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Arra
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
         constant(False, bool), shape
     ), key
-    return converted(while_loop(going, attempt, start)[1], dtype)
+    return convert_to(while_loop(going, attempt, start)[1], dtype)
 
 
 @inline_jit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_result
-from xtrace._src.algebra.vector_space import canonical_shape, converted
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -108,7 +108,7 @@ def draw(
 
 def fitted(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
-    return broadcast_to_shape(converted(value, dtype), shape)
+    return broadcast_to_shape(convert_to(value, dtype), shape)
 
 
 def new_keys(key: ArrayLike, count: int) -> list[Any]:

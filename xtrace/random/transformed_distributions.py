@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import dtypes
@@ -256,7 +256,7 @@ def _weibull_min(
     key: Array, scale: Array, concentration: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
     drawn = -lax.log1p(-unit_interval(key, shape=shape, dtype=dtype))
-    power, scale = [converted(x, dtype) for x in (concentration, scale)]
+    power, scale = [convert_to(x, dtype) for x in (concentration, scale)]
     return drawn ** (1.0 / power) * scale
 
 
@@ -442,7 +442,7 @@ def lognormal(
 @with_typed_key
 def _truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     root = constant(math.sqrt(2), dtype)
-    lower, upper = converted(lower, dtype), converted(upper, dtype)
+    lower, upper = convert_to(lower, dtype), convert_to(upper, dtype)
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
     deviates = lax.mul(root, erf_inv(drawn))
     # Rounding may put a number on or past a bound.

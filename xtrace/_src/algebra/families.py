@@ -20,9 +20,9 @@ from xtrace._src.algebra.kinds import (
     make_signature,
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
-from xtrace._src.algebra.vector_space import broadcast_like, converted, move_axis, reshape, unbroadcast
+from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_axis, reshape, unbroadcast
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
@@ -295,7 +295,7 @@ class Unary(Elementwise):
         if not isinstance(accuracy, (AccuracyMode, Tolerance)):
             raise TypeError(
                 f"{self.__name__}: accuracy must be a lax.AccuracyMode, a lax.Tolerance or None; got "
-                f"{abbreviated(accuracy)}"
+                f"{abbreviate(accuracy)}"
             )
 
 
@@ -450,7 +450,7 @@ def _product_transpose(
     linear, known = (x, y) if type(x) is UndefinedPrimal else (y, x)
     result = unbroadcast(mul.bind_positional((cotangent, known), (None,)), linear.aval)
     if aval_of(result).dtype != linear.aval.dtype:
-        result = converted(result, linear.aval.dtype)
+        result = convert_to(result, linear.aval.dtype)
     return [result, None] if linear is x else [None, result]
 
 

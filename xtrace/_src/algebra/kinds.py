@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.dtypes import DType
 
@@ -76,7 +76,7 @@ def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -
     """Return None, the only layout that results have; NotImplementedError if another one is asked for."""
     if sharding is not None:
         raise NotImplementedError(
-            f"{function}: {parameter}={abbreviated(sharding)} is not supported, operations leave their results on "
+            f"{function}: {parameter}={abbreviate(sharding)} is not supported, operations leave their results on "
             f"the device of their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, "
             "device)"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import NUMBER, no_sharding
 from xtrace._src.algebra.monoids import SUM, Reduction
 from xtrace._src.core import dtypes, explain, sharding_rules
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
@@ -112,13 +112,13 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
         canonical = tuple(operator.index(n) for n in entries)
     except TypeError:
         raise TypeError(
-            f"{name}: shape must be an integer or a sequence of integers, got {abbreviated(shape)}; divide sizes "
+            f"{name}: shape must be an integer or a sequence of integers, got {abbreviate(shape)}; divide sizes "
             "with //"
         ) from None
     if any(n < 0 for n in canonical):
         worked_out = "; xtrace.numpy.reshape works out one size given as -1" if name == "reshape" else ""
         raise TypeError(
-            f"{name}: shape {abbreviated(canonical)} has a negative size; sizes must be nonnegative{worked_out}"
+            f"{name}: shape {abbreviate(canonical)} has a negative size; sizes must be nonnegative{worked_out}"
         )
     return canonical
 
@@ -127,7 +127,7 @@ def no_axis(name: str, axis: object) -> TypeError:
     """The error of an `axis` given to the operation `name` that is no integer."""
     if isinstance(axis, Tracer):
         return explain.concretization(axis, f"numpy.{name} argument axis")
-    return refusal_class(axis)(f"{name}: axis must be an integer, got {abbreviated(axis)}")
+    return refusal_class(axis)(f"{name}: axis must be an integer, got {abbreviate(axis)}")
 
 
 def canonical_axis(name: str, axis: Any, ndim: int) -> int:
@@ -141,7 +141,7 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
         raise no_axis(name, axis) from None
     if not -ndim <= number < ndim:
         raise np.exceptions.AxisError(
-            f"{name}: axis {abbreviated(number)} is out of bounds for array of dimension {ndim}"
+            f"{name}: axis {abbreviate(number)} is out of bounds for array of dimension {ndim}"
         )
     return number % ndim if ndim else number
 
@@ -403,7 +403,7 @@ def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
 
 
 def _convert_transpose(cotangent: Array, operand: UndefinedPrimal, **_: object) -> list[Any]:
-    return [converted(cotangent, operand.aval.dtype, operand.aval.weak_type)]
+    return [convert_to(cotangent, operand.aval.dtype, operand.aval.weak_type)]
 
 
 def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **parameters: object) -> tuple[Any, int]:
@@ -447,13 +447,13 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
             return array_from_host(np.asarray(operand).astype(dtype), ShapedArray((), dtype))
     elif dtypes.is_complex(aval_of(operand).dtype) and not dtypes.is_complex(dtype):
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
-    return converted(operand, dtype)
+    return convert_to(operand, dtype)
 
 
 convert = convert_element_type
 
 
-def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
+def convert_to(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
     """Return `operand` with the given element type, itself if it has that type already."""
     aval = aval_of(operand)
     if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
@@ -468,7 +468,7 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
 
 def concrete(value: Any) -> Array:
     """Return a literal's value as an array."""
-    return converted(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
+    return convert_to(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
 def _integer_constant(value: float | np.generic, aval: ShapedArray) -> Array:

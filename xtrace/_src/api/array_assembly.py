@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, physical_aval
 from xtrace._src.core.errors import UnexpectedTracerError
@@ -56,7 +56,7 @@ def make_array_from_callback(
     """
     name = "make_array_from_callback"
     if not callable(data_callback):
-        raise TypeError(f"{name}: data_callback must be a function of slices, got {abbreviated(data_callback)}")
+        raise TypeError(f"{name}: data_callback must be a function of slices, got {abbreviate(data_callback)}")
     whole, placed = canonical_shape(name, shape), _target(name, sharding)
     _piece_shape(name, placed, whole)
     indices = dict(placed.addressable_devices_indices_map(whole))
@@ -66,7 +66,7 @@ def make_array_from_callback(
     else:
         parts = [data_callback(indices[device]) for device in devices]
     return _assembled(
-        name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviated(indices[devices[i]])})", dtype
+        name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviate(indices[devices[i]])})", dtype
     )
 
 
@@ -97,14 +97,14 @@ def make_array_from_single_device_arrays(
     whole, placed = canonical_shape(name, shape), _target(name, sharding)
     _piece_shape(name, placed, whole)
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{name}: arrays must be a list or a tuple of arrays, got {abbreviated(arrays)}")
+        raise TypeError(f"{name}: arrays must be a list or a tuple of arrays, got {abbreviate(arrays)}")
     held: dict[Any, int] = {}
     for i, array in enumerate(arrays):
         if isinstance(array, Tracer):
-            raise ValueError(f"{name}: arrays[{i}] is a traced value, which is on no device; got {abbreviated(array)}")
+            raise ValueError(f"{name}: arrays[{i}] is a traced value, which is on no device; got {abbreviate(array)}")
         if not isinstance(array, ConcreteArray):
             raise TypeError(
-                f"{name}: arrays[{i}] must be an array on a device, got {abbreviated(array)}; put it there with "
+                f"{name}: arrays[{i}] must be an array on a device, got {abbreviate(array)}; put it there with "
                 "xtrace.device_put(x, device)"
             )
         if array.sharding.num_devices != 1:
@@ -119,12 +119,12 @@ def make_array_from_single_device_arrays(
     devices = [device for device in placed.devices if device in placed.addressable_devices]
     if absent := [device for device in devices if device not in held]:
         raise ValueError(
-            f"{name}: arrays must have one on each of the {len(devices)} devices of {abbreviated(placed)} in this "
+            f"{name}: arrays must have one on each of the {len(devices)} devices of {abbreviate(placed)} in this "
             f"process; of the {len(held)} given, none is on {', '.join(map(str, absent))}"
         )
     if extra := [device for device in held if device not in devices]:
         raise ValueError(
-            f"{name}: arrays[{held[extra[0]]}] is on {extra[0]}, which is no device of {abbreviated(placed)} in this "
+            f"{name}: arrays[{held[extra[0]]}] is on {extra[0]}, which is no device of {abbreviate(placed)} in this "
             "process"
         )
     places = [held[device] for device in devices]
@@ -181,7 +181,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     data = local_data if isinstance(local_data, ConcreteArray) else np.asarray(local_data)
     parts = [data[index] for index in slices]
     return _assembled(
-        name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviated(slices[i])}]", aval.dtype
+        name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviate(slices[i])}]", aval.dtype
     )
 
 
@@ -267,7 +267,7 @@ def _assembled(
     for i, part in enumerate(parts):
         if isinstance(part, Tracer):
             raise UnexpectedTracerError(
-                f"{function}: {name_of(i)} is a traced value, {abbreviated(part)}; it must be an array with data, so "
+                f"{function}: {name_of(i)} is a traced value, {abbreviate(part)}; it must be an array with data, so "
                 f"call {function} outside of the traced function"
             )
         try:
@@ -277,7 +277,7 @@ def _assembled(
         if aval.shape != expected:
             raise ValueError(
                 f"{function}: {name_of(i)} has the shape {aval.shape}; the pieces of an array of shape {shape} have "
-                f"the shape {expected} with {abbreviated(sharding)}"
+                f"the shape {expected} with {abbreviate(sharding)}"
             )
         if element is None:
             element = aval.dtype
@@ -287,7 +287,7 @@ def _assembled(
                 f"{function}: {name_of(i)}, for {devices[i]}, is of {aval.dtype.name}, and {reason}; convert one"
             )
     if element is None:
-        raise ValueError(f"{function}: no device of {abbreviated(sharding)} is in this process; give dtype")
+        raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
     aval = typed_on_mesh(ShapedArray(shape, element), sharding)
     with guards.asked_for("put"):
         if isinstance(sharding, SingleDeviceSharding):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format
@@ -66,7 +66,7 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
             raise TypeError(
                 f"{function}: {argument} leaf specifications are expected to be shardings such as "
                 f"xtrace.NamedSharding(mesh, xtrace.P('x')) or x.sharding, PartitionSpec instances or None, but got "
-                f"{abbreviated(leaf)}"
+                f"{abbreviate(leaf)}"
             )
         kind = getattr(leaf, "memory_kind", None)
         if memory_space_of_kind(kind) is MemorySpace.Host:
@@ -82,13 +82,13 @@ def device_option(device: Device | None, backend: Any, in_shardings: object, out
     if (device is not None or backend is not None) and (in_shardings is not None or out_shardings is not None):
         raise ValueError("jit: in_shardings and out_shardings say where the program runs; leave out device and backend")
     if device is not None and backend is not None:
-        raise ValueError(f"jit: device ({device}) and backend ({abbreviated(backend)}) cannot both be given")
+        raise ValueError(f"jit: device ({device}) and backend ({abbreviate(backend)}) cannot both be given")
     if device is not None and not isinstance(device, clients.Device):
         raise TypeError(
-            f"jit: device must be one of xtrace.devices(), got {abbreviated(device)}; backend takes a platform's name"
+            f"jit: device must be one of xtrace.devices(), got {abbreviate(device)}; backend takes a platform's name"
         )
     if backend is not None and not isinstance(backend, str):
-        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviated(backend)}")
+        raise TypeError(f"jit: backend must be the name of a platform, such as 'cpu', got {abbreviate(backend)}")
     return clients.local_devices(backend)[0] if backend is not None else device
 
 

@@ -10,7 +10,7 @@ from xtrace._src.algebra.resharding import cast_to
 from xtrace._src.api.assignments import ShardingTree
 from xtrace._src.api.jit import jit
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
@@ -147,7 +147,7 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
     if unknown:
         raise ValueError(
             f"{function}: axes {unknown} are not in the mesh, whose axes are {outer.axis_names}; for "
-            f"{abbreviated(unknown[0])} {correction(unknown[0], outer.axis_names)}"
+            f"{abbreviate(unknown[0])} {correction(unknown[0], outer.axis_names)}"
         )
     changed = given or tuple([name for name in outer.axis_names if name not in outer.manual_axes])
     return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))

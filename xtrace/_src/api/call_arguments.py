@@ -11,7 +11,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from xtrace._src.core import key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import DebugInfo
@@ -65,7 +65,7 @@ def _as_integers(name: str, value: object) -> tuple[int, ...]:
     try:
         return tuple(operator.index(v) for v in values)
     except TypeError:
-        raise TypeError(f"jit: {name} must be an integer or a sequence of integers, got {abbreviated(value)}") from None
+        raise TypeError(f"jit: {name} must be an integer or a sequence of integers, got {abbreviate(value)}") from None
 
 
 def _as_names(name: str, value: Any) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _as_names(name: str, value: Any) -> tuple[str, ...]:
     except TypeError:
         names = (None,)
     if not all(isinstance(v, str) for v in names):
-        raise TypeError(f"jit: {name} must be a string or a sequence of strings, got {abbreviated(value)}")
+        raise TypeError(f"jit: {name} must be a string or a sequence of strings, got {abbreviate(value)}")
     return names
 
 
@@ -87,12 +87,12 @@ def compiler_options_of(caller: str, options: object) -> tuple[tuple[str, Any], 
         return ()
     if not isinstance(options, Mapping):
         raise TypeError(
-            f"{caller}: compiler_options must be a dict of XLA's options by name, got {abbreviated(options)}"
+            f"{caller}: compiler_options must be a dict of XLA's options by name, got {abbreviate(options)}"
         )
     for name, value in options.items():
         if not isinstance(name, str) or not isinstance(value, (bool, int, float, str)):
             raise TypeError(
-                f"{caller}: compiler_options[{abbreviated(name)}] is {abbreviated(value)}; expected an option's "
+                f"{caller}: compiler_options[{abbreviate(name)}] is {abbreviate(value)}; expected an option's "
                 "name as a string, and a bool, int, float or string"
             )
     return tuple(sorted(options.items()))
@@ -216,8 +216,8 @@ def split_static(
             if (error := _hash_error(value)) is not None:
                 raise ValueError(
                     "Non-hashable static arguments are not supported. Static argument "
-                    f"{abbreviated(where)} of {function_name(function)} is of type {type(value)}, which is not "
-                    f"hashable ({error}): {abbreviated(value)}. Use a hashable equivalent (a tuple for a list, a "
+                    f"{abbreviate(where)} of {function_name(function)} is of type {type(value)}, which is not "
+                    f"hashable ({error}): {abbreviate(value)}. Use a hashable equivalent (a tuple for a list, a "
                     "frozen "
                     "dataclass), or do not mark it static, as arrays never are."
                 ) from None

@@ -12,7 +12,7 @@ from xtrace._src.api.caches import OnceTable, table_of
 from xtrace._src.api.call_arguments import NO_STATIC, Static
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -72,14 +72,14 @@ def checkpoint(
         )
     if policy is not None and not callable(policy):
         raise TypeError(
-            f"checkpoint: policy must be a function or None, got {abbreviated(policy)}; see checkpoint_policies"
+            f"checkpoint: policy must be a function or None, got {abbreviate(policy)}; see checkpoint_policies"
         )
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if not all(isinstance(n, int) for n in numbers) or not all(isinstance(n, str) for n in names):
         raise TypeError(
             "checkpoint: static_argnums takes integers and static_argnames strings, got "
-            f"{abbreviated(static_argnums)} and {abbreviated(static_argnames)}"
+            f"{abbreviate(static_argnums)} and {abbreviate(static_argnames)}"
         )
 
     @boundary

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 
 class Cluster(NamedTuple):
@@ -26,7 +26,7 @@ def detect_cluster(environment: Mapping[str, str], method: str | None = None) ->
     if method is not None and method != "deactivate" and method not in SCHEDULERS:
         raise ValueError(
             f"initialize: cluster_detection_method must be one of {[*SCHEDULERS, 'deactivate']} or None, got "
-            f"{abbreviated(method)}"
+            f"{abbreviate(method)}"
         )
     if method == "deactivate":
         return Cluster()
@@ -41,7 +41,7 @@ def _integer(environment: Mapping[str, str], *names: str) -> int | None:
         if value := environment.get(name):
             if not value.strip().isdecimal():
                 raise ValueError(
-                    f"initialize: the environment variable {name} must be an integer, got {abbreviated(value)}"
+                    f"initialize: the environment variable {name} must be an integer, got {abbreviate(value)}"
                 )
             return int(value)
     return None

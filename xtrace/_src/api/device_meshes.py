@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import torus
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.integers import to_integer
 from xtrace._src.xla import clients
@@ -105,7 +105,7 @@ def create_hybrid_device_mesh(
     for device in clients.devices() if devices is None else np.ravel(np.array(devices, object)):
         if not hasattr(device, key):
             raise ValueError(
-                f"{name}: the device {abbreviated(device)} has no {key}; with process_is_granule=True the devices of "
+                f"{name}: the device {abbreviate(device)} has no {key}; with process_is_granule=True the devices of "
                 "each process are taken together"
             )
         slices.setdefault(getattr(device, key), []).append(device)
@@ -174,7 +174,7 @@ def _box_of(devices: list[Any]) -> np.ndarray[Any, Any]:
     for device in devices:
         if device.core_on_chip and not has_cores:
             raise ValueError(
-                f"create_device_mesh: the chips of {kind} must be one device each; {abbreviated(device)} is the core "
+                f"create_device_mesh: the chips of {kind} must be one device each; {abbreviate(device)} is the core "
                 f"{device.core_on_chip} of one"
             )
         places[(*device.coords, device.core_on_chip) if has_cores else tuple(device.coords)] = device

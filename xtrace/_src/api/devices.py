@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core import dtypes, key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
@@ -71,7 +71,7 @@ def local_devices(
     if index is None:
         return clients.local_devices(backend)
     if index not in (known := process_indices(backend)):
-        raise ValueError(f"local_devices: there is no process {abbreviated(index)}; the processes are {known}")
+        raise ValueError(f"local_devices: there is no process {abbreviate(index)}; the processes are {known}")
     return [d for d in clients.devices(backend) if d.process_index == index]
 
 
@@ -285,7 +285,7 @@ def _checked_target(target: object) -> Any:
         return requested_sharding("device_put", "device", target)
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
-        f"a sharding or None, got {abbreviated(target)}"
+        f"a sharding or None, got {abbreviate(target)}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xtrace._src.api.clusters import detect_cluster
 from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.integers import to_integer
 from xtrace._src.xla import clients, distributed
 
@@ -71,7 +71,7 @@ def initialize(
     if not isinstance(address, str) or not host or not port.isdecimal():
         raise ValueError(
             f"initialize: coordinator_address must be a host and a port, as in '127.0.0.1:1234', got "
-            f"{abbreviated(address)}"
+            f"{abbreviate(address)}"
         )
     count = to_integer("initialize", "num_processes", count)
     number = to_integer("initialize", "process_id", number)

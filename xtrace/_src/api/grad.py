@@ -16,7 +16,7 @@ from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -73,7 +73,7 @@ class Flat:
             if not is_array_like(leaf):
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{self.transformation}: {self.name} returned {abbreviated(leaf)} of type {type(leaf)}"
+                    f"{self.transformation}: {self.name} returned {abbreviate(leaf)} of type {type(leaf)}"
                     f"{' at ' + path if path else ''}, which is not an array; auxiliary data goes with has_aux=True"
                 )
         return results
@@ -242,7 +242,7 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
             return as_value(tangent)
         dtype = own.dtype
     known = isinstance(dtype, np.dtype)
-    shown = f"{abbreviated(tangent)} of type {type(tangent)}"
+    shown = f"{abbreviate(tangent)} of type {type(tangent)}"
     if known:
         shown = ShapedArray(np.shape(tangent), dtype).str_short()
     error = ValueError if known and (function == "linearize" or dtype == wanted.dtype) else TypeError
@@ -417,7 +417,7 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object
         error = TypeError if own is None or linear else ValueError
         raise error(
             f"{flat.transformation}: the cotangent{where} must have the type of the result of {flat.name}, "
-            f"{wanted.str_short()}; got {abbreviated(cotangent) if own is None else own.str_short()}"
+            f"{wanted.str_short()}; got {abbreviate(cotangent) if own is None else own.str_short()}"
         )
     return None if own.dtype == dtypes.float0 else as_value(cotangent)
 
@@ -556,7 +556,7 @@ def argument_numbers(argnums: Any) -> tuple[tuple[int, ...], bool]:
         numbers = tuple([operator.index(n) for n in (argnums if several else (argnums,))])
     except TypeError:
         raise TypeError(
-            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviated(argnums)}"
+            f"differentiation: argnums must be an int or a sequence of ints, got {abbreviate(argnums)}"
         ) from None
     if not numbers:
         raise ValueError("differentiation: argnums names no argument; give the number of one, such as argnums=0")

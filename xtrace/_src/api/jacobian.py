@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, converted, reshape, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, convert_to, reshape, zeros
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import (
     Flat,
@@ -25,7 +25,7 @@ from xtrace._src.api.grad import (
 from xtrace._src.api.tracing import abstract_leaf, abstract_leaves
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import dtypes, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
@@ -51,7 +51,7 @@ def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
     same = eq(rows, columns)
     blocks = _parts(same, 1, avals)
     return [
-        reshape(converted(block, aval.dtype, aval.weak_type), (total, *aval.shape))
+        reshape(convert_to(block, aval.dtype, aval.weak_type), (total, *aval.shape))
         for block, aval in zip(blocks, avals, strict=True)
     ]
 
@@ -213,7 +213,7 @@ def jacrev(
         result, pullback, *aux = vjp(of_chosen, *primals, has_aux=has_aux)
         leaves, tree = pytree.tree_flatten(result)
         if not leaves:
-            raise ValueError(f"jacrev: {name} returned {abbreviated(result)}, which has no arrays to differentiate")
+            raise ValueError(f"jacrev: {name} returned {abbreviate(result)}, which has no arrays to differentiate")
         for leaf in leaves:
             check_output("jacrev", name, aval_of(leaf), holomorphic)
 

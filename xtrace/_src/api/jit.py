@@ -21,7 +21,7 @@ from xtrace._src.api.compilation import check_execution, compile_module, run_pro
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.array_protocol import taking_objects
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value
 from xtrace._src.core.callables import check_callable, function_name
@@ -265,7 +265,7 @@ def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selecti
     if both:
         raise ValueError(
             f"jit: static and donated arguments of {function_name(fun)} cannot intersect; "
-            f"{abbreviated(both[0])} is in both. A static argument has no memory to donate."
+            f"{abbreviate(both[0])} is in both. A static argument has no memory to donate."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xtrace._src.api.device_meshes import create_device_mesh
 from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.mesh import (
     AbstractMesh,
@@ -97,7 +97,7 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh) -> None:
         if not isinstance(mesh, Mesh):
-            raise TypeError(f"set_mesh: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
+            raise TypeError(f"set_mesh: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
         if current_trace.get() is not base_trace:
             raise ValueError(
                 "set_mesh: a function is being traced, whose mesh is in force already. Call set_mesh outside of it, or "
@@ -135,7 +135,7 @@ class use_abstract_mesh:
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise TypeError(
-                f"use_abstract_mesh: mesh must be an AbstractMesh, such as mesh.abstract_mesh; got {abbreviated(mesh)}"
+                f"use_abstract_mesh: mesh must be an AbstractMesh, such as mesh.abstract_mesh; got {abbreviate(mesh)}"
             )
         self.mesh = mesh
 

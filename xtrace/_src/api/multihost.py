@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
@@ -128,13 +128,13 @@ def sync_global_devices(name: str) -> None:
     Example:
         >>> xtrace.experimental.multihost_utils.sync_global_devices("saved")
     """
-    waiting = f"sync_global_devices({abbreviated(name)})"
+    waiting = f"sync_global_devices({abbreviate(name)})"
     names = distributed.exchange("sync", str(name), _all_processes(), waiting, compare=True)
     for process, other in enumerate(names):
         if other != str(name):
             raise AssertionError(
-                f"sync_global_devices: this process is at {abbreviated(name)}, process {process} is at "
-                f"{abbreviated(other)}; all must call it with the same names in the same order"
+                f"sync_global_devices: this process is at {abbreviate(name)}, process {process} is at "
+                f"{abbreviate(other)}; all must call it with the same names in the same order"
             )
 
 
@@ -157,8 +157,8 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
         for process, row in enumerate(rows):
             if not np.array_equal(row, rows[0]):
                 raise AssertionError(
-                    f"{fail_message or 'assert_equal'}: in_tree{key_paths.keystr(path)} is {abbreviated(rows[0])} in "
-                    f"process 0 and {abbreviated(row)} in process {process}"
+                    f"{fail_message or 'assert_equal'}: in_tree{key_paths.keystr(path)} is {abbreviate(rows[0])} in "
+                    f"process 0 and {abbreviate(row)} in process {process}"
                 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
 from xtrace._src.api.elementwise_functions import (
     INTEGERS,
     REAL_NUMBERS,
@@ -355,10 +355,10 @@ def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     if decimals == 0:
         return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     # In float16, 10 ** decimals and the products with it leave the range too soon.
-    wide = converted(x, dtypes.float32) if dtype == dtypes.float16 else x
+    wide = convert_to(x, dtypes.float32) if dtype == dtypes.float16 else x
     factor = scalar_like(wide, 10.0**decimals)
     rounded = lax.div(lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN), factor)
-    return converted(rounded, dtype) if wide is not x else rounded
+    return convert_to(rounded, dtype) if wide is not x else rounded
 
 
 # Python's operators

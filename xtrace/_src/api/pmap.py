@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.api.jit import jit
 from xtrace._src.api.shard_map import Infer, ShardMap, shard_map
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.integers import integer_tuple, to_integer
@@ -127,7 +127,7 @@ def _axes_of_arguments(
         if len(in_axes) not in (count, len(given)):
             raise ValueError(
                 f"pmap: in_axes must have an entry for each of {count} arguments by position, got "
-                f"{abbreviated(in_axes)}"
+                f"{abbreviate(in_axes)}"
             )
         own = in_axes if len(in_axes) == len(given) else [a for i, a in enumerate(in_axes) if i not in fixed]
         in_axes = tuple(own)
@@ -218,7 +218,7 @@ def _specs_of_axes(axes: Any, name: Any) -> Any:
         place = axis if axis is None else to_integer("smap", "in_axes and out_axes", axis)
         if place is not None and not 0 <= place < _MOST_AXES:
             raise ValueError(
-                f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviated(axis)}"
+                f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviate(axis)}"
             )
         return _spec(place, name)
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.trace import CompileTimeTrace, current_trace, use_trace
@@ -33,7 +33,7 @@ def named_scope(name: str) -> AbstractContextManager[None]:
         ...     y = jnp.tanh(1.0)
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string, got {abbreviated(name)}")
+        raise TypeError(f"named_scope name argument must be a string, got {abbreviate(name)}")
     return _in_scope(name)
 
 

@@ -10,7 +10,7 @@ from xtrace._src.algebra.varying import vary
 from xtrace._src.api.call_arguments import positional_names
 from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
@@ -72,9 +72,9 @@ def shard_map(
         )
     check_callable("shard_map", f)
     if isinstance(axis_names, str):
-        raise TypeError(f"shard_map: axis_names must be a set of names, got {abbreviated(axis_names)}; write {{'x'}}")
+        raise TypeError(f"shard_map: axis_names must be a set of names, got {abbreviate(axis_names)}; write {{'x'}}")
     if mesh is not None and not isinstance(mesh, BaseMesh):
-        raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
+        raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
     _check_specs("in_specs", in_specs)
     _check_specs("out_specs", out_specs)
     manual = frozenset(name_tuple("shard_map", "axis_names", axis_names))
@@ -102,7 +102,7 @@ def _check_specs(argument: str, specs: Any) -> None:
         if leaf is not None and not isinstance(leaf, PartitionSpec):
             raise TypeError(
                 f"shard_map: {argument} must be PartitionSpecs such as xtrace.P('x'), or a tree of them; got "
-                f"{abbreviated(leaf)}"
+                f"{abbreviate(leaf)}"
             )
 
 
@@ -131,7 +131,7 @@ class ShardMap:
         if unknown:
             raise ValueError(
                 f"shard_map: axis_names {sorted(map(str, unknown))} are not in the mesh, whose axes are "
-                f"{mesh.axis_names}; for {abbreviated(min(unknown, key=str))} "
+                f"{mesh.axis_names}; for {abbreviate(min(unknown, key=str))} "
                 f"{correction(min(unknown, key=str), mesh.axis_names)}"
             )
         pairs, in_tree = pytree.tree_flatten_with_path(args)
@@ -230,7 +230,7 @@ class ShardMap:
             if axis not in manual:
                 raise ValueError(
                     f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} of "
-                    f"{self.name} refers to {abbreviated(axis)}: {correction(axis, sorted(manual, key=str))}"
+                    f"{self.name} refers to {abbreviate(axis)}: {correction(axis, sorted(manual, key=str))}"
                 )
 
     def _check_closed_over(self, values: Sequence[Any], mesh: BaseMesh, manual: frozenset[Any]) -> None:
@@ -271,7 +271,7 @@ class ShardMap:
             varying = (aval.varying & manual) - named_axes(spec)
             if varying:
                 shown, names = ", ".join(sorted(map(repr, varying))), tuple(sorted(varying, key=str))
-                axes = abbreviated(names[0] if len(names) == 1 else names)
+                axes = abbreviate(names[0] if len(names) == 1 else names)
                 raise ValueError(
                     f"shard_map: out_specs {spec} require replication which can't be statically inferred: {name} of "
                     f"{self.name} may vary along the mesh axes {shown}, which they do not name. Return lax.psum(x, "

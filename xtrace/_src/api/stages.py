@@ -22,7 +22,7 @@ from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves
 from xtrace._src.core import config, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of_value
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
@@ -231,7 +231,7 @@ class Lowered(Stage):
             return self._module.text(debug_info)
         if dialect == "hlo":
             return executables.unoptimised_hlo_text(self._module.text(debug_info), metadata=debug_info)
-        raise ValueError(f"as_text: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
+        raise ValueError(f"as_text: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """Return the module as jaxlib's object: MLIR's ("stablehlo", the default) or an XlaComputation ("hlo")."""
@@ -239,7 +239,7 @@ class Lowered(Stage):
             return _modules().parse(self._module.text(debug_info=True))
         if dialect == "hlo":
             return executables.unoptimised_hlo(self._module.text(debug_info=True))
-        raise ValueError(f"compiler_ir: unknown dialect {abbreviated(dialect)}; the dialects are 'stablehlo' and 'hlo'")
+        raise ValueError(f"compiler_ir: unknown dialect {abbreviate(dialect)}; the dialects are 'stablehlo' and 'hlo'")
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimate of the module's operations and bytes, before it optimises."""

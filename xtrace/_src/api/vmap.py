@@ -9,12 +9,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete, converted, with_axis
+from xtrace._src.algebra.vector_space import concrete, convert_to, with_axis
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
@@ -62,17 +62,17 @@ def vmap(
     if not accepted or isinstance(in_axes, bool) or getattr(in_axes, "ndim", None):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-            f"passed to the function, but got {abbreviated(in_axes)}."
+            f"passed to the function, but got {abbreviate(in_axes)}."
         )
     if axis_size is not None and (
         not hasattr(axis_size, "__index__") or np.ndim(axis_size) or operator.index(axis_size) < 0
     ):
-        raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {abbreviated(axis_size)}")
+        raise TypeError(f"vmap: axis_size must be a non-negative int or None, got {abbreviate(axis_size)}")
     for parameter, axis in (("axis_name", axis_name), ("spmd_axis_name", spmd_axis_name)):
         try:
             hash(axis)
         except TypeError:
-            raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviated(axis)}") from None
+            raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviate(axis)}") from None
 
     @boundary
     @functools.wraps(fun)
@@ -95,7 +95,7 @@ def vmap(
             if not is_array_like(leaf) and axes[position] is not None:
                 path = paths()[position]
                 raise TypeError(
-                    f"vmap: argument {path} of {name}: {abbreviated(leaf)} of type {type(leaf)} is no array"
+                    f"vmap: argument {path} of {name}: {abbreviate(leaf)} of type {type(leaf)} is no array"
                 )
             # Python's numbers are left as they are: shapes may depend on them.
             known = axes[position] is None and type(leaf) in (bool, int, float, complex)
@@ -112,7 +112,7 @@ def vmap(
             for leaf in results:
                 if not is_array_like(leaf):
                     raise TypeError(
-                        f"vmap: {name} returned {abbreviated(leaf)} of type {type(leaf)}, which is not an array"
+                        f"vmap: {name} returned {abbreviate(leaf)} of type {type(leaf)}, which is not an array"
                     )
             return results
 
@@ -154,7 +154,7 @@ def _summed(x: Array, axis: int) -> Array:
     if not dtypes.is_inexact(dtype):
         unsigned = dtypes.is_integer(dtype) and not dtypes.is_signed(dtype)
         default = dtypes.default_uint(x64) if unsigned else dtypes.default_int(x64)
-        x = converted(x, default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype)
+        x = convert_to(x, default if dtypes.bit_width(dtype) < dtypes.bit_width(default) else dtype)
     return add_elements(x, (axis,))
 
 
@@ -168,7 +168,7 @@ def _spread(parameter: str, axes: object, tree: object, name: str) -> list[Any]:
         ) from None
     for axis in flat_axes:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviated(axis)} for {name}")
+            raise TypeError(f"vmap: {parameter} must be integers or None, got {abbreviate(axis)} for {name}")
     return [axis if axis is None else operator.index(axis) for axis in flat_axes]
 
 

@@ -18,7 +18,7 @@ from xtrace._src.checkify.errors import (
 )
 from xtrace._src.checkify.leaves import NO_ERROR, NUMBER, place_in_slots
 from xtrace._src.core import explain, pytree, pytree_registration
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.excerpts import excerpt
@@ -122,7 +122,7 @@ def _emit(
         return []
     site = sites[0]
     raise ValueError(
-        f"Cannot compile a checkify.check which was not functionalized: {abbreviated(site.message)} on line "
+        f"Cannot compile a checkify.check which was not functionalized: {abbreviate(site.message)} on line "
         f"{describe(site.source)}. A compiled program (jit, scan, while_loop, cond …) cannot raise; checkify makes the "
         "error a result of it. Write `err, out = xtrace.jit(checkify.checkify(f))(x)` and then `err.throw()` outside, "
         "or use checkify.debug_check, which does nothing in functions that are not checkified."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted, reshape, zeros
+from xtrace._src.algebra.vector_space import convert_to, reshape, zeros
 from xtrace._src.checkify.errors import Slot
 from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
@@ -40,7 +40,7 @@ def place_in_slots(leaves: Sequence[Any]) -> dict[Slot, Any]:
             x = random_unwrap(x)
             aval = aval_of(x)
         kind = ShapedArray(aval.shape, aval.dtype)
-        placed[kind, sum(a is kind for a, _ in placed)] = converted(x, aval.dtype)
+        placed[kind, sum(a is kind for a, _ in placed)] = convert_to(x, aval.dtype)
     return placed
 
 
@@ -69,7 +69,7 @@ def first_element(flags: Array, values: Array) -> Array:
 
 def position_of_first(flags: Array) -> Array:
     """Return where, of all elements in a row, the first of `flags` holds."""
-    row = reshape(converted(flags, dtypes.int32), (aval_of(flags).size,))
+    row = reshape(convert_to(flags, dtypes.int32), (aval_of(flags).size,))
     return argmax(row, 0, dtypes.int32)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.checkify.checks import CHECK, Error, init_error
 from xtrace._src.checkify.errors import DivisionByZeroError, JaxException, NaNError, OOBError, Site, Slot
 from xtrace._src.checkify.leaves import (
@@ -145,7 +145,7 @@ class CheckTrace(Trace):
         if place is not None:
             index = index_in_dim(index, place, -1, False)
         if dtypes.bit_width(aval_of(index).dtype) < 32:
-            index = converted(index, dtypes.int32)
+            index = convert_to(index, dtypes.int32)
         aval = aval_of(index).update(shape=(), weak_type=False)
         bound = Literal(min(last, int(dtypes.iinfo(aval.dtype).max)), aval)
         outside = gt(index, bound)

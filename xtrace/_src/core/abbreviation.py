@@ -27,7 +27,7 @@ class _Short(reprlib.Repr):
 _short = _Short()
 
 
-def abbreviated(value: object) -> str:
+def abbreviate(value: object) -> str:
     """Return the repr of `value` on one line, cut where it is long; of large arrays the class, dtype and shape.
 
     A value whose own repr fails is shown by its class.

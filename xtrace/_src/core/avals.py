@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
@@ -312,7 +312,7 @@ class ShapeDtypeStruct:
             self.shape = tuple(operator.index(n) for n in shape)
         except TypeError:
             raise TypeError(
-                f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviated(shape)}"
+                f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviate(shape)}"
             ) from None
         self.dtype = dtypes.canonicalize(dtype, True)
         place: Any = sharding.sharding if isinstance(sharding, Format) else sharding
@@ -320,7 +320,7 @@ class ShapeDtypeStruct:
         if not (place is None or isinstance(place, (Sharding, PartitionSpec))):
             raise ValueError(
                 "ShapeDtypeStruct: sharding should be an instance of Sharding, such as xtrace.NamedSharding(mesh, "
-                f"spec), a PartitionSpec or a Format, got {abbreviated(place)}"
+                f"spec), a PartitionSpec or a Format, got {abbreviate(place)}"
             )
         if isinstance(place, Sharding):
             place.check_compatible_aval(self.shape)
@@ -328,7 +328,7 @@ class ShapeDtypeStruct:
         if manual_axis_type is not None and not isinstance(manual_axis_type, ManualAxisType):
             raise TypeError(
                 "ShapeDtypeStruct: manual_axis_type must be an xtrace.sharding.ManualAxisType or None, got "
-                f"{abbreviated(manual_axis_type)}"
+                f"{abbreviate(manual_axis_type)}"
             )
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
@@ -449,7 +449,7 @@ def check_fits(value: int, dtype: np.dtype[Any]) -> None:
     bounds = dtypes.iinfo(dtype)
     if not bounds.min <= value <= bounds.max:
         raise OverflowError(
-            f"Python int {abbreviated(value)} too large to convert to {dtype.name}; set "
+            f"Python int {abbreviate(value)} too large to convert to {dtype.name}; set "
             'xtrace.config.update("jax_enable_x64", True), or use a float'
         )
 
@@ -524,7 +524,7 @@ def is_array_like(value: object) -> bool:
 
 def short_repr(value: object) -> str:
     """Return the start of a value's repr, for messages."""
-    text = abbreviated(value)
+    text = abbreviate(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

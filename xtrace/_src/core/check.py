@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import format_source
 from xtrace._src.core.effects import NamedAxis
@@ -29,7 +29,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     if isinstance(jaxpr, ClosedJaxpr):
         for variable, value in zip(jaxpr.jaxpr.constvars, jaxpr.consts, strict=True):
             if aval_of(value) is not variable.aval:
-                raise JaxprTypeError(f"the constant of {abbreviated(variable)} has the type {aval_of(value)}")
+                raise JaxprTypeError(f"the constant of {abbreviate(variable)} has the type {aval_of(value)}")
         jaxpr = jaxpr.jaxpr
     _check(jaxpr, set())
 
@@ -89,7 +89,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
 
 def _bind(bound: set[Var], variable: Var, where: str) -> None:
     if variable in bound:
-        raise JaxprTypeError(f"{abbreviated(variable)} is bound twice, the second time by {where}")
+        raise JaxprTypeError(f"{abbreviate(variable)} is bound twice, the second time by {where}")
     # What a DropVar is bound to cannot be used.
     if not isinstance(variable, DropVar):
         bound.add(variable)
@@ -99,13 +99,13 @@ def _check_use(bound: set[Var], atom: Atom, where: str) -> None:
     if isinstance(atom, Literal):
         _check_literal(atom, where)
     elif atom not in bound:
-        raise JaxprTypeError(f"{where} uses {abbreviated(atom)}, which is not in scope")
+        raise JaxprTypeError(f"{where} uses {abbreviate(atom)}, which is not in scope")
 
 
 def _check_literal(literal: Literal, where: str) -> None:
     value, aval = literal.val, literal.aval
     if aval.shape:
-        raise JaxprTypeError(f"{where} uses the literal {abbreviated(literal)}, which is not a scalar")
+        raise JaxprTypeError(f"{where} uses the literal {abbreviate(literal)}, which is not a scalar")
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
     else:
@@ -113,5 +113,5 @@ def _check_literal(literal: Literal, where: str) -> None:
         agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
     if not agrees:
         raise JaxprTypeError(
-            f"{where} uses the literal {abbreviated(literal)} as {aval.str_short()}, its value is of type {type(value)}"
+            f"{where} uses the literal {abbreviate(literal)} as {aval.str_short()}, its value is of type {type(value)}"
         )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 
@@ -267,7 +267,7 @@ def _boolean(value: object) -> bool:
             return False
     elif value is None or value in (0, 1):
         return bool(value)
-    raise ValueError(f"a boolean setting was given {abbreviated(value)}; write true or false")
+    raise ValueError(f"a boolean setting was given {abbreviate(value)}; write true or false")
 
 
 def _integer(value: object) -> int | None:
@@ -276,20 +276,20 @@ def _integer(value: object) -> int | None:
             return int(value)
     elif value is None or hasattr(value, "__index__"):
         return None if value is None else operator.index(value)
-    raise ValueError(f"an integer setting was given {abbreviated(value)}; write an integer or None")
+    raise ValueError(f"an integer setting was given {abbreviate(value)}; write an integer or None")
 
 
 def _float(value: object) -> float | None:
     if value is None or isinstance(value, (int, float, str)):
         with contextlib.suppress(ValueError):
             return None if value is None else float(value)
-    raise ValueError(f"a number setting was given {abbreviated(value)}; write a number or None")
+    raise ValueError(f"a number setting was given {abbreviate(value)}; write a number or None")
 
 
 def _text(value: object) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
         return None if value is None else os.fspath(value)
-    raise ValueError(f"a text setting was given {abbreviated(value)}; write a string or None")
+    raise ValueError(f"a text setting was given {abbreviate(value)}; write a string or None")
 
 
 def one_of(*choices: str | None) -> Kind:
@@ -299,7 +299,7 @@ def one_of(*choices: str | None) -> Kind:
         # JAX has enumerations for some of its settings.
         text = getattr(value, "value", value)
         if not isinstance(text, (str, type(None))) or text not in choices:
-            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviated(value)}")
+            raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviate(value)}")
         return text
 
     rows = [", ".join(map(repr, choices[i : i + 4])) for i in range(0, len(choices), 4)]
@@ -313,7 +313,7 @@ def some_of(*choices: str) -> Kind:
         chosen = [part.strip() for part in str(value).split(",") if part.strip()]
         if not set(chosen) <= set(choices):
             raise ValueError(
-                f"the setting accepts {', '.join(map(repr, choices))}, joined by commas; got {abbreviated(value)}"
+                f"the setting accepts {', '.join(map(repr, choices))}, joined by commas; got {abbreviate(value)}"
             )
         return ",".join(chosen)
 
@@ -325,7 +325,7 @@ def _device(value: Any) -> Any:
         return value
     raise ValueError(
         "the setting accepts a device, one of xtrace.devices(), or the name of a platform, "
-        f"{', '.join(map(repr, _PLATFORMS))}; got {abbreviated(value)}"
+        f"{', '.join(map(repr, _PLATFORMS))}; got {abbreviate(value)}"
     )
 
 

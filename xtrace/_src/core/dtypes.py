@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.errors import StaticArgumentError, refusal_class
 from xtrace._src.core.tables import Table
@@ -308,7 +308,7 @@ def _scalar_class(dtype: Any) -> type:
         resolved: DType = np.dtype(dtype)
     except Exception:
         # NumPy's message holds the whole repr.
-        raise TypeError(f"Cannot interpret {abbreviated(dtype)} as a data type") from None
+        raise TypeError(f"Cannot interpret {abbreviate(dtype)} as a data type") from None
     return resolved.type
 
 
@@ -317,7 +317,7 @@ _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32,
 
 
 def _unsupported(dtype: object) -> TypeError:
-    text = abbreviated(dtype)
+    text = abbreviate(dtype)
     sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
     return refusal_class(dtype)(
         f"{text if len(text) <= 80 else text[:77] + '...'} is not a dtype that arrays can have{sizes}. Accepted are "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule"]
 
@@ -68,10 +68,10 @@ class ArrayMapping(tuple[Any, ...]):
 
 def _check_name(factor: str) -> None:
     if not factor[:1].isalpha():
-        raise ValueError(f"names of factors begin with a letter, got {abbreviated(factor)}")
+        raise ValueError(f"names of factors begin with a letter, got {abbreviate(factor)}")
     unknown = [c for c in factor if not (c.isalnum() or c == "_")]
     if unknown:
-        raise ValueError(f"Unknown character {abbreviated(unknown[0])} in {abbreviated(factor)}")
+        raise ValueError(f"Unknown character {abbreviate(unknown[0])} in {abbreviate(factor)}")
 
 
 class SdyShardingRule:
@@ -211,7 +211,7 @@ def _symbol(number: int) -> str:
 def parse_rule(text: str, **options: Any) -> SdyShardingRule:
     """Return the rule that a text such as ``"... i j, j k -> ... i k"`` says; ValueError if it says none."""
     if text.count("->") != 1:
-        raise ValueError(f"There {'are several' if '->' in text else 'is no'} -> in rule: {abbreviated(text)}")
+        raise ValueError(f"There {'are several' if '->' in text else 'is no'} -> in rule: {abbreviate(text)}")
     sides = [[_mapping(part, text) for part in side.split(",")] for side in text.split("->")]
     return SdyShardingRule(*sides, **options)
 
@@ -222,15 +222,15 @@ def _mapping(text: str, rule: str) -> ArrayMapping:
     for word in text.replace("...", f" {BATCHING}").replace("(", " ( ").replace(")", " ) ").split():
         if word == "(":
             if compound is not None:
-                raise ValueError(f"Compound factors cannot be nested: {abbreviated(rule)}")
+                raise ValueError(f"Compound factors cannot be nested: {abbreviate(rule)}")
             compound = []
         elif word == ")":
             if compound is None:
-                raise ValueError(f"There is a ) without ( in rule: {abbreviated(rule)}")
+                raise ValueError(f"There is a ) without ( in rule: {abbreviate(rule)}")
             dimensions.append(CompoundFactor(*compound) if len(compound) != 1 else compound[0])
             compound = None
         else:
             (dimensions if compound is None else compound).append(word)
     if compound is not None:
-        raise ValueError(f"There is a ( without ) in rule: {abbreviated(rule)}")
+        raise ValueError(f"There is a ( without ) in rule: {abbreviate(rule)}")
     return ArrayMapping(*dimensions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.errors import StaticArgumentError
 from xtrace._src.core.trace import Tracer
 
@@ -46,5 +46,5 @@ def check_hashable(function: str, argument: str, value: object) -> None:
     except TypeError:
         raise StaticArgumentError(
             f"{function}: the argument {argument} decides what is compiled, so it must be hashable and no array; got "
-            f"{type(value).__name__} {abbreviated(value)}. Give a Python number, a string or a tuple."
+            f"{type(value).__name__} {abbreviate(value)}. Give a Python number, a string or a tuple."
         ) from None

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from xtrace._src.core import explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.trace import Tracer
 
 
@@ -17,7 +17,7 @@ def to_integer(function: str, argument: str, value: Any) -> int:
     except TypeError:
         if isinstance(value, Tracer):
             raise
-        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviated(value)}") from None
+        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviate(value)}") from None
 
 
 def integer_tuple(function: str, argument: str, values: Any) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def integer_tuple(function: str, argument: str, values: Any) -> tuple[int, ...]:
         traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
         if traced and argument.endswith("sizes"):
             raise explain.traced_shape(function, traced[0], values) from None
-        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviated(values)}") from None
+        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviate(values)}") from None
 
 
 def integer_rows(function: str, argument: str, values: Any, length: int | None = None) -> tuple[tuple[int, ...], ...]:
@@ -39,5 +39,5 @@ def integer_rows(function: str, argument: str, values: Any, length: int | None =
         rows = None
     if rows is None or any(length not in (None, len(row)) for row in rows):
         kind = "sequences" if length is None else "pairs" if length == 2 else "triples"
-        raise TypeError(f"{function}: {argument} must hold {kind} of integers, got {abbreviated(values)}") from None
+        raise TypeError(f"{function}: {argument} must hold {kind} of integers, got {abbreviate(values)}") from None
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.xla import buffers
@@ -53,7 +53,7 @@ class Layout:
         sub_byte_element_size_in_bits: int = 0,
     ) -> None:
         if not hasattr(major_to_minor, "__iter__"):
-            raise TypeError(f"Layout: major_to_minor must be a tuple of axes, got {abbreviated(major_to_minor)}")
+            raise TypeError(f"Layout: major_to_minor must be a tuple of axes, got {abbreviate(major_to_minor)}")
         self.major_to_minor = tuple(major_to_minor)
         self.tiling = None if tiling is None else tuple([tuple(tile) for tile in tiling])
         self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
@@ -110,11 +110,11 @@ class Format:
 
     def __init__(self, layout: Layout | _Auto | None = None, sharding: Sharding | None = None) -> None:
         if not (layout is None or isinstance(layout, (Layout, _Auto))):
-            raise TypeError(f"Format: layout must be a Layout, Layout.AUTO or None, got {abbreviated(layout)}")
+            raise TypeError(f"Format: layout must be a Layout, Layout.AUTO or None, got {abbreviate(layout)}")
         if not (sharding is None or isinstance(sharding, Sharding)):
             raise TypeError(
                 "Format: sharding must be a sharding such as xtrace.NamedSharding(mesh, spec), or None, got "
-                f"{abbreviated(sharding)}"
+                f"{abbreviate(sharding)}"
             )
         if isinstance(layout, Layout) and sharding is None:
             raise ValueError(f"Format: {layout} is for known devices; give a sharding, too")

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace._src.core import config
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.names import name_tuple
 
 
@@ -175,7 +175,7 @@ class AbstractMesh(BaseMesh):
         if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
             raise TypeError(
                 "AbstractMesh: abstract_device must be an xtrace.sharding.AbstractDevice, such as that of "
-                f"mesh.abstract_mesh, or None, got {abbreviated(abstract_device)}"
+                f"mesh.abstract_mesh, or None, got {abbreviate(abstract_device)}"
             )
         key = (names, sizes, types, abstract_device)
         known = _abstract_meshes.get(key)
@@ -204,7 +204,7 @@ class AbstractMesh(BaseMesh):
         if not isinstance(name_to_type, Mapping):
             raise TypeError(
                 "update_axis_types: name_to_type must be a dict such as {'x': xtrace.sharding.AxisType.Auto}, got "
-                f"{abbreviated(name_to_type)}"
+                f"{abbreviate(name_to_type)}"
             )
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple([name_to_type.get(name, kind) for name, kind in pairs]))
@@ -365,7 +365,7 @@ def size_tuple(function: str, argument: str, sizes: Any) -> tuple[int, ...]:
     try:
         return tuple([operator.index(n) for n in sizes])
     except TypeError:
-        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviated(sizes)}") from None
+        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviate(sizes)}") from None
 
 
 def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
@@ -375,7 +375,7 @@ def device_grid(function: str, devices: object) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError):
         raise TypeError(
             f"{function}: devices must be an array or a sequence of devices, such as xtrace.devices(), got "
-            f"{abbreviated(devices)}"
+            f"{abbreviate(devices)}"
         ) from None
 
 
@@ -385,7 +385,7 @@ def check_devices(function: str, grid: np.ndarray[Any, Any]) -> None:
     for place, device in np.ndenumerate(grid):
         if not hasattr(device, "platform"):
             raise TypeError(
-                f"{function}: devices must be devices such as those of xtrace.devices(), got {abbreviated(device)}; "
+                f"{function}: devices must be devices such as those of xtrace.devices(), got {abbreviate(device)}; "
                 "for all of them write xtrace.make_mesh(sizes, axis_names)"
             )
         if device in seen:
@@ -407,7 +407,7 @@ def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[Axis
         if not isinstance(kind, AxisType):
             raise TypeError(
                 f"{function}: axis_types must be xtrace.sharding.AxisType.Auto, .Explicit or .Manual for each axis, "
-                f"got {abbreviated(kind)}"
+                f"got {abbreviate(kind)}"
             )
     if len(types) != len(names):
         raise ValueError(f"{function}: axis_types must have a type for each axis name, got {types} for {names}")

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 _Listener = Callable[..., None]
 
@@ -244,11 +244,11 @@ def clear_event_listeners() -> None:
 
 def _checked(callback: Any) -> _Listener:
     if not callable(callback):
-        raise TypeError(f"monitoring: a listener is a function; got {abbreviated(callback)}")
+        raise TypeError(f"monitoring: a listener is a function; got {abbreviate(callback)}")
     return callback  # type: ignore[no-any-return]
 
 
 def _remove(listeners: list[_Listener], callback: _Listener) -> None:
     if callback not in listeners:
-        raise ValueError(f"monitoring: {abbreviated(callback)} is not registered as a listener of these events")
+        raise ValueError(f"monitoring: {abbreviate(callback)} is not registered as a listener of these events")
     listeners.remove(callback)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 
 def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
@@ -16,7 +16,7 @@ def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
         hash(given)
     except TypeError:
         raise TypeError(
-            f"{function}: {argument} must be a name or a sequence of names such as ('x', 'y'), got {abbreviated(names)}"
+            f"{function}: {argument} must be a name or a sequence of names such as ('x', 'y'), got {abbreviate(names)}"
         ) from None
     return given
 
@@ -27,5 +27,5 @@ def correction(name: object, known: Iterable[object]) -> str:
     near = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
     near = near or list(names)[:1] * (len(names) == 1)
     if near:
-        return f"write {abbreviated(names[near[0]])}"
-    return f"write one of {', '.join([abbreviated(n) for n in names.values()])}" if names else "there are none"
+        return f"write {abbreviate(names[near[0]])}"
+    return f"write one of {', '.join([abbreviate(n) for n in names.values()])}" if names else "there are none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 
 class _Unconstrained:
@@ -62,7 +62,7 @@ class PartitionSpec:
         self._partitions = tuple([_canonical_entry(p) for p in partitions])
         for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if not isinstance(axes, (set, frozenset)):
-                raise TypeError(f"PartitionSpec: {name} must be a set of axis names, got {abbreviated(axes)}")
+                raise TypeError(f"PartitionSpec: {name} must be a set of axis names, got {abbreviate(axes)}")
             if None in axes:
                 raise ValueError(f"PartitionSpec: {name} cannot contain None; give names of mesh axes")
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
@@ -170,7 +170,7 @@ def _check_entry(dimension: int, entry: object) -> None:
     except TypeError:
         raise TypeError(
             f"PartitionSpec: the entry of dimension {dimension} must be the name of a mesh axis, a tuple of names or "
-            f"None, got {abbreviated(entry)}"
+            f"None, got {abbreviate(entry)}"
         ) from None
 
 

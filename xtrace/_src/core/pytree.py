@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.key_paths import ignore_path
 from xtrace._src.core.pytree_differences import explain_flatten_error, structure_difference
 from xtrace._src.xla import pytree_registry
@@ -643,15 +643,15 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 def _check_treedef(treedef: PyTreeDef, name: str) -> None:
     if not isinstance(treedef, PyTreeDef):
-        raise TypeError(f"{name} must be a PyTreeDef, which tree_structure(tree) returns; got {abbreviated(treedef)}")
+        raise TypeError(f"{name} must be a PyTreeDef, which tree_structure(tree) returns; got {abbreviate(treedef)}")
 
 
 def _check_iterable(values: object, name: str) -> None:
     if not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be an iterable; got {abbreviated(values)}")
+        raise TypeError(f"{name} must be an iterable; got {abbreviate(values)}")
 
 
 def check_function(function: object, operation: str, name: str) -> None:
     """Raise TypeError if `function` cannot be called."""
     if not callable(function):
-        raise TypeError(f"{operation}: {name} must be a function; got {abbreviated(function)}")
+        raise TypeError(f"{operation}: {name} must be a function; got {abbreviate(function)}")

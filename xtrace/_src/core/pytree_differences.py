@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import PyTreeDef, flatten
@@ -27,13 +27,13 @@ def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None
             raise RecursionError("the pytree is nested too deeply, or contains itself") from None
         return
     if is_leaf is not None and not callable(is_leaf):
-        raise TypeError(f"is_leaf must be a function; got {abbreviated(is_leaf)}") from None
+        raise TypeError(f"is_leaf must be a function; got {abbreviate(is_leaf)}") from None
     unsortable = _unsortable(tree, ())
     if unsortable is not None:
         path, keys = unsortable
         raise ValueError(
             f"the keys of the dict at {_place(path)} cannot be sorted, which gives its leaves their order: "
-            f"{abbreviated(keys)}; use keys of one type, or an OrderedDict"
+            f"{abbreviate(keys)}; use keys of one type, or an OrderedDict"
         ) from error
 
 
@@ -99,7 +99,7 @@ def _differences(
     (pairs, metadata), (others, other_metadata) = (list(node[0]), node[1]), (list(against[0]), against[1])
     if isinstance(first, dict) and isinstance(other, dict) and first.keys() != other.keys():
         missing, extra = [k for k in _keys(first) if k not in other], [k for k in _keys(other) if k not in first]
-        faults = [f"{word} {abbreviated(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
+        faults = [f"{word} {abbreviate(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
         yield f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)}"
         return
     if len(pairs) != len(others):
@@ -111,7 +111,7 @@ def _differences(
         comparable, same = False, False
     if not same:
         advice = "" if comparable else "; comparing them failed: metadata must be hashable and comparable, not an array"
-        sides = f"{abbreviated(metadata)} against {abbreviated(other_metadata)}"
+        sides = f"{abbreviate(metadata)} against {abbreviate(other_metadata)}"
         yield f"at {_place(path)}: {type(first).__name__} with metadata {sides}{advice}"
         return
     for (key, child), (_, other_child) in zip(pairs, others):
@@ -126,7 +126,7 @@ def _kind(tree: object, node: tuple[Iterable[Any], Hashable] | None) -> str:
     if tree is None:
         return "None"
     if isinstance(tree, dict):
-        return f"{name} with keys {abbreviated(_keys(tree))}"
+        return f"{name} with keys {abbreviate(_keys(tree))}"
     size = len(list(node[0]))
     if type(tree) in (list, tuple):
         return f"{name} of length {size}"

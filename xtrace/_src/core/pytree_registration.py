@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.pytree import check_function
 from xtrace._src.xla import pytree_registry
 from xtrace._src.xla.pytree_registry import DictKey
@@ -177,7 +177,7 @@ def register_dataclass(
     if data_fields is None and meta_fields is None:
         if not is_dataclass:
             raise TypeError(
-                f"register_dataclass: {abbreviated(nodetype)} is not a dataclass; give data_fields and meta_fields"
+                f"register_dataclass: {abbreviate(nodetype)} is not a dataclass; give data_fields and meta_fields"
             )
         fields = [field for field in dataclasses.fields(nodetype) if field.name not in drop_fields]
         data_fields = [field.name for field in fields if not field.metadata.get("static", False)]
@@ -253,7 +253,7 @@ def static_field(**kwargs: Any) -> Any:
 
 def _check_class(cls: object, operation: str, name: str) -> None:
     if not isinstance(cls, type):
-        raise TypeError(f"{operation}: {name} must be a class; got {abbreviated(cls)}")
+        raise TypeError(f"{operation}: {name} must be a class; got {abbreviate(cls)}")
 
 
 def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]:
@@ -268,7 +268,7 @@ def _methods(cls: type, operation: str, *names: str) -> list[Callable[..., Any]]
 def _check_unregistered(cls: type) -> None:
     # Of named tuples that are not registered the registry says so as well, and it refuses those that are.
     if pytree_registry.is_node(cls) and not (issubclass(cls, tuple) and hasattr(cls, "_fields")):
-        raise ValueError(f"{abbreviated(cls)} is a pytree node already; a class is registered once")
+        raise ValueError(f"{abbreviate(cls)} is a pytree node already; a class is registered once")
 
 
 class Partial(functools.partial[Any]):
@@ -289,7 +289,7 @@ class Partial(functools.partial[Any]):
 
     def __new__(cls, func: Callable[..., Any], /, *args: object, **kw: object) -> Partial:
         if not callable(func):
-            raise TypeError(f"Partial: func must be a function; got {abbreviated(func)}")
+            raise TypeError(f"Partial: func must be a function; got {abbreviate(func)}")
         if isinstance(func, functools.partial):
             func = _WholeFunction(func)
         return super().__new__(cls, func, *args, **kw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.memory_layout import Format, check_default_order
 from xtrace._src.core.mesh import naming_mesh
@@ -25,7 +25,7 @@ def requested_sharding(function: str, argument: str, given: Any) -> Sharding | N
     if not isinstance(given, PartitionSpec):
         raise TypeError(
             f"{function}: {argument} leaf specifications are expected to be shardings such as "
-            f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviated(given)}"
+            f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviate(given)}"
         )
     mesh = naming_mesh()
     if mesh.empty:
@@ -43,7 +43,7 @@ def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
         return None
     if not isinstance(sharding, NamedSharding):
         raise TypeError(
-            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviated(sharding)}; move "
+            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviate(sharding)}; move "
             "the result to one device with xtrace.device_put"
         )
     return sharding

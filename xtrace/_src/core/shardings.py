@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
@@ -115,7 +115,7 @@ class Sharding:
         for dimension, (size, parts) in enumerate(zip(shape, self.tiles(len(shape)).parts, strict=True)):
             if size % parts:
                 raise IndivisibleError(
-                    f"Sharding {abbreviated(self)} implies that array axis {dimension} is "
+                    f"Sharding {abbreviate(self)} implies that array axis {dimension} is "
                     f"partitioned {parts} times, but the dimension size is {size} (full shape: {tuple(shape)})"
                     f"{self._describe_split(dimension)}. Pad it to {-(-size // parts) * parts}, or leave it whole "
                     "with None in the PartitionSpec"
@@ -174,7 +174,7 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
         if not hasattr(device, "platform"):
             raise TypeError(
-                f"SingleDeviceSharding: device must be one of xtrace.devices(), got {abbreviated(device)}"
+                f"SingleDeviceSharding: device must be one of xtrace.devices(), got {abbreviate(device)}"
             )
         self.device = device
         self.memory_kind = _memory_kind(device, memory_kind)
@@ -281,10 +281,10 @@ class NamedSharding(Sharding):
 
     def __init__(self, mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, BaseMesh):
-            raise TypeError(f"NamedSharding: mesh must be a Mesh, such as make_mesh returns; got {abbreviated(mesh)}")
+            raise TypeError(f"NamedSharding: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"NamedSharding: spec must be a PartitionSpec such as xtrace.P('x', None), got {abbreviated(spec)}"
+                f"NamedSharding: spec must be a PartitionSpec such as xtrace.P('x', None), got {abbreviate(spec)}"
                 f"{_meant_spec(spec)}"
             )
         check_axes(spec, mesh)
@@ -307,7 +307,7 @@ class NamedSharding(Sharding):
         """The devices in the mesh's order; ValueError for an AbstractMesh."""
         if not isinstance(self.mesh, Mesh):
             raise ValueError(
-                f"{abbreviated(self)} has no devices: its mesh is abstract. Make it with a Mesh, such as make_mesh "
+                f"{abbreviate(self)} has no devices: its mesh is abstract. Make it with a Mesh, such as make_mesh "
                 "returns"
             )
         return self.mesh.flat_devices
@@ -355,13 +355,13 @@ class NamedSharding(Sharding):
         if len(aval_shape) < len(self.spec):
             kept = self.spec.partitions[: len(aval_shape)]
             raise ValueError(
-                f"Sharding {abbreviated(self)} is only valid for values of rank at least {len(self.spec)}, but was "
+                f"Sharding {abbreviate(self)} is only valid for values of rank at least {len(self.spec)}, but was "
                 f"applied to a value of rank {len(aval_shape)}, of shape {tuple(aval_shape)}: {self.spec} has an entry "
                 f"for each of {len(self.spec)} dimensions. Write {self.spec.update(partitions=kept)}"
             )
 
     def _describe_split(self, dimension: int) -> str:
-        axes = [f"{abbreviated(a)} of size {self.mesh.shape[a]}" for a in axes_of_entry(self.spec[dimension])]
+        axes = [f"{abbreviate(a)} of size {self.mesh.shape[a]}" for a in axes_of_entry(self.spec[dimension])]
         return f": it is split over the mesh axes {', '.join(axes)}"
 
     def _key(self) -> tuple[Any, ...]:
@@ -388,7 +388,7 @@ def _meant_spec(given: object) -> str:
     entries = () if given is None else given if isinstance(given, (tuple, list)) else (given,)
     if not all(e is None or isinstance(e, (str, tuple, list)) for e in entries):
         return ""
-    return f"; write xtrace.P({', '.join([abbreviated(e) for e in entries])})"
+    return f"; write xtrace.P({', '.join([abbreviate(e) for e in entries])})"
 
 
 def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
@@ -403,7 +403,7 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
                 )
             if axis in seen:
                 raise DuplicateSpecError(
-                    f"the axis {abbreviated(axis)} is used for dimensions {seen[axis]} and {dimension} in {spec}; a "
+                    f"the axis {abbreviate(axis)} is used for dimensions {seen[axis]} and {dimension} in {spec}; a "
                     f"mesh axis splits one dimension at most. Write None for dimension {dimension}"
                 )
             seen[axis] = dimension
@@ -413,8 +413,8 @@ def check_axes(spec: PartitionSpec, mesh: BaseMesh) -> None:
 
 
 def _unknown_axis(axis: object, spec: PartitionSpec, mesh: BaseMesh) -> str:
-    shown = axis if isinstance(axis, str) else abbreviated(axis)
-    return f"Resource axis: {shown} of {abbreviated(spec)} is not found in mesh: {mesh.axis_names}"
+    shown = axis if isinstance(axis, str) else abbreviate(axis)
+    return f"Resource axis: {shown} of {abbreviate(spec)} is not found in mesh: {mesh.axis_names}"
 
 
 @memoize(4096)
@@ -460,7 +460,7 @@ def _memory_kind(device: Any, kind: str | None) -> str | None:
     kinds = [m.kind for m in device.addressable_memories()]
     if kind not in kinds:
         raise ValueError(
-            f"{device} has no memory of kind {abbreviated(kind)}; it has {', '.join(kinds)}; "
+            f"{device} has no memory of kind {abbreviate(kind)}; it has {', '.join(kinds)}; "
             f"memory_kind=None is its default, {default}"
         )
     return kind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from xtrace._src.core import explain
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 
@@ -175,7 +175,7 @@ class _OfConcreteArrays:
         if instance is None:
             return self
         if not self.called:
-            raise self.error(instance, f"attribute {abbreviated(self.name)}")
+            raise self.error(instance, f"attribute {abbreviate(self.name)}")
 
         def refuse(*args: object, **kwargs: object) -> Any:
             raise self.error(instance, f"method {self.name}()")

@@ -20,7 +20,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
-from xtrace._src.ops.control_flow.scan_parts import Loop, in_python
+from xtrace._src.ops.control_flow.scan_parts import Loop, run_in_python
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
 from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.shard_map import shard_map_p
@@ -44,7 +44,7 @@ def _scan(run: Run, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: A
 
     if not loop.length:
         return carry
-    last, ys = in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
+    last, ys = run_in_python(step, carry, xs, pytree.tree_structure([0] * len(xs)), loop.length, loop.reverse)
     return [*last, *ys]
 
 

@@ -14,13 +14,13 @@ from xtrace._src.algebra.varying import psum_invariant, vary
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
-    converted,
+    convert_to,
     operand_aval,
     reduce_sum,
     with_axis,
 )
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -51,12 +51,12 @@ def size_of_axis(name: object) -> int:
     for own, size in environment:
         if own == name:
             return size
-    shown = name if isinstance(name, str) else abbreviated(name)
+    shown = name if isinstance(name, str) else abbreviate(name)
     known = ", ".join(repr(n) for n, _ in environment) or "none"
     in_scope = f"In its place {correction(name, [n for n, _ in environment])}, or name" if environment else "Name"
     raise NameError(
         f"Found an unbound axis name: {shown}. Mapped axes in scope: {known}. {in_scope} one where the function is "
-        f"mapped, vmap(f, axis_name={abbreviated(name)}), or call it in shard_map over a mesh with this axis"
+        f"mapped, vmap(f, axis_name={abbreviate(name)}), or call it in shard_map over a mesh with this axis"
     )
 
 
@@ -85,7 +85,7 @@ def axis_names(axis_name: object) -> tuple[Any, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ValueError(
-                f"axis_name {names} of a collective names {abbreviated(name)} twice; name each mapped axis once"
+                f"axis_name {names} of a collective names {abbreviate(name)} twice; name each mapped axis once"
             )
     return names
 
@@ -233,7 +233,7 @@ def _extremum_jvp(
 ) -> Any:
     # The tangent is the mean of the tangents of the elements that equal the result.
     result = primitive.bind_positional(primals, tuple(parameters.values()))
-    chosen = converted(eq(primals[0], result), aval_of(result).dtype)
+    chosen = convert_to(eq(primals[0], result), aval_of(result).dtype)
     moved = psum.bind_positional((mul(tangents[0], chosen),), tuple(parameters.values()))
     return result, elementwise.div(moved, psum.bind_positional((chosen,), tuple(parameters.values())))
 
@@ -303,7 +303,7 @@ def pcast(x: Any, axis_name: object, *, to: str) -> Any:
     """
     if to != "varying":
         raise ValueError(
-            f"pcast: to must be 'varying', got {abbreviated(to)}; lax.psum makes a value the same everywhere"
+            f"pcast: to must be 'varying', got {abbreviate(to)}; lax.psum makes a value the same everywhere"
         )
     names = axis_names(axis_name)
     axis_size(names)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import Effect, Effects, in_order
 from xtrace._src.core.ir import ClosedJaxpr
@@ -100,9 +100,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         Array(2., dtype=float32, weak_type=True)
     """
     if not callable(decomposition):
-        raise TypeError(f"composite: decomposition must be a function, got {abbreviated(decomposition)}")
+        raise TypeError(f"composite: decomposition must be a function, got {abbreviate(decomposition)}")
     if not isinstance(name, str):
-        raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviated(name)}")
+        raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviate(name)}")
 
     def call(*args: Any, **keywords: Any) -> Any:
         leaves, in_tree, avals = leaves_of("composite", "args", args)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.effects import Effects
@@ -74,7 +74,7 @@ class PartitionFunction:
         if not isinstance(returned, tuple) or len(returned) != 4:
             raise TypeError(
                 f"custom_partitioning: partition of {self.name} must return (mesh, function, shardings of the result, "
-                f"shardings of the arguments), got {abbreviated(returned)}"
+                f"shardings of the arguments), got {abbreviate(returned)}"
             )
         chosen_mesh, function, results, arguments = returned
         mesh = mesh if chosen_mesh is None else chosen_mesh
@@ -113,7 +113,7 @@ class PartitionFunction:
             if not isinstance(leaf, Sharding):
                 raise TypeError(
                     f"custom_partitioning: partition of {self.name} must return a sharding for each array of the "
-                    f"{name}, got {abbreviated(leaf)}"
+                    f"{name}, got {abbreviate(leaf)}"
                 )
         return leaves
 
@@ -197,7 +197,7 @@ def _as_rule(given: Any, **options: Any) -> Any:
     if given is not None and not isinstance(given, SdyShardingRule) and not callable(given):
         raise TypeError(
             f"def_partition: sharding_rule must be a text such as 'i j -> i j', an SdyShardingRule or a function that "
-            f"returns one, got {abbreviated(given)}"
+            f"returns one, got {abbreviate(given)}"
         )
     return given
 

@@ -35,7 +35,7 @@ from xtrace._src.algebra.kinds import (
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     broadcast_like,
-    converted,
+    convert_to,
     unbroadcast,
     with_axis,
     zeros,
@@ -102,7 +102,7 @@ is_finite = unary(
 def _abs_derivative(t: Array, x: Array, r: Array) -> Array:
     if not dtypes.is_complex(aval_of(x).dtype):
         return select(ge(x, constant_like(x, 0)), t, neg(t))
-    modulus = converted(r, aval_of(x).dtype)
+    modulus = convert_to(r, aval_of(x).dtype)
     divisor = select(eq(modulus, constant_like(x, 0)), constants_like(x, 1), modulus)
     return real(mul(t, div(conj(x), divisor)))
 
@@ -334,10 +334,10 @@ def _pow_result(x: Any, y: Any) -> Any:
 # The derivative y x**(y - 1) is 0 for the integer exponent 0, even if x**-1 is infinite. As in JAX it is strongly
 # typed, unless the derivative by y is added to it.
 def _pow_by_base(t: Array, x: Array, y: Array, r: Array) -> Array:
-    x = converted(x, aval_of(x).dtype)
+    x = convert_to(x, aval_of(x).dtype)
     if dtypes.is_inexact(aval_of(y).dtype):
         return mul(t, mul(y, pow(x, sub(y, constants_like(y, 1)))))
-    exponent = converted(y, aval_of(x).dtype)
+    exponent = convert_to(y, aval_of(x).dtype)
     is_zero = eq(exponent, constant_like(x, 0))
     one = constants_like(exponent, 1)
     power = pow(x, sub(select(is_zero, one, exponent), one))

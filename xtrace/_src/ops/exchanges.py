@@ -18,7 +18,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -175,7 +175,7 @@ def all_gather(
                [0, 1]], dtype=int32)
     """
     if to not in ("varying", "invarying"):
-        raise ValueError(f"all_gather: to must be 'varying' or 'invarying', got {abbreviated(to)}")
+        raise ValueError(f"all_gather: to must be 'varying' or 'invarying', got {abbreviate(to)}")
     names = axis_names(axis_name)
     groups = index_groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])

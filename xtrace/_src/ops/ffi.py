@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
@@ -65,11 +65,11 @@ def _text(function: str, name: str, value: ArrayLike) -> str:
         return f"[{', '.join(_text(function, name, v) for v in value)}]"
     if isinstance(value, Tracer) and function == "composite":
         raise UnexpectedTracerError(
-            f"{function}: attribute {name} is the traced value {abbreviated(value)}; attributes are constants of "
+            f"{function}: attribute {name} is the traced value {abbreviate(value)}; attributes are constants of "
             "the program. Pass arrays by position, also those that the decomposition closes over"
         )
     raise TypeError(
-        f"{function}: attribute {name} is {abbreviated(value)} of type {type(value)}; attributes are booleans, "
+        f"{function}: attribute {name} is {abbreviate(value)} of type {type(value)}; attributes are booleans, "
         "numbers, strings, NumPy arrays and dtypes, and sequences and dicts of these"
     )
 
@@ -200,7 +200,7 @@ def ffi_call(
         ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     if not isinstance(target_name, str):
-        raise TypeError(f"ffi_call: target_name must be a string, got {abbreviated(target_name)}")
+        raise TypeError(f"ffi_call: target_name must be a string, got {abbreviate(target_name)}")
     check_method("ffi_call", vmap_method)
     if legacy_backend_config is not None:
         if custom_call_api_version >= 4:
@@ -211,7 +211,7 @@ def ffi_call(
         if not isinstance(legacy_backend_config, str):
             raise ValueError(
                 f"ffi_call of {target_name}: legacy_backend_config must be a string, got "
-                f"{abbreviated(legacy_backend_config)}"
+                f"{abbreviate(legacy_backend_config)}"
             )
     several = isinstance(result_shape_dtypes, (tuple, list))
     described = list(result_shape_dtypes) if several else [result_shape_dtypes]
@@ -312,7 +312,7 @@ def _result_aval(position: int, described: object) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise ValueError(
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
-            f"{position} is {abbreviated(described)}"
+            f"{position} is {abbreviate(described)}"
         )
     return ShapedArray(tuple(described.shape), np.dtype(described.dtype))
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import mul
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, linear, move_axis, operand_aval
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, linear, move_axis, operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -172,11 +172,11 @@ def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
     if isinstance(fft_type, str):
         if fft_type not in _names:
             raise ValueError(
-                f"Unknown FFT type {abbreviated(fft_type)}; it is one of {', '.join(k.name for k in FftType)}"
+                f"Unknown FFT type {abbreviate(fft_type)}; it is one of {', '.join(k.name for k in FftType)}"
             )
         fft_type = _names[fft_type]
     elif not isinstance(fft_type, FftType):
-        raise TypeError(f"Unknown FFT type value {abbreviated(fft_type)}; give a lax.FftType or its name")
+        raise TypeError(f"Unknown FFT type value {abbreviate(fft_type)}; give a lax.FftType or its name")
     lengths = integer_tuple("fft", "fft_lengths", fft_lengths)
     aval = operand_aval("fft", x, "x")
     dtype = aval.dtype
@@ -187,5 +187,5 @@ def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
             dtype = dtypes.float64 if dtypes.bit_width(dtype) == 64 else dtypes.float32
     elif not dtypes.is_complex(dtype):
         dtype = dtypes.complex128 if dtypes.bit_width(dtype) == 64 else dtypes.complex64
-    x = converted(x, dtype)
+    x = convert_to(x, dtype)
     return fft.bind_positional((x,), (fft_type, lengths)) if lengths else x

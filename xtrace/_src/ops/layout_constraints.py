@@ -6,7 +6,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import linear
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.memory_layout import Layout, check_default_order
@@ -81,7 +81,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     results = []
     for leaf, layout in zip(leaves, given, strict=True):
         if not isinstance(layout, Layout):
-            raise ValueError(f"with_layout_constraint: layouts must be of type Layout, got {abbreviated(layout)}")
+            raise ValueError(f"with_layout_constraint: layouts must be of type Layout, got {abbreviate(layout)}")
         try:
             layout.check_compatible_aval(aval_of(leaf).shape)
         except ValueError as error:

@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.varying import vary
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
-    converted,
+    convert_to,
     move_axis,
     operand_aval,
     reduce_sum,
@@ -19,7 +19,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows
@@ -108,7 +108,7 @@ def _receive(operands: Any, output: Any, input_offsets: Any, output_offsets: Any
 
 
 def _narrow(x: Any) -> Any:
-    return converted(x, np.dtype("int32"))
+    return convert_to(x, np.dtype("int32"))
 
 
 def _gather_and_receive(
@@ -390,7 +390,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     """
     if not hasattr(out_shape, "shape") or not hasattr(out_shape, "dtype"):
         raise TypeError(
-            f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviated(out_shape)}"
+            f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviate(out_shape)}"
         )
     aval = ShapedArray(tuple(out_shape.shape), np.dtype(out_shape.dtype))
     names, pairs = _checked_pairs("precv", axis_name, perm)

@@ -39,7 +39,7 @@ from xtrace._src.algebra.vector_space import (
     LINEAR,
     ZERO_DERIVATIVE,
     broadcast_in_dim,
-    converted,
+    convert_to,
     operand_aval,
     reshape,
     with_axis,
@@ -139,7 +139,7 @@ def _extreme_jvp(
     (x,), (tangent,) = primals, tangents
     result = primitive.bind_positional((x,), (axes,))
     spread = reshape(result, [1 if i in axes else n for i, n in enumerate(aval_of(x).shape)])
-    places = converted(eq(x, spread), aval_of(x).dtype)
+    places = convert_to(eq(x, spread), aval_of(x).dtype)
     return result, elementwise.div(reduce_sum(mul(tangent, places), axes), reduce_sum(places, axes))
 
 
@@ -432,8 +432,8 @@ def add_elements(x: ArrayLike, axes: Sequence[int]) -> Array:
     aval = aval_of(x)
     if aval.dtype not in (dtypes.float16, dtypes.bfloat16):
         return vector_space.reduce_sum(x, axes)
-    total = vector_space.reduce_sum(converted(x, dtypes.float32, aval.weak_type), axes)
-    return converted(total, aval.dtype, aval.weak_type)
+    total = vector_space.reduce_sum(convert_to(x, dtypes.float32, aval.weak_type), axes)
+    return convert_to(total, aval.dtype, aval.weak_type)
 
 
 def _reduce_abstract(*avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: Jaxpr, **_: object) -> list[ShapedArray]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import reshape
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -331,12 +331,12 @@ def _parts_of_mapped(
     for name in names:
         if name not in manual:
             raise ValueError(
-                f"vmap: spmd_axis_name names {abbreviated(name)}, which is no manual axis of the shard_map in the "
+                f"vmap: spmd_axis_name names {abbreviate(name)}, which is no manual axis of the shard_map in the "
                 f"mapped function, {tuple(sorted(map(str, manual)))}"
             )
         if any(name in named_axes(spec) for spec in specs) or named_axis(name) in jaxpr.effects:
             raise ValueError(
-                f"vmap: spmd_axis_name names {abbreviated(name)}, which the shard_map in the mapped function uses for "
+                f"vmap: spmd_axis_name names {abbreviate(name)}, which the shard_map in the mapped function uses for "
                 "another axis; name a mesh axis of its own"
             )
     parts = math.prod([mesh.shape[name] for name in names])

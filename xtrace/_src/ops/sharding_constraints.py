@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import key_paths, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
@@ -117,7 +117,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         )
         if sharding is not None and not isinstance(sharding, NamedSharding):
             raise TypeError(
-                f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviated(sharding)}"
+                f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviate(sharding)}"
             )
         try:
             results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))

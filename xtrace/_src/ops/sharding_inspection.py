@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import debug_effect
@@ -105,7 +105,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -
         1
     """
     if not callable(callback):
-        raise TypeError(f"inspect_array_sharding: callback must be a function, got {abbreviated(callback)}")
+        raise TypeError(f"inspect_array_sharding: callback must be a function, got {abbreviate(callback)}")
     inspector = Inspector(callback)
     for leaf in pytree.tree_leaves(value):
         if isinstance(leaf, Tracer):
@@ -114,7 +114,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -
             callback(leaf.sharding)
         else:
             raise TypeError(
-                f"inspect_array_sharding: value must be arrays on devices, got {abbreviated(leaf)}; put it there with "
+                f"inspect_array_sharding: value must be arrays on devices, got {abbreviate(leaf)}; put it there with "
                 "xtrace.device_put"
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.families import add_any, neg
-from xtrace._src.algebra.vector_space import converted, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -258,7 +258,8 @@ def custom_linear_solve(
         closed, scopes = vecmat, (TRANSPOSE, *scopes_of_program())
 
         def times_transposed(x: Array) -> Any:
-            values = [converted(to_user_operand(y), a.dtype) for y, a in zip(pytree.tree_leaves(x), avals, strict=True)]
+            leaves = zip(pytree.tree_leaves(x), avals, strict=True)
+            values = [convert_to(to_user_operand(y), a.dtype) for y, a in leaves]
             with scope(*scopes):
                 return pytree.tree_unflatten(tree, evaluate(closed.jaxpr, [], [*vecmat_consts, *values]))
 
@@ -323,7 +324,7 @@ def custom_root(
 
         def linear(direction: object) -> Any:
             moved = [
-                converted(to_user_operand(t), a.dtype)
+                convert_to(to_user_operand(t), a.dtype)
                 for t, a in zip(pytree.tree_leaves(direction), avals, strict=True)
             ]
             results = _push_forward(residual.jaxpr, point, [*[None] * split, *moved])

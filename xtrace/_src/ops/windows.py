@@ -11,7 +11,7 @@ from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_sa
 from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid
 from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
 from xtrace._src.core import dtypes, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -112,7 +112,7 @@ def _canonical_window(
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
         raise TypeError(
             f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) of integers for each of "
-            f"the operand's {rank} axes, got {abbreviated(padding)}"
+            f"the operand's {rank} axes, got {abbreviate(padding)}"
         )
     return Window(
         entries["window_dimensions"], entries["window_strides"], tuple([(low, high) for low, high in pads]),

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -345,7 +345,7 @@ class ConcreteArray(Array):
         if dl_device is not None and tuple(dl_device) != here:
             raise BufferError(f"dlpack: the array is on {self.device}; move it with device_put before sharing it")
         if stream is not None and here[0] == 1:
-            raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {abbreviated(stream)}")
+            raise BufferError(f"dlpack: a CPU has no streams; stream must be None, got {abbreviate(stream)}")
         return buffers.to_dlpack(buffers.copy(buffer) if copy else buffer, stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -357,7 +357,7 @@ class ConcreteArray(Array):
             platform = "cuda"
         if platform not in kinds:
             raise BufferError(
-                f"dlpack has no device type for the platform {abbreviated(platform)}; copy the array to a CPU first"
+                f"dlpack has no device type for the platform {abbreviate(platform)}; copy the array to a CPU first"
             )
         return kinds[platform], self.device.local_hardware_id or 0
 
@@ -433,7 +433,7 @@ class ConcreteArray(Array):
         if type(self.aval.dtype) is dtypes.ExtendedDType:
             if specification:
                 raise TypeError(
-                    f"the format {abbreviated(specification)} is for numbers; this is an array of {self.dtype.name}"
+                    f"the format {abbreviate(specification)} is for numbers; this is an array of {self.dtype.name}"
                 )
             return repr(self)
         if not (specification or self._is_readable()):

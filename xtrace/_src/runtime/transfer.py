@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -292,7 +292,7 @@ def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
     if type(value) is ConcreteArray:
         return value
     if isinstance(value, Tracer):
-        raise TypeError(f"a concrete value is needed; got the traced value {abbreviated(value)}")
+        raise TypeError(f"a concrete value is needed; got the traced value {abbreviate(value)}")
     if type(value) is Literal:
         value, aval = value.val, value.aval
     else:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import converted, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from xtrace._src.core.source import Place, Scopes, drop_scopes, replay, user_position
@@ -56,7 +56,7 @@ def _move_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def cast_weak_type(value: Any, aval: ShapedArray) -> Any:
     """Return `value`, which has the shape and dtype of `aval`, with its weak type too."""
-    return value if aval_of(value).weak_type == aval.weak_type else converted(value, aval.dtype, aval.weak_type)
+    return value if aval_of(value).weak_type == aval.weak_type else convert_to(value, aval.dtype, aval.weak_type)
 
 
 def _instantiate_zeros(

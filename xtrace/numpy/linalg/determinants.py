@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, zeros
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -53,7 +53,7 @@ def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
     singular = reduce_or(eq(main, zero), last)
     size = lax.abs(main)
     if dtypes.is_complex(aval_of(main).dtype):
-        signs = lax.div(main, converted(size, aval_of(main).dtype))
+        signs = lax.div(main, convert_to(size, aval_of(main).dtype))
         signs = select(negated, lax.neg(signs), signs)
     else:
         signs = select(ne(negated, lt(main, zero)), full_like(main, -1), full_like(main, 1))
@@ -184,7 +184,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     method = "lu" if method is None else method
     if method not in _SLOGDET:
         raise ValueError(
-            f"Unknown slogdet method {abbreviated(method)}. Supported methods are 'lu' (`None`), and 'qr'."
+            f"Unknown slogdet method {abbreviate(method)}. Supported methods are 'lu' (`None`), and 'qr'."
         )
     if method == "qr" and dtypes.is_complex(aval.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs; use method='lu'")
@@ -204,20 +204,20 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     main = diagonal(factors)
     zero = eq(main, constant_like(main, 0))
     filled = select(zero, full_like(main, 1), main)
-    shifted = lax.add(factors, lax.mul(one, as_row(converted(zero, aval.dtype))))
+    shifted = lax.add(factors, lax.mul(one, as_row(convert_to(zero, aval.dtype))))
     inverse = triangular_solve(shifted, one, left_side=True)
     # Zeros are numbered, so that neighbours among them are found.
-    number = cumsum(converted(zero, dtypes.int32), last - 1)
+    number = cumsum(convert_to(zero, dtypes.int32), last - 1)
     count = slice_in_dim(number, aval.shape[-1] - 1, aval.shape[-1], 1, last - 1)
     spread = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(zero, aval.ndim)]
     places = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(number, aval.ndim)]
     both = bitwise_and(*spread)
     neighbours = bitwise_and(both, eq(lax.add(places[0], constant_like(number, 1)), places[1]))
     chain = reduce_prod(select(neighbours, inverse, full_like(inverse, 1)), (last - 1, last))
-    first = converted(bitwise_and(zero, eq(number, constant_like(number, 1))), aval.dtype)
+    first = convert_to(bitwise_and(zero, eq(number, constant_like(number, 1))), aval.dtype)
     final = bitwise_and(zero, eq(number, broadcast_in_dim(count, aval.shape[:-1], range(last))))
     column = product(inverse, as_column(first))
-    row = product(as_row(converted(final, aval.dtype)), inverse)
+    row = product(as_row(convert_to(final, aval.dtype)), inverse)
     corner = lax.mul(product(column, row), broadcast_in_dim(chain, aval.shape, range(last - 1)))
     regular = eq(count, constant_like(count, 0))
     regular = broadcast_in_dim(squeeze(regular, (last - 1,)), aval.shape, range(last - 1))
@@ -237,7 +237,7 @@ def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
 
 
 def _from_logarithm(result: SlogdetResult) -> Array:
-    return lax.mul(result.sign, converted(lax.exp(result.logabsdet), aval_of(result.sign).dtype))
+    return lax.mul(result.sign, convert_to(lax.exp(result.logabsdet), aval_of(result.sign).dtype))
 
 
 @custom_jvp

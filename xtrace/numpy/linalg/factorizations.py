@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -128,7 +128,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     matrix_type("qr", a)
     if mode not in ("reduced", "complete", "r", "raw", "full"):
         raise ValueError(
-            f"Unsupported QR decomposition mode {abbreviated(mode)}; it is one of 'reduced', 'complete', 'r', 'raw' "
+            f"Unsupported QR decomposition mode {abbreviate(mode)}; it is one of 'reduced', 'complete', 'r', 'raw' "
             "and 'full'"
         )
     return _qr(a, mode=mode)
@@ -290,7 +290,7 @@ def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
 def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
     matrix_type(function, a, square=True)
     if triangle not in (None, "L", "U"):
-        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviated(triangle)}")
+        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
     return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -41,7 +41,7 @@ def _number(function: str, ord: Any, kind: str) -> Any:
         return float(ord)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{function}: Invalid order {abbreviated(ord)} for {kind} norm; give a number or a name"
+            f"{function}: Invalid order {abbreviate(ord)} for {kind} norm; give a number or a name"
         ) from None
 
 
@@ -58,12 +58,12 @@ def _vector_norm(function: str, x: Array, ord: Any, axes: _Axes, keepdims: bool)
         return _euclidean(x, axes, keepdims)
     if isinstance(ord, str):
         raise ValueError(
-            f"{function}: Invalid order {abbreviated(ord)} for vector norm; give a number, or two axes for a norm "
+            f"{function}: Invalid order {abbreviate(ord)} for vector norm; give a number, or two axes for a norm "
             "of matrices"
         )
     if ord == 0:
         counted = ne(x, scalar_of(0, aval_of(x).dtype))
-        return summed(converted(counted, dtypes.real_part_dtype(aval_of(x).dtype)), axes, keepdims=keepdims)
+        return summed(convert_to(counted, dtypes.real_part_dtype(aval_of(x).dtype)), axes, keepdims=keepdims)
     size = lax.abs(x)
     if ord == math.inf:
         return amax(size, axes, keepdims=keepdims, initial=0)
@@ -109,7 +109,7 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
         norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(norm, axes) if keepdims else norm
     raise ValueError(
-        f"{function}: Invalid order {abbreviated(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, "
+        f"{function}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, "
         "inf and -inf"
     )
 
@@ -117,7 +117,7 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
 @inline_jit
 def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
     (x,) = inexact(name, x)
-    x = converted(x, aval_of(x).dtype)
+    x = convert_to(x, aval_of(x).dtype)
     if of_matrices:
         return _matrix_norm(name, x, ord, (axes[0], axes[1]), keepdims)
     return _vector_norm(name, x, ord, axes, keepdims)
@@ -271,14 +271,14 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
         raise ValueError(f"cond: the input array must not be empty; got shape {aval.shape}")
     order = _number("cond", p, "matrix")
     if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(f"cond: for p={abbreviated(p)}, the array must be square; got shape {aval.shape}")
+        raise ValueError(f"cond: for p={abbreviate(p)}, the array must be square; got shape {aval.shape}")
     return _cond(x, p=order)
 
 
 @inline_jit
 def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
     nonzero = ne(x, scalar_of(0, aval_of(x).dtype))
-    return converted(reduce_or(nonzero, axes), dtype)
+    return convert_to(reduce_or(nonzero, axes), dtype)
 
 
 @inline_jit

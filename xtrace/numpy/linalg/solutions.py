@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, converted, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape, transpose
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
@@ -169,12 +169,12 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
     if rcond is None:
         bound = scalar_of(eps * max(aval.shape), own.dtype)
     else:
-        given = converted(rcond, own.dtype)
+        given = convert_to(rcond, own.dtype)
         bound = select(lt(given, scalar_of(0, own.dtype)), scalar_of(eps, own.dtype), given)
     limit = lax.mul(broadcast_in_dim(bound, (1,), ()), slice_in_dim(values, 0, 1))
     positive = gt(values, scalar_of(0, own.dtype))
     kept = bitwise_and(positive, ge(values, broadcast_in_dim(limit, own.shape, (0,))))
-    scale = converted(as_column(_reciprocals(values, kept)), aval.dtype)
+    scale = convert_to(as_column(_reciprocals(values, kept)), aval.dtype)
     solution = product(adjoint(vh), lax.mul(scale, product(adjoint(u), b)))
     size = lax.abs(lax.sub(b, product(a, solution)))
     return solution, add_elements(lax.mul(size, size), (0,)), kept, values
@@ -185,8 +185,8 @@ def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any
     a, b = inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
     solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
-    rank = scalar_of(0, dtype) if kept is None else add_elements(converted(kept, dtype), (0,))
-    return squeeze(solution, (1,)) if vector else solution, residuals, converted(rank, dtype), values
+    rank = scalar_of(0, dtype) if kept is None else add_elements(convert_to(kept, dtype), (0,))
+    return squeeze(solution, (1,)) if vector else solution, residuals, convert_to(rank, dtype), values
 
 
 def lstsq(
@@ -239,11 +239,11 @@ def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
     own = aval_of(values)
     if rtol is None:
         rtol = scalar_of(10.0 * max(rows, columns) * float(dtypes.finfo(own.dtype).eps), own.dtype)
-    bound = converted(rtol, own.dtype)
+    bound = convert_to(rtol, own.dtype)
     limit = broadcast_operand_to("pinv", bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
     kept = gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
-    scale = converted(_reciprocals(values, kept), aval.dtype)
+    scale = convert_to(_reciprocals(values, kept), aval.dtype)
     return product(adjoint(vh), lax.mul(as_column(scale), adjoint(u)))
 
 
@@ -281,7 +281,7 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
 @inline_jit
 def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
     (a,) = inexact("pinv", a)
-    a = converted(a, aval_of(a).dtype)
+    a = convert_to(a, aval_of(a).dtype)
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
 
 

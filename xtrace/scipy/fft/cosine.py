@@ -16,7 +16,7 @@ import numpy as np
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.complex_numbers import complex as of_parts
@@ -79,10 +79,10 @@ def _cosines(
 ) -> Array:
     if type != 2:
         raise NotImplementedError(
-            f"{function}: only transforms of type 2 are implemented, got type={abbreviated(type)}"
+            f"{function}: only transforms of type 2 are implemented, got type={abbreviate(type)}"
         )
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {abbreviated(norm)}")
+        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
     (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
     wanted: Shape = () if s is None else (s,) if isinstance(s, int) else tuple(s)
     if len(wanted) > aval.ndim:

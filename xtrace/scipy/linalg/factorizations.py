@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -74,7 +74,7 @@ def svd(
     """
     matrix_type("svd", a)
     if lapack_driver not in ("gesdd", "gesvd"):
-        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviated(lapack_driver)}")
+        raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
     return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
@@ -281,7 +281,7 @@ def qr(
     """
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
-        raise ValueError(f"Unsupported QR decomposition mode {abbreviated(mode)}; it is 'full', 'economic' or 'r'")
+        raise ValueError(f"Unsupported QR decomposition mode {abbreviate(mode)}; it is 'full', 'economic' or 'r'")
     factors = qr_forms.qr(*inexact("qr", a), pivoting=bool(pivoting), full_matrices=mode != "economic")
     return factors[1:] if mode == "r" else factors
 
@@ -318,7 +318,7 @@ def qr_multiply(
     """
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
-        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviated(mode)}")
+        raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviate(mode)}")
     a, c = inexact("qr_multiply", a, c)
     q, *rest = qr_forms.qr(a, pivoting=bool(pivoting), full_matrices=False)
     q = conj_if_complex(q) if conjugate else q
@@ -332,7 +332,7 @@ def complex_form(x: ArrayLike) -> ArrayLike:
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         return x
-    return converted(x, dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
+    return convert_to(x, dtypes.complex128 if dtype == dtypes.float64 else dtypes.complex64)
 
 
 @inline_jit(static=("output",), public=True)
@@ -360,7 +360,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviated(output)}.")
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviate(output)}.")
     (a,) = inexact("schur", a)
     return list(reduced.schur(complex_form(a) if output == "complex" else a))
 
@@ -507,13 +507,13 @@ def polar(
     """
     aval = matrix_type("polar", a)
     if side not in ("right", "left"):
-        raise ValueError(f"polar: side must be 'right' or 'left', got {abbreviated(side)}")
+        raise ValueError(f"polar: side must be 'right' or 'left', got {abbreviate(side)}")
     if method not in ("qdwh", "svd"):
-        raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {abbreviated(method)}")
+        raise ValueError(f"polar: method must be 'qdwh' or 'svd', got {abbreviate(method)}")
     rows, columns = aval.shape[-2:]
     if method == "qdwh" and (rows < columns if side == "right" else rows > columns):
         raise NotImplementedError(
-            f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviated(side)}; use "
+            f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviate(side)}; use "
             "method='svd'"
         )
     (a,) = inexact("polar", a)
@@ -525,5 +525,5 @@ def polar(
         return (unitary if right else adjoint(unitary)), factor
     u, values, vh = spectral.svd(a, full_matrices=False)
     basis = adjoint(vh) if right else u
-    scaled = lax.mul(basis, broadcast_to(converted(values, aval_of(basis).dtype)[..., None, :], aval_of(basis).shape))
+    scaled = lax.mul(basis, broadcast_to(convert_to(values, aval_of(basis).dtype)[..., None, :], aval_of(basis).shape))
     return product(u, vh), product(scaled, adjoint(basis))

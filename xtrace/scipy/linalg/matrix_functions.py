@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -88,7 +88,7 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     def spread(x: ArrayLike) -> Array:
         return broadcast_in_dim(x, aval.shape, range(len(batch)))
 
-    scale = spread(converted(lax.exp2(lax.neg(count)), aval.dtype))
+    scale = spread(convert_to(lax.exp2(lax.neg(count)), aval.dtype))
     odd, even = _pade(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
@@ -165,7 +165,7 @@ def expm_frechet(
     if left.shape != right.shape:
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
-        raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviated(method)}")
+        raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviate(method)}")
     a, e = inexact("expm_frechet", A, E)
     exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
     return (exponential, derivative) if compute_expm else derivative
@@ -294,7 +294,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     form, vectors = reduced.schur(complex_form(asarray(a)))
     size = aval_of(form).shape[-1]
     main = diagonal(form)
-    values = converted(func(main), aval_of(form).dtype)
+    values = convert_to(func(main), aval_of(form).dtype)
 
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
@@ -391,7 +391,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
             f"solve_sylvester: C must have as many rows as A and columns as B; got {left}, {right}, {shape}"
         )
     if method not in ("schur", "eigen"):
-        raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviated(method)}")
+        raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviate(method)}")
     operands = inexact("solve_sylvester", A, B, C)
     solution = for_each_matrix(
         lambda a, b, c: _solved_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]

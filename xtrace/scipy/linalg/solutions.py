@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -184,7 +184,7 @@ def solve(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4 and 4.2.
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviated(assume_a)}")
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviate(assume_a)}")
     if assume_a != "pos":
         return linalg.solve(a, b)
     _check_system("solve", a, b)
@@ -239,7 +239,7 @@ def solve_triangular(
     forms = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in forms:
         raise ValueError(
-            f"solve_triangular: Invalid 'trans' value {abbreviated(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
+            f"solve_triangular: Invalid 'trans' value {abbreviate(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
         )
     _check_system("solve_triangular", a, b)
     a, b, vector = _columns("solve_triangular", a, b)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -126,7 +126,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
     column, row = _vectors("toeplitz", c, conj(to_array_operand("toeplitz", c)) if r is None else r)
     if r is not None:
-        column = converted(column, column.dtype)
+        column = convert_to(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)
     return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
@@ -160,7 +160,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
     column, row = _vectors("hankel", c, zeros_like(c) if r is None else r)
     if r is not None:
-        column = converted(column, column.dtype)
+        column = convert_to(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
     return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
@@ -226,7 +226,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     short, long = sorted((length, columns))
     kept = {"full": (0, length + columns - 1), "same": ((short - 1) // 2, long), "valid": (short - 1, long - short + 1)}
     if mode not in kept:
-        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {abbreviated(mode)}.")
+        raise ValueError(f"mode must be one of 'full', 'valid', 'same'; got {abbreviate(mode)}.")
     start, rows = kept[mode]
     offset = np.arange(start, start + rows)[:, None] - np.arange(columns)
     inside = (offset >= 0) & (offset < length)
@@ -375,7 +375,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     i, j = _grid(size)
     positions = np.where(i == 0, 2 + j, np.where(i == j + 1, 2 + size + j, 0))
     values = concatenate([first, below], axis=-1)
-    return converted(_placed(_with_constants(values), positions), values.dtype, values.weak_type)
+    return convert_to(_placed(_with_constants(values), positions), values.dtype, values.weak_type)
 
 
 @inline_jit(public=True)
@@ -446,7 +446,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """
     size = _size("dft", n)
     if scale not in _NORMS:
-        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviated(scale)}.")
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviate(scale)}.")
     wanted = requested_dtype("dft", complex if dtype is None else dtype)
     if not dtypes.is_complex(wanted):
         raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")
@@ -577,7 +577,7 @@ def invhilbert(n: int) -> Array:
 
 def _kind(function: str, kind: str | None) -> str:
     if kind is not None and kind not in _KINDS:
-        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {abbreviated(kind)}")
+        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {abbreviate(kind)}")
     return kind or "symmetric"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.control_flow.scan import scan
@@ -54,7 +54,7 @@ def _count(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Ar
         diagonal, square = row
         new = diagonal - shifts - square / last
         new = where(absolute(new) < smallest_pivot, -smallest_pivot, new)
-        return (new, count + converted(new < 0, count.dtype)), None
+        return (new, count + convert_to(new < 0, count.dtype)), None
 
     start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
     return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
@@ -155,7 +155,7 @@ def _selection(select: str, select_range: tuple[float, float] | None, size: int)
             "select indices, or take all and mask them"
         )
     if select != "i":
-        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {abbreviated(select)}")
+        raise ValueError(f"{_FUNCTION}: select must have a value in {{'a', 'i', 'v'}}, got {abbreviate(select)}")
     if select_range is None:
         raise ValueError(f"{_FUNCTION}: for select='i', select_range must be specified, as (first, last)")
     if len(select_range) != 2:

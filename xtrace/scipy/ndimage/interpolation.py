@@ -8,11 +8,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import round as rounded
@@ -47,13 +47,13 @@ def _nearest(x: Array) -> Array:
 def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
     """Return the indices of the samples next to coordinates along one axis, and the weight of each (None: 1)."""
     if not dtypes.is_floating(x.dtype):
-        index = converted(x, dtypes.int32)
+        index = convert_to(x, dtypes.int32)
         return [(index, 1), (index + 1, 0)] if order else [(index, None)]
     if not order:
-        return [(converted(_nearest(x), dtypes.int32), None)]
+        return [(convert_to(_nearest(x), dtypes.int32), None)]
     low = floor(x)
     upper = x - low
-    index = converted(low, dtypes.int32)
+    index = convert_to(low, dtypes.int32)
     return [(index, 1 - upper), (index + 1, upper)]
 
 
@@ -72,7 +72,7 @@ def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mo
     total = functools.reduce(operator.add, parts)
     if dtypes.is_integer(image.dtype):
         total = _nearest(total) if dtypes.is_inexact(total.dtype) else total
-    return converted(total, image.dtype)
+    return convert_to(total, image.dtype)
 
 
 def map_coordinates(
@@ -110,13 +110,13 @@ def map_coordinates(
             f"map_coordinates: coordinates must be a sequence of length input.ndim = {aval.ndim}, got {len(given)}"
         )
     if order not in (0, 1):
-        raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {abbreviated(order)}")
+        raise NotImplementedError(f"map_coordinates: only orders 0 and 1 are implemented, got {abbreviate(order)}")
     if mode not in _OUTSIDE:
         raise NotImplementedError(
-            f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviated(mode)}"
+            f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviate(mode)}"
         )
     arrays = [to_array_operand("map_coordinates", x) for x in given]
     check_broadcast("map_coordinates", [x.shape for x in arrays])
     image = to_array_operand("map_coordinates", input)
-    fill = converted(to_array_operand("map_coordinates", cval), image.dtype)
+    fill = convert_to(to_array_operand("map_coordinates", cval), image.dtype)
     return _interpolated(image, fill, *arrays, order=int(order), mode=mode)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.callables import check_callable
@@ -94,14 +94,14 @@ def minimize(
     known = _METHODS.get(method.lower())
     if known is None:
         raise ValueError(
-            f"Method {method} not recognized by minimize; write 'BFGS' or {abbreviated(list(_METHODS)[1])}"
+            f"Method {method} not recognized by minimize; write 'BFGS' or {abbreviate(list(_METHODS)[1])}"
         )
     solve, names = known
     given = dict(options or {})
     for name in given:
         if name not in names:
             raise TypeError(
-                f"minimize with method {method} got an unexpected option {abbreviated(name)}; it takes "
+                f"minimize with method {method} got an unexpected option {abbreviate(name)}; it takes "
                 f"{', '.join(names)}"
             )
     x = asarray(x0)

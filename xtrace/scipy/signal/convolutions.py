@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.shape import rev
@@ -30,7 +30,7 @@ def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple
             f"{function}: in1 and in2 must have the same number of dimensions, got shapes {shapes[0]} and {shapes[1]}"
         )
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviated(mode)}")
+        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
     return [cast_to(x, aval, dtype) for x, aval in zip((in1, in2), avals, strict=True)], shapes
 
 
@@ -87,7 +87,7 @@ def _by(
     function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
 ) -> Array:
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviated(method)}")
+        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviate(method)}")
     if method != "fft":
         return _direct(function, in1, in2, mode, precision, flipped)
     if not flipped:
@@ -157,8 +157,8 @@ def correlate(
 def _filled(function: str, boundary: str, fillvalue: float) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
-            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviated(boundary)} and "
-            f"{abbreviated(fillvalue)}"
+            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviate(boundary)} and "
+            f"{abbreviate(fillvalue)}"
         )
 
 

@@ -11,12 +11,12 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.warn import warn_user
@@ -152,7 +152,7 @@ def _trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
 def _check_trend(function: str, detrend: _TrendLike) -> None:
     if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
         raise ValueError(
-            f"{function}: detrend must be 'constant', 'linear', False or a function; got {abbreviated(detrend)}"
+            f"{function}: detrend must be 'constant', 'linear', False or a function; got {abbreviate(detrend)}"
         )
 
 
@@ -170,7 +170,7 @@ def _spectra(x: Array, window: ArrayLike, plan: _Plan, detrend: _TrendLike, axis
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
     segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
-    return transform(segments * broadcast_to_shape(converted(window, segments.dtype), segments.shape), plan.length, -1)
+    return transform(segments * broadcast_to_shape(convert_to(window, segments.dtype), segments.shape), plan.length, -1)
 
 
 def _frequencies(plan: _Plan, fs: ArrayLike, dtype: np.dtype[Any]) -> Array:
@@ -197,18 +197,18 @@ def _powers(
     """Return frequencies and averaged products of the spectra of one or two signals."""
     dtype = signals[0].dtype
     part = dtypes.real_part_dtype(dtype)
-    window = converted(window, part)
+    window = convert_to(window, part)
     longest = max([x.shape[axis] for x in signals])
     moved = [moveaxis(x, axis, -1) for x in signals]
     spectra = [_spectra(_continued(x, longest - x.shape[-1]), window, plan, detrend, axis) for x in moved]
     products = conj(spectra[0]) * spectra[-1]
     if len(signals) == 1:
         products = real(products)
-    scale = 1 / (converted(fs, part) * sum(square(window)) if density else square(sum(window)))
+    scale = 1 / (convert_to(fs, part) * sum(square(window)) if density else square(sum(window)))
     # One side stands for both, except for the constant and the highest frequency.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
-    products = products * broadcast_to_shape(converted(scale * factors, products.dtype), products.shape)
+    products = products * broadcast_to_shape(convert_to(scale * factors, products.dtype), products.shape)
     powers = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
     return _frequencies(plan, fs, dtype), moveaxis(powers, -1, axis)
 
@@ -228,9 +228,9 @@ def _power_spectra(
     counts = [aval.shape[along] for aval in avals]
     outer = check_broadcast(function, [(*a.shape[:along], *a.shape[along + 1 :]) for a in avals])
     if scaling not in ("density", "spectrum"):
-        raise ValueError(f"{function}: Unknown scaling {abbreviated(scaling)}; it must be 'density' or 'spectrum'")
+        raise ValueError(f"{function}: Unknown scaling {abbreviate(scaling)}; it must be 'density' or 'spectrum'")
     if average not in ("mean", "median"):
-        raise ValueError(f"{function}: average must be 'median' or 'mean', got {abbreviated(average)}")
+        raise ValueError(f"{function}: average must be 'median' or 'mean', got {abbreviate(average)}")
     _check_trend(function, detrend)
     if 0 in counts or 0 in outer:
         shape = (*outer[:along], min(counts), *outer[along:])
@@ -338,7 +338,7 @@ def _short_time(
 ) -> tuple[Array, Array, Array]:
     """Return frequencies, times and spectra."""
     part, half = dtypes.real_part_dtype(x.dtype), plan.size // 2
-    window = converted(window, part)
+    window = convert_to(window, part)
     x = moveaxis(x, axis, -1)
     rank = x.ndim
     if boundary is not None:
@@ -346,9 +346,9 @@ def _short_time(
     if padded:
         x = _continued(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
     spectra = _spectra(x, window, plan, detrend, axis)
-    spectra = spectra / converted(abs(sum(window)), spectra.dtype)
+    spectra = spectra / convert_to(abs(sum(window)), spectra.dtype)
     starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
-    times = starts.astype(part) / converted(fs, part)
+    times = starts.astype(part) / convert_to(fs, part)
     return _frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
 
 
@@ -394,7 +394,7 @@ def stft(
     along = canonical_axis("stft", axis, aval.ndim)
     if boundary is not None and boundary not in _EXTENSIONS:
         raise ValueError(
-            f"stft: Unknown boundary option {abbreviated(boundary)}, must be one of {[*_EXTENSIONS, None]}"
+            f"stft: Unknown boundary option {abbreviate(boundary)}, must be one of {[*_EXTENSIONS, None]}"
         )
     _check_trend("stft", detrend)
     part = dtypes.real_part_dtype(dtype)
@@ -417,19 +417,19 @@ def _restored(
     """Return times and the signal, whose samples are along the axis of the segments."""
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
     part = dtypes.real_part_dtype(spectra.dtype)
-    window = converted(window, part)
+    window = convert_to(window, part)
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
-    weighted = segments * converted(sum(window), segments.dtype)
+    weighted = segments * convert_to(sum(window), segments.dtype)
     # The least squares solution: the signal whose segments are nearest to these.
-    x = _overlapped(weighted * broadcast_to_shape(converted(window, weighted.dtype), weighted.shape), plan.step)
+    x = _overlapped(weighted * broadcast_to_shape(convert_to(window, weighted.dtype), weighted.shape), plan.step)
     weights = _overlapped(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
         half = plan.size // 2
         x, weights = x[..., half:-half], weights[half:-half]
-    x = x / broadcast_to_shape(converted(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
+    x = x / broadcast_to_shape(convert_to(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
-    return np.arange(x.shape[0]).astype(part) / converted(fs, part), x
+    return np.arange(x.shape[0]).astype(part) / convert_to(fs, part), x
 
 
 def istft(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 _Window = Callable[..., np.ndarray]
 
@@ -118,12 +118,12 @@ def named_window(function: str, window: str | tuple[Any, ...], count: int) -> np
     """
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):
-        raise ValueError(f"{function}: the first entry of the tuple window={abbreviated(window)} must be a name")
+        raise ValueError(f"{function}: the first entry of the tuple window={abbreviate(window)} must be a name")
     shape = _BY_NAME.get(name)
     if shape is None:
         known = ", ".join(names[0] for names in _WINDOWS)
         raise ValueError(
-            f"{function}: Invalid window name {abbreviated(name)}; known are {known}. Others may be given as arrays."
+            f"{function}: Invalid window name {abbreviate(name)}; known are {known}. Others may be given as arrays."
         )
     if count <= 1:
         return np.ones(count)
@@ -131,5 +131,5 @@ def named_window(function: str, window: str | tuple[Any, ...], count: int) -> np
         return shape(count + 1, *parameters)[:-1]
     except TypeError:
         raise ValueError(
-            f"{function}: the window {abbreviated(name)} does not take the parameters {tuple(parameters)}"
+            f"{function}: the window {abbreviate(name)} does not take the parameters {tuple(parameters)}"
         ) from None

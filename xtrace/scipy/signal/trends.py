@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.contraction import matmul
@@ -27,7 +27,7 @@ def _straightened(x: Array) -> Array:
     norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))
     basis = (lines / np.where(norms == 0, 1, norms)).astype(x.dtype)
     straight = x - matmul(matmul(x, basis.T, precision="highest"), basis, precision="highest")
-    return converted(straight, x.dtype, x.weak_type)
+    return convert_to(straight, x.dtype, x.weak_type)
 
 
 @inline_jit
@@ -69,7 +69,7 @@ def detrend(
     refuse("detrend", overwrite_data=overwrite_data)
     (aval,), dtype, weak = common_dtype("detrend", (data,), as_inexact)
     if type not in ("constant", "linear"):
-        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviated(type)}")
+        raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviate(type)}")
     along = canonical_axis("detrend", axis, aval.ndim)
     n = aval.shape[along]
     breaks = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Union
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes, pytree
@@ -106,7 +106,7 @@ def _weak_as(x: _Tree, b: _Tree, x0: _Tree) -> _Tree:
     """Return the solution, weakly typed where both the right-hand side and the start are."""
 
     def leaf(value: Array, one: ArrayLike, other: ArrayLike) -> Array:
-        return converted(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
+        return convert_to(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
 
     return pytree.tree_map(leaf, x, b, x0)
 

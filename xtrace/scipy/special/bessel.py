@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -37,9 +37,9 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
     def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         k = count - i
         above, evens = state
-        now = ratio(converted(k, z.dtype), above)
+        now = ratio(convert_to(k, z.dtype), above)
         # The sum of J(j) / J(k - 1) over the even j from k on.
-        return now, now * (evens + converted((k + 1) % 2, z.dtype))
+        return now, now * (evens + convert_to((k + 1) % 2, z.dtype))
 
     start = z / (2 * (count + 1))
     last, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
@@ -54,7 +54,7 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
     first = 1 / (1 + 2 * evens)
     _, results = scan(lambda below, factor: (below * factor,) * 2, first, ratios, reverse=True)
     missing = zeros((highest - kept, *z.shape), z.dtype)
-    return converted(concatenate([expand_dims(first, 0), flip(results, 0), missing + expand_dims(0 * z, 0)]), dtype)
+    return convert_to(concatenate([expand_dims(first, 0), flip(results, 0), missing + expand_dims(0 * z, 0)]), dtype)
 
 
 _bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, count=count), nondiff_argnums=(1, 2))

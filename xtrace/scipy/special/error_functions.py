@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -49,7 +49,7 @@ def dawsn(x: RealLike) -> Array:
     middle = fitted(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
     far = fitted(inverse, 0, 1 / 40, fits.DAWSON_FAR)
     tail = choose(square < 40, middle, far) * (0.5 / x)
-    return converted(choose(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
+    return convert_to(choose(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
 
 
 # F' = 1 - 2 x F
@@ -94,7 +94,7 @@ def erfcx(x: ArrayLike) -> Array:
     if dtypes.is_complex(value.dtype):
         return _faddeeva(1j * value)
     (x,), dtype = real_operands("erfcx", x)
-    return converted(_scaled(x), dtype)
+    return convert_to(_scaled(x), dtype)
 
 
 erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))
@@ -138,7 +138,7 @@ def wofz(z: ArrayLike) -> Array:
     """
     (z,) = promoted("wofz", z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)
-    return _faddeeva(converted(z, dtypes.complex128 if wide else dtypes.complex64))
+    return _faddeeva(convert_to(z, dtypes.complex128 if wide else dtypes.complex64))
 
 
 # w' = -2 z w + 2 i / sqrt(pi)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -55,7 +55,7 @@ def gammasgn(x: RealLike) -> Array:
     pole = (x < 0) & (x == below)
     negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
     result = choose(pole | (x != x), math.nan, choose(negative, -1.0, 1.0))
-    return converted(result, x.dtype)
+    return convert_to(result, x.dtype)
 
 
 @inline_jit(public=True)
@@ -136,7 +136,7 @@ _NEAR_ONE = (
 def _near_zeros(z: Array, elsewhere: Array) -> Array:
     """Return log gamma near its zeros 1 and 2, and `elsewhere` otherwise."""
     second = real(z) > 1.5
-    centred = z - converted(choose(second, 2.0, 1.0), z.dtype)
+    centred = z - convert_to(choose(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
     centred = choose(near, centred, 0.0)
     series = polynomial(centred, _NEAR_ONE)
@@ -165,7 +165,7 @@ def _complex_loggamma(z: Array) -> Array:
     left = real(upper) < 0.5
     # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3). The unselected branch must have a finite derivative.
     inner = choose(left, upper, 0.25)
-    turn = inner - converted(rint(real(inner)), z.dtype)
+    turn = inner - convert_to(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
     result = _right_loggamma(choose(left, 1 - upper, upper))
     result = choose(left, math.log(math.pi) - sine - result, result)
@@ -352,7 +352,7 @@ def multigammaln(a: RealLike, d: int) -> Array:
     (a,) = operands("multigammaln", a)
     halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
     factors = gammaln(expand_dims(a, -1) - halves)
-    return converted(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
+    return convert_to(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
 
 
 def bernoulli(n: int) -> Array:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.api.grad import jvp
@@ -64,7 +64,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
         return k + 1, term, total + term, slope + (k + 1) * term, size, above, other, below, x, *has
 
     one = 0 * x + 1
-    state = while_loop(going, step, (converted(0, x.dtype), one, one, 0 * x, one, above, other, below, x, *has))
+    state = while_loop(going, step, (convert_to(0, x.dtype), one, one, 0 * x, one, above, other, below, x, *has))
     return state[2], state[3]
 
 
@@ -98,7 +98,7 @@ def _continued(
 
         def term(i: ArrayLike, sums: tuple[Any, ...]) -> tuple[Any, ...]:
             one, two, power, value, slope = sums
-            k = converted(i, x.dtype)
+            k = convert_to(i, x.dtype)
             new = product(k) * reach * reach * one - (first * k + linear) * (k + 1) * reach * two
             new = new / (weight * (k + 1) * (k + 2))
             return two, new, power * part, value + new * power * part, slope + (k + 2) * new * power
@@ -108,7 +108,7 @@ def _continued(
         moved = choose(here, last, value), slope / reach
         return (steps + 1, following, *moved, x, *given)
 
-    return while_loop(going, step, (converted(0, x.dtype), place, value, slope, x, *given))[2]
+    return while_loop(going, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
 
 
 def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
@@ -138,7 +138,7 @@ def _tangent(
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
         wide, dtype = real_operands(name, *values)
-        total = converted(_slopes(formula, wide, tangents[:-1]), dtype)
+        total = convert_to(_slopes(formula, wide, tangents[:-1]), dtype)
     return total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
 
 
@@ -170,7 +170,7 @@ def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) ->
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
-    return while_loop(going, step, (converted(0, a.dtype), a, one, one, *given))[3]
+    return while_loop(going, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
 
 
 @jit
@@ -256,7 +256,7 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     ended = _recurring(degree, _laguerre, (b, choose(polynomial, x, -x)))
     value = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
     value = choose(pole & ~(polynomial & (a >= b)), math.inf, value)
-    return converted(choose(x == 0, 1.0, value), dtype)
+    return convert_to(choose(x == 0, 1.0, value), dtype)
 
 
 @functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
@@ -371,7 +371,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     # Above 1 a finite sum may still have a factor that is not real.
     divergent = (x > 1) & (~short | (turned & (floor(excess) != excess)))
     value = choose((pole & ~(own <= -c)) | divergent, math.inf, value)
-    return converted(choose(nothing, 1.0, value), dtype)
+    return convert_to(choose(nothing, 1.0, value), dtype)
 
 
 @functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -75,7 +75,7 @@ def exp1(x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 6.2 and 6.6.
     """
     (x,), dtype = real_operands("exp1", x)
-    return converted(_e1(x), dtype)
+    return convert_to(_e1(x), dtype)
 
 
 exp1.defjvps(lambda t, y, x: t * (-exp(-x) / x))
@@ -104,7 +104,7 @@ def expi(x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 6.2.
     """
     (x,), dtype = real_operands("expi", x)
-    return converted(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
+    return convert_to(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
 
 
 expi.defjvps(lambda t, y, x: t * (exp(x) / x))
@@ -128,7 +128,7 @@ def _expn_fraction(n: Array, x: Array) -> Array:
     count = 170 if x.dtype == dtypes.float64 else 48
 
     def step(i: Array, rest: Array) -> Array:
-        k = converted(count - i, x.dtype)
+        k = convert_to(count - i, x.dtype)
         return k * (n + k - 1) / (x + n + 2 * k - rest)
 
     return exp(-x) / (x + n - fori_loop(0, count, step, 0 * x))
@@ -164,7 +164,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
     result = choose(n == 0, exp(-x) / x, choose(x > 0.5, far, near))
     at_zero = choose(n > 1, 1 / choose(n > 1, n - 1, 1.0), math.inf)
     result = choose(x == 0, at_zero, choose((n < 0) | (x < 0), math.nan, result))
-    return converted(choose((n != n) | (x != x), n + x, result), dtype)
+    return convert_to(choose((n != n) | (x != x), n + x, result), dtype)
 
 
 @expn.defjvp
@@ -228,7 +228,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     near = size <= 1.6
     s = choose(near, size * square * s, 0.5 - (f * cosine + g * sine))
     c = choose(near, size * c, 0.5 + (f * sine - g * cosine))
-    return converted(odd(x, s), dtype), converted(odd(x, c), dtype)
+    return convert_to(odd(x, s), dtype), convert_to(odd(x, c), dtype)
 
 
 @fresnel.defjvp
@@ -236,7 +236,7 @@ def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,), dtype = real_operands("fresnel", *primals)
     turns = _quarter_turns(x)
     t = tangents[0]
-    return fresnel(primals[0]), (t * converted(sin(turns), dtype), t * converted(cos(turns), dtype))
+    return fresnel(primals[0]), (t * convert_to(sin(turns), dtype), t * convert_to(cos(turns), dtype))
 
 
 # Sine and cosine integrals (DLMF 6.2)
@@ -275,7 +275,7 @@ def sici(x: RealLike) -> tuple[Any, Any]:
     si = choose(size <= 4, size * quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
     near = (log(size) + _EULER) - square * quotient(square, fits.CI_NEAR)
     ci = choose(size <= 4, near, f * sine - g * cosine)
-    return converted(odd(x, si), dtype), converted(choose(x == -math.inf, math.nan, ci), dtype)
+    return convert_to(odd(x, si), dtype), convert_to(choose(x == -math.inf, math.nan, ci), dtype)
 
 
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
@@ -28,7 +28,7 @@ def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
     arrays = operands("owens_t", h, a)
     default = dtypes.default_float(config.enable_x64.value)
     wider = dtypes.bit_width(arrays[0].dtype) > dtypes.bit_width(default)
-    return [converted(x, x.dtype if wider else default) for x in arrays]
+    return [convert_to(x, x.dtype if wider else default) for x in arrays]
 
 
 def _within(h: Array, a: Array) -> Array:

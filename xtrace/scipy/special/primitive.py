@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, unary_function
 from xtrace._src.api.grad import jvp
@@ -128,7 +128,7 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def strong(*args: ArrayLike, **kwargs: Any) -> Array:
         result, first = function(*args, **kwargs), args[0] if args else kwargs[parameter]
-        return converted(result, result.dtype) if result.aval.weak_type and np.ndim(first) else result
+        return convert_to(result, result.dtype) if result.aval.weak_type and np.ndim(first) else result
 
     return strong
 
@@ -160,7 +160,7 @@ def wide_operand(function: str, x: ArrayLike) -> Array:
     dtype = operand_aval(function, 0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
-    return converted(to_array(promote(function, x)[0]), dtype)
+    return convert_to(to_array(promote(function, x)[0]), dtype)
 
 
 @inline_jit(public=True)
@@ -324,5 +324,5 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")
     (x,) = operands("polygamma", x)
     shape = check_broadcast("polygamma", [order.shape, x.shape])
-    order = converted(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
+    order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
     return special.polygamma(order, broadcast_to_shape(x, shape))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.operators import choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
@@ -66,7 +66,7 @@ def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dt
     arrays = operands(function, *values)
     dtype = arrays[0].dtype
     computed = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
-    return [converted(x, computed) for x in arrays], dtype
+    return [convert_to(x, computed) for x in arrays], dtype
 
 
 def odd(x: RealLike, of_size: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
@@ -29,12 +29,12 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
     cosine, sine = cos(theta), sin(theta)
     # Reduce theta to the range from 0 to pi; the derivative at 0 is the one-sided derivative.
     sine = choose(sine < 0, -sine, sine)
-    degree, signed = converted(minimum(n, highest), dtype), converted(m, dtype)
+    degree, signed = convert_to(minimum(n, highest), dtype), convert_to(m, dtype)
     order = abs(signed)
 
     def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         one, two = state
-        k = converted(i, dtype) + 1
+        k = convert_to(i, dtype) + 1
         # Up to degree |m| step through the functions of equal degree and order.
         diagonal = -sine * sqrt((2 * k + 1) / (2 * k)) * one
         inside = maximum((k - order) * (k + order), 1)

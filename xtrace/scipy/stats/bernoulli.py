@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -40,7 +40,7 @@ def ppf(q: RealLike, p: RealLike) -> Array:
     """Return the smallest value whose `cdf` is at least `q`."""
     own = aval_of(p)
     wrong = (p < 0) | (p > 1) | (p != p) | (q < 0) | (q > 1) | (q != q)
-    return converted(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), own.dtype, own.weak_type)
+    return convert_to(choose(wrong, math.nan, choose(q <= 1 - p, 0.0, 1.0)), own.dtype, own.weak_type)
 
 
 _make_public(globals(), __all__)

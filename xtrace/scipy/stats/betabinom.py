@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -38,7 +38,7 @@ def logpmf(k: RealLike, n: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0
     logarithm = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
     logarithm = choose((n < 0) | (a <= 0) | (b <= 0), math.nan, logarithm)
     # As in JAX, an array of whole numbers makes the result strongly typed.
-    return converted(logarithm, logarithm.dtype, aval_of(logarithm).weak_type and weak)
+    return convert_to(logarithm, logarithm.dtype, aval_of(logarithm).weak_type and weak)
 
 
 pmf = distribution.exponential(logpmf, "0.23809534")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import canonical_axis, converted
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -39,7 +39,7 @@ class ModeResult(NamedTuple):
 
 def _check_policy(function: str, nan_policy: str) -> None:
     if nan_policy not in _POLICIES:
-        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviated(nan_policy)}")
+        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviate(nan_policy)}")
     if nan_policy == "omit":
         raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; leave NaN out beforehand")
     if nan_policy == "raise":
@@ -123,16 +123,16 @@ def _ranks(a: Any, axis: int, method: str) -> Array:
     if method == "ordinal":
         ranks = places + 1
     elif method == "dense":
-        ranks = cumsum(converted(_starts(ordered, axis), places.dtype), axis)
+        ranks = cumsum(convert_to(_starts(ordered, axis), places.dtype), axis)
     else:
         starts, n = _starts(ordered, axis), a.shape[axis]
         first = cummax(choose(starts, places, 0), axis) + 1
         last_of_all = zeros([1 if i == axis else m for i, m in enumerate(a.shape)], bool)
         ends = concatenate([_part(starts, axis, slice(1, None)), ~last_of_all], axis)
         last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
-        ranks = {"min": first, "max": last, "average": converted(first + last, dtype) / 2}[method]
+        ranks = {"min": first, "max": last, "average": convert_to(first + last, dtype) / 2}[method]
     # Sorting by the original positions moves the ranks back to them.
-    ranks = converted(sort((order, ranks), axis)[1], dtype)
+    ranks = convert_to(sort((order, ranks), axis)[1], dtype)
     if dtypes.is_inexact(a.dtype):
         return choose(any(isnan(a), axis, keepdims=True), math.nan, ranks)
     return ranks
@@ -164,7 +164,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     _check_policy("rankdata", nan_policy)
     methods = ("average", "min", "max", "dense", "ordinal")
     if method not in methods:
-        raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviated(method)}")
+        raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviate(method)}")
     aval = type_of("rankdata", a)
     if axis is None:
         return _ranks(ravel(a), 0, method)
@@ -196,15 +196,15 @@ def sem(
         Array(0.99999994, dtype=float32)
     """
     if nan_policy not in ("propagate", "omit"):
-        raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviated(nan_policy)}")
+        raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviate(nan_policy)}")
     aval = type_of("sem", a)
     along = None if axis is None else canonical_axis("sem", axis, aval.ndim)
     deviation = nanstd if nan_policy == "omit" else std
     error = deviation(a, along, ddof=ddof, keepdims=bool(keepdims))
     if nan_policy == "omit":
         counted = sum(logical_not(isnan(a)), along, keepdims=bool(keepdims))
-        error = error / converted(sqrt(counted), error.dtype)
+        error = error / convert_to(sqrt(counted), error.dtype)
     else:
         error = error / math.sqrt(aval.size if along is None else aval.shape[along])
     # Complex data give a complex error, as in JAX.
-    return converted(error, aval.dtype if dtypes.is_complex(aval.dtype) else error.dtype)
+    return convert_to(error, aval.dtype if dtypes.is_complex(aval.dtype) else error.dtype)

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -111,7 +111,7 @@ class Distribution:
             bound.apply_defaults()
             result = formula(*promoted(f"{self.name}.{name}", *bound.args))
             weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
-            return converted(result, result.dtype, weak)
+            return convert_to(result, result.dtype, weak)
 
         if not formula.__doc__:
             function.__doc__ = _CONTRACTS[name]

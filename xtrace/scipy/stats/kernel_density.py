@@ -9,11 +9,11 @@ from typing import Any, NoReturn, Union
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.pytree_registration import register_pytree_node_class
@@ -155,7 +155,7 @@ class gaussian_kde:
         elif not isinstance(rule, str) or rule not in ("scott", "silverman"):
             raise ValueError(
                 "gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got "
-                f"{abbreviated(bw_method)}"
+                f"{abbreviate(bw_method)}"
             )
         return _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
 
@@ -198,7 +198,7 @@ class gaussian_kde:
 
     def _at(self, function: str, points: ArrayLike, logarithm: bool) -> Array:
         places, dtype = self._places(function, points)
-        dataset, weights, inverse = [converted(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
+        dataset, weights, inverse = [convert_to(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
         return _evaluated(dataset, weights, inverse, places, logarithm=logarithm)
 
     def evaluate(self, points: ArrayLike) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import common_dtype
@@ -48,11 +48,11 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
             f"{counts.dtype.name} and {trials.dtype.name}"
         )
     (p,) = promoted("multinomial.logpmf", p)
-    x, n = converted(to_array(x), dtype), converted(to_array(n), dtype)
+    x, n = convert_to(to_array(x), dtype), convert_to(to_array(n), dtype)
     fits = sum(x, -1) == n
-    x, n = converted(x, p.dtype), converted(n, p.dtype)
+    x, n = convert_to(x, p.dtype), convert_to(n, p.dtype)
     logarithm = gammaln(n + 1) + sum(xlogy(x, p) - gammaln(x + 1), -1)
-    return converted(choose(fits, logarithm, -math.inf), p.dtype)
+    return convert_to(choose(fits, logarithm, -math.inf), p.dtype)
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
@@ -42,7 +42,7 @@ def _log_density(x: Array, mean: Array, cov: Array) -> Array:
     n = mean.shape[-1]
     if not cov.ndim:
         logarithm = -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
-        return converted(logarithm, x.dtype, x.weak_type)
+        return convert_to(logarithm, x.dtype, x.weak_type)
     factor = cholesky(cov)
     distances = sum(square(_whitened(differences, factor)), -1)
     return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -34,7 +34,7 @@ logsf = distribution.standard("logsf", log_ndtr, "Array(-1.1759118, dtype=float3
 
 
 def _of_default_dtype(x: RealLike) -> Array:
-    return converted(x, dtypes.default_float(config.enable_x64.value))
+    return convert_to(x, dtypes.default_float(config.enable_x64.value))
 
 
 @distribution.defines("Array(-0.6744898, dtype=float32)", "0.25", strong=False)

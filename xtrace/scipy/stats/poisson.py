@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.operators import broadcast_to_shape, choose
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.annotations import RealLike
@@ -61,7 +61,7 @@ def entropy(mu: RealLike, loc: RealLike = 0) -> Array:
     summed = -sum(exp(logarithms) * logarithms, -1)
     mean = choose(large, mu, float(_LARGE_MEAN))
     series = log(2 * math.pi * math.e * mean) / 2 - 1 / (12 * mean)
-    return converted(choose(none, 0.0, choose(large, series, summed)), own.dtype)
+    return convert_to(choose(none, 0.0, choose(large, series, summed)), own.dtype)
 
 
 _make_public(globals(), __all__)

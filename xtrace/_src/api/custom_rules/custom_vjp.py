@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from xtrace._src.algebra.vector_space import converted
+from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
 from xtrace._src.core import dtypes, pytree, pytree_registration
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
@@ -223,14 +223,14 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
             return None
         fits = own is not None and own.shape == aval.shape
         if own is not None and fits and (not dtypes.is_complex(own.dtype) or dtypes.is_complex(aval.dtype)):
-            return converted(cotangent, aval.dtype, own.weak_type and aval.weak_type)
+            return convert_to(cotangent, aval.dtype, own.weak_type and aval.weak_type)
         start = (
             f"Custom VJP bwd rule {rule} of {self.name} must produce an output with the same type as the args tuple of "
             f"the primal function, but for argument {self._paths(call.fixed, call.in_tree)[position]} the bwd rule "
             "produced "
         )
         if own is None:
-            raise TypeError(f"{start}{abbreviated(cotangent)} of type {type(cotangent)}, which is no array")
+            raise TypeError(f"{start}{abbreviate(cotangent)} of type {type(cotangent)}, which is no array")
         if not fits:
             raise ValueError(
                 f"{start}an output of type {own.str_short()} corresponding to an input of type {aval.str_short()}, "

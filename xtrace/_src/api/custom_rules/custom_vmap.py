@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from xtrace._src.api.custom_rules.functions import CustomFunction
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -96,7 +96,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError(
                 f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
-                f"batched); it returned {abbreviated(returned)}"
+                f"batched); it returned {abbreviate(returned)}"
             )
         result, out_batched = returned
         trees: list[Any] = []

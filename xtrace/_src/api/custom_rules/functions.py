@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import signature_of
 from xtrace._src.core import key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
@@ -85,13 +85,13 @@ class CustomFunction(Generic[_Arguments, _Result]):
         except TypeError:
             raise TypeError(
                 f"{self.kind}: nondiff_argnums must be a sequence of positions, such as (0,), got "
-                f"{abbreviated(nondiff_argnums)}"
+                f"{abbreviate(nondiff_argnums)}"
             ) from None
         chosen = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
         for name in chosen:
             if name not in names:
                 raise ValueError(
-                    f"{self.kind}: nondiff_argnames has {abbreviated(name)}; the parameters of {self.name} are "
+                    f"{self.kind}: nondiff_argnames has {abbreviate(name)}; the parameters of {self.name} are "
                     f"{', '.join(names)}"
                 )
         self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
@@ -181,7 +181,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             if not is_array_like(leaf):
                 raise TypeError(
                     f"{self.kind}: argument {self._paths(fixed, in_tree)[position]} of {self.name}: "
-                    f"{abbreviated(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
+                    f"{abbreviate(leaf)} of type {type(leaf)} is no array; mark it with nondiff_argnums or "
                     "nondiff_argnames"
                 )
         return Call(fixed, len(args), in_tree), leaves
@@ -199,7 +199,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
             if not is_array_like(leaf):
                 path = key_paths.keystr(pytree.tree_flatten_with_path(result)[0][position][0])
                 raise TypeError(
-                    f"{self.kind} {role} {name}: {abbreviated(leaf)} of type {type(leaf)} at output{path} is not an "
+                    f"{self.kind} {role} {name}: {abbreviate(leaf)} of type {type(leaf)} at output{path} is not an "
                     "array"
                 )
         trees[:] = [tree]

@@ -18,7 +18,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import sharding_rules
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -116,7 +116,7 @@ def _list_operands(name: str, operands: Any) -> list[Any]:
     try:
         arrays = list(operands)
     except TypeError:
-        raise TypeError(f"{name}: operands must be a sequence of arrays, got {abbreviated(operands)}") from None
+        raise TypeError(f"{name}: operands must be a sequence of arrays, got {abbreviate(operands)}") from None
     if not arrays:
         raise ValueError(f"{name}: operands must be a non-empty sequence of arrays")
     return arrays

@@ -11,7 +11,7 @@ from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
     broadcast_in_dim,
     canonical_shape,
-    converted,
+    convert_to,
     operand_aval,
 )
 from xtrace._src.core import config, dtypes
@@ -136,12 +136,12 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
     if type(aval.dtype) is dtypes.ExtendedDType:
         return value if given.dtype == aval.dtype else Literal(int(value), aval)
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
-        return converted(value, aval.dtype, aval.weak_type)
+        return convert_to(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)
     if dtypes.is_complex(host.dtype) and not dtypes.is_complex(aval.dtype):
         raise TypeError(f"{name}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
     if dtypes.is_floating(host.dtype) and dtypes.is_integer(aval.dtype):
-        return converted(value, aval.dtype, aval.weak_type)
+        return convert_to(value, aval.dtype, aval.weak_type)
     with np.errstate(all="ignore"):
         return Literal(host.astype(aval.dtype)[()], aval)
 

@@ -12,13 +12,13 @@ from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
     canonical_axis,
-    converted,
+    convert_to,
     operand_aval,
     with_axis,
     zeros,
 )
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -152,7 +152,7 @@ def _normalize_indices(name: str, operand: ArrayLike, start_indices: Any, allow_
         aval = operand_aval(name, start_indices, "start_indices")
         if aval.ndim != 1:
             raise TypeError(
-                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviated(start_indices)}"
+                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviate(start_indices)}"
             )
         if isinstance(start_indices, np.ndarray):
             indices = list(start_indices)
@@ -188,10 +188,10 @@ def _normalize_index(name: str, index: Array, size: int, allow_negative: bool) -
         return index
     if size > dtypes.iinfo(aval.dtype).max:
         # The index's dtype cannot hold the size.
-        index = converted(index, dtypes.int32)
+        index = convert_to(index, dtypes.int32)
         aval = operand_aval(name, index)
     negative = lt(index, Literal(0, aval))
-    moved = elementwise.add(converted(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
+    moved = elementwise.add(convert_to(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
     return select_n(negative, index, moved)
 
 

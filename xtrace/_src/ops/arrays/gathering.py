@@ -31,7 +31,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -247,7 +247,7 @@ def gather(
     elif fill_value is None:
         fill_value = default_fill_value(operand_aval("gather", operand).dtype)
     elif not isinstance(fill_value, (bool, int, float, complex, np.generic)):
-        raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviated(fill_value)}")
+        raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviate(fill_value)}")
     parameters = (
         numbers, integer_tuple("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple
@@ -44,7 +44,7 @@ class GatherScatterMode(enum.Enum):
         mode = _mode_names.get(value) if value is None or isinstance(value, str) else None
         if mode is None:
             raise ValueError(
-                f"unknown gather/scatter mode {abbreviated(value)}; the modes are 'clip', 'fill', 'drop', "
+                f"unknown gather/scatter mode {abbreviate(value)}; the modes are 'clip', 'fill', 'drop', "
                 "'promise_in_bounds', 'one_hot', a GatherScatterMode or None"
             )
         return mode
@@ -111,7 +111,7 @@ def canonical_mode(name: str, mode: object, default: GatherScatterMode) -> Gathe
 def canonical_numbers(name: str, kind: type[Any], numbers: object) -> Array:
     """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
     if not isinstance(numbers, kind):
-        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviated(numbers)}")
+        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviate(numbers)}")
     return kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
 
 

@@ -17,7 +17,7 @@ from xtrace._src.algebra.vector_space import (
     with_axis,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -271,11 +271,11 @@ def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tupl
     except TypeError:
         raise TypeError(
             "pad: padding_config must be a sequence of (low, high, interior) integers, got "
-            f"{abbreviated(padding_config)}"
+            f"{abbreviate(padding_config)}"
         ) from None
     if any(len(axis) != 3 for axis in configuration):
         raise ValueError(
-            f"pad: padding_config must have (low, high, interior) for each axis, got {abbreviated(padding_config)}"
+            f"pad: padding_config must have (low, high, interior) for each axis, got {abbreviate(padding_config)}"
         )
     return pad.bind_positional((operand, padding_value), (configuration,))
 
@@ -341,7 +341,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         number = operator.index(index)
     except TypeError:
         raise TypeError(
-            f"index_in_dim: index must be an integer known while tracing, got {abbreviated(index)}; "
+            f"index_in_dim: index must be an integer known while tracing, got {abbreviate(index)}; "
             "dynamic_index_in_dim takes a traced one"
         ) from None
     if not -shape[axis] <= number < shape[axis]:

@@ -10,9 +10,9 @@ import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import converted, operand_aval, transpose
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, transpose
 from xtrace._src.core import config, dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -246,7 +246,7 @@ def canonical_precision(name: str, precision: object) -> Any:
     precisions = tuple([_one_precision(p) for p in pair])
     if None in precisions:
         raise ValueError(
-            f"{name}: precision {abbreviated(precision)} is not one of None, "
+            f"{name}: precision {abbreviate(precision)} is not one of None, "
             f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
             "lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one"
         )
@@ -284,7 +284,7 @@ def _canonical_dimension_numbers(dimension_numbers: Any) -> DotDimensionNumbers:
     except (TypeError, ValueError):
         raise TypeError(
             "dot_general: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
-            f"each a sequence of axes; got {abbreviated(dimension_numbers)}"
+            f"each a sequence of axes; got {abbreviate(dimension_numbers)}"
         ) from None
     return DotDimensionNumbers(((groups[0], groups[1]), (groups[2], groups[3])))
 
@@ -449,7 +449,7 @@ def _dot_transpose(
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
     of_operand = move_axes(of_operand, order)
-    of_operand = converted(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
+    of_operand = convert_to(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
     return [of_operand, None] if left else [None, of_operand]
 
 

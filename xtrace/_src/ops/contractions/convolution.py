@@ -11,7 +11,7 @@ from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
-    converted,
+    convert_to,
     move_axis,
     operand_aval,
     reshape,
@@ -19,7 +19,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -60,7 +60,7 @@ def _explicit_pads(name: str, padding: Any) -> Pads:
     except (TypeError, ValueError):
         raise ValueError(
             f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
-            f"{abbreviated(padding)}"
+            f"{abbreviate(padding)}"
         ) from None
 
 
@@ -266,7 +266,7 @@ def _conv_transpose(
         spread_sizes(space, lhs_dilation), spread_sizes(window, rhs_dilation),
         spread_sizes(positions, window_strides), padding, strict=True,
     ))
-    known = converted(known, aval_of(cotangent).dtype)
+    known = convert_to(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
     if left:
         # The cotangent, dilated by the strides, is convolved with the reversed kernel, its feature axes swapped.
@@ -282,7 +282,7 @@ def _conv_transpose(
              preferred_element_type, None),
         )
         of_operand = _move_groups(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
-        return [converted(of_operand, wanted.dtype, wanted.weak_type), None]
+        return [convert_to(of_operand, wanted.dtype, wanted.weak_type), None]
     # The lhs is convolved with the cotangent as kernel and summed over the batch instead of the features.
     for own, kernel, reach, (low, _) in extents:
         pads.append((low, reach + kernel - 1 - own - low))
@@ -292,7 +292,7 @@ def _conv_transpose(
         (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
          precision, preferred_element_type, None),
     )
-    return [None, converted(of_operand, wanted.dtype, wanted.weak_type)]
+    return [None, convert_to(of_operand, wanted.dtype, wanted.weak_type)]
 
 
 def _conv_batch(
@@ -403,7 +403,7 @@ def conv_general_dilated(
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
-                f"{name}: padding {abbreviated(padding)} is defined for lhs_dilation 1 only: give (low, high) "
+                f"{name}: padding {abbreviate(padding)} is defined for lhs_dilation 1 only: give (low, high) "
                 "pairs, or use conv_transpose."
             )
         window = [right.shape[i] for i in numbers.rhs_spec[2:]]
@@ -605,7 +605,7 @@ def conv_general_dilated_patches(
     for n in window:
         size *= n
     rows = broadcasted_iota(dtypes.int32, (size, size), 0)
-    unit = converted(eq(rows, broadcasted_iota(dtypes.int32, (size, size), 1)), aval.dtype)
+    unit = convert_to(eq(rows, broadcasted_iota(dtypes.int32, (size, size), 1)), aval.dtype)
     kernel = reshape(broadcast_in_dim(unit, (features, size, size), (1, 2)), (features * size, 1, *window))
     kernel = move_axes(kernel, numbers.rhs_spec)
     return conv_general_dilated(

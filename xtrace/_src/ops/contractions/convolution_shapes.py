@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 
 __all__ = [
     "conv_dimension_numbers", "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
@@ -82,7 +82,7 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
         if len(text) != ndim:
             raise TypeError(
                 f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
-                f"{abbreviated(text)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+                f"{abbreviate(text)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -165,7 +165,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
         [(0, 1)]
     """
     if not isinstance(padding, str):
-        raise TypeError(f"Unknown padding type: {abbreviated(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
+        raise TypeError(f"Unknown padding type: {abbreviate(padding)}; expected 'VALID', 'SAME' or 'SAME_LOWER'.")
     kind = padding.upper()
     if kind not in ("SAME", "SAME_LOWER", "VALID"):
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
@@ -293,6 +293,6 @@ def transposed_pads(window: int, stride: int, padding: str) -> tuple[int, int]:
         total, low = window + stride - 2 + max(window - stride, 0), window - 1
     else:
         raise ValueError(
-            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {abbreviated(padding)}"
+            f"conv_transpose: padding must be 'SAME', 'VALID' or (low, high) pairs, got {abbreviate(padding)}"
         )
     return low, total - low

@@ -13,7 +13,7 @@ from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_element_type,
-    converted,
+    convert_to,
     move_axis,
     operand_aval,
     reshape,
@@ -22,7 +22,7 @@ from xtrace._src.algebra.vector_space import (
     zeros,
 )
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -57,7 +57,7 @@ def _canonical_pairs(name: str, dimension_numbers: Any) -> _Pairs:
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: dimension numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), each a "
-            f"sequence of axes; got {abbreviated(dimension_numbers)}"
+            f"sequence of axes; got {abbreviate(dimension_numbers)}"
         ) from None
     return (groups[0], groups[1]), (groups[2], groups[3])
 
@@ -175,7 +175,7 @@ def _mask_groups(x: Array, sizes: Array, place: int) -> Array:
     outer = shape[:place]
     if aval.ndim == 1 and outer:
         sizes = broadcast_in_dim(sizes, (*outer, count), (place,))
-    sizes = converted(sizes, dtypes.int64 if dtypes.bit_width(aval.dtype) == 64 else dtypes.int32)
+    sizes = convert_to(sizes, dtypes.int64 if dtypes.bit_width(aval.dtype) == 64 else dtypes.int32)
     ends = cumsum(sizes, place)
     whole = (*outer, count, shape[place])
     rows = broadcasted_iota(aval_of(ends).dtype, whole, place + 1)
@@ -281,7 +281,7 @@ def _ragged_transpose(
         (*operands, sizes),
         (RaggedDotDimensionNumbers(pairs, (ragged,), group), order, preferred_element_type, None, None),
     )
-    of_operand = converted(move_axes(of_operand, placed), wanted.dtype, wanted.weak_type)
+    of_operand = convert_to(move_axes(of_operand, placed), wanted.dtype, wanted.weak_type)
     return [of_operand, None, None] if left else [None, of_operand, None]
 
 
@@ -377,7 +377,7 @@ def ragged_dot_general(
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
             "ragged_dot_general: ragged_dot_dimension_numbers must be a lax.RaggedDotDimensionNumbers, got "
-            f"{abbreviated(ragged_dot_dimension_numbers)}"
+            f"{abbreviate(ragged_dot_dimension_numbers)}"
         )
     if preferred_element_type is not None:
         preferred_element_type = requested_dtype("ragged_dot_general", preferred_element_type)
@@ -458,7 +458,7 @@ def _apply_scale(x: Array, scale: Array, dtype: DType) -> Array:
     own, shape = aval_of(scale).shape, aval_of(x).shape
     apart = [n for size, part in zip(shape, own, strict=True) for n in (part, size // part if part else 1)]
     scale = reshape(broadcast_in_dim(scale, apart, _span(0, 2 * len(own))[::2]), shape)
-    return mul(converted(x, dtype), converted(scale, dtype))
+    return mul(convert_to(x, dtype), convert_to(scale, dtype))
 
 
 def _scaled_formula(

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
@@ -188,7 +188,7 @@ def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]
 def check_function(function: str, argument: str, value: object) -> None:
     """Raise TypeError if the argument of `function` cannot be called."""
     if not callable(value):
-        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviated(value)}")
+        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviate(value)}")
 
 
 def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, move_axis, with_axis, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
@@ -408,7 +408,7 @@ def cond(
         index: Any = _index(int(bool(pred)))
     else:
         index = pred if dtypes.is_boolean(aval_of(pred).dtype) else ne(pred, aval_of(pred).dtype.type(0))
-        index = converted(index, np.dtype(np.int32))
+        index = convert_to(index, np.dtype(np.int32))
     return _bind_functions("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
 
 
@@ -494,7 +494,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if _is_known(index):
         number: Any = _index(min(max(int(index), -1), last + 1))
     else:
-        number = converted(index, np.dtype(np.int32))
+        number = convert_to(index, np.dtype(np.int32))
     names = [f"branch {i}" for i in range(len(functions))]
     return _bind_functions("switch", clamp(_index(0), number, _index(last)), functions, names, operands)
 
@@ -636,7 +636,7 @@ def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **
     for name, function in [*per_platform.items(), *([("default", default)] if default is not None else [])]:
         if not callable(function):
             raise TypeError(
-                f"platform_dependent: the {abbreviated(name)} branch must be a callable, got {short_repr(function)}"
+                f"platform_dependent: the {abbreviate(name)} branch must be a callable, got {short_repr(function)}"
             )
     if not per_platform and default is None:
         raise TypeError("platform_dependent: give a function for a platform, such as cpu=, or default=")

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
@@ -40,8 +40,8 @@ from xtrace._src.ops.control_flow.scan_parts import (
     Split,
     either,
     find_forwarding,
-    in_python,
     regroup_jaxpr,
+    run_in_python,
     split_scan,
     until_stable,
 )
@@ -564,7 +564,7 @@ def scan(
     size = length_of("scan", length, xs_tree, xs_avals)
     steps = unroll_of("scan", unroll, size)
     if config.disable_jit.value:
-        return in_python(f, init, elements, xs_tree, size, bool(reverse))
+        return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
     inner = [without_axis(a, 0) for a in xs_avals]
     body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
@@ -613,7 +613,7 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         number = operator.index(length)
     except TypeError:
         raise TypeError(
-            f"{function}: length must be an integer known while tracing, got {abbreviated(length)}. fori_loop takes "
+            f"{function}: length must be an integer known while tracing, got {abbreviate(length)}. fori_loop takes "
             "a traced number of steps"
         ) from None
     if sizes and sizes[0] != number:
@@ -637,7 +637,7 @@ def unroll_of(function: str, unroll: Any, size: int) -> int:
     except TypeError:
         number = -1
     if number < 0:
-        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviated(unroll)}.")
+        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}.")
     return max(number, 1)
 
 

@@ -202,7 +202,7 @@ def split_scan(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
     )
 
 
-def in_python(
+def run_in_python(
     f: Callable[[Any, Any], Any], carry: object, elements: Sequence[Any], xs_tree: Any, size: int, reverse: bool
 ) -> tuple[Any, Any]:
     """Return the carry and stacked results of a scan whose steps run as Python calls."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xtrace._src.algebra.monoids import OR, write_reduction
-from xtrace._src.algebra.vector_space import converted, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -507,7 +507,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
 def _as_bound(value: object, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
     if aval.dtype == dtype:
         return value
-    return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else converted(value, dtype)
+    return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else convert_to(value, dtype)
 
 
 @memoize_by_owner

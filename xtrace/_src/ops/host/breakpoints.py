@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct, aval_of
 from xtrace._src.core.source import is_internal
@@ -226,11 +226,11 @@ def breakpoint(
         >>> xtrace.effects_barrier()
     """
     if backend not in (None, "cli"):
-        raise ValueError(f"debug.breakpoint: the backend is 'cli', got {abbreviated(backend)}")
+        raise ValueError(f"debug.breakpoint: the backend is 'cli', got {abbreviate(backend)}")
     unknown = set(kwargs) - {"stdin", "stdout"}
     if unknown:
         raise TypeError(
-            f"debug.breakpoint takes no argument {abbreviated(sorted(unknown)[0])}; the keywords besides its own are "
+            f"debug.breakpoint takes no argument {abbreviate(sorted(unknown)[0])}; the keywords besides its own are "
             "stdin and stdout"
         )
     frames, values = _extract_values(_capture_frames(filter_frames, num_frames))

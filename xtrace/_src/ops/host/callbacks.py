@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
@@ -80,7 +80,7 @@ class Function:
             dtype = dtypes.canonicalize(data.dtype, self.x64)
         except TypeError:
             raise TypeError(
-                f"{where} is no array: expected {aval.str_short(False)}, got {abbreviated(value)}"
+                f"{where} is no array: expected {aval.str_short(False)}, got {abbreviate(value)}"
             ) from None
         if data.shape != aval.shape or dtype != aval.dtype:
             got = ShapedArray(data.shape, dtype).str_short(False)
@@ -227,7 +227,7 @@ def debug_callback(
     if not callable(callback):
         raise TypeError(
             "first argument to debug.callback must be callable, but got an object of type "
-            f"{type(callback)}: {abbreviated(callback)}"
+            f"{type(callback)}: {abbreviate(callback)}"
         )
     leaves, tree, static = split_static((args, kwargs))
     debug_callback_p.bind_positional(
@@ -353,7 +353,7 @@ def _prepare_call(
     """Return the operands, the function, and the types of its results; errors name the bad argument."""
     if not callable(callback):
         raise TypeError(
-            f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviated(callback)}"
+            f"{function}: the callback must be callable, got {type(callback).__name__} {abbreviate(callback)}"
         )
     leaves, tree = pytree.tree_flatten((args, kwargs))
     for position, leaf in enumerate(leaves):
@@ -379,7 +379,7 @@ def _result_aval(function: str, whole: object, position: int, described: object)
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise AttributeError(
             f"{where()} must have a shape and a dtype, such as ShapeDtypeStruct((3,), 'float32'); it is "
-            f"{abbreviated(described)}"
+            f"{abbreviate(described)}"
         )
     if isinstance(described.dtype, dtypes.ExtendedDType):
         raise TypeError(

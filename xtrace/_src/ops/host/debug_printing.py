@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -38,7 +38,7 @@ class _FormatChecker(string.Formatter):
         aval = aval_of(value)
         if isinstance(aval.dtype, ExtendedDType) or aval.shape:
             raise TypeError(
-                f"the format {abbreviated(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
+                f"the format {abbreviate(format_spec)} is for numbers; the value is {aval.str_short(False)}. Use "
                 "{} or {!r}, and numpy.printoptions for the format of arrays"
             )
         # A format fits all numbers of a dtype or none, so any number will do.
@@ -49,7 +49,7 @@ class _FormatChecker(string.Formatter):
             return value
         if conversion not in "rsa":
             raise ValueError(
-                f"unknown conversion {abbreviated(conversion)} in a replacement field; there are !r, !s and !a"
+                f"unknown conversion {abbreviate(conversion)} in a replacement field; there are !r, !s and !a"
             )
         return ""
 
@@ -73,15 +73,15 @@ def _check(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         _FormatChecker().vformat(fmt, args, kwargs)
     except IndexError as error:
         raise IndexError(
-            f"debug.print: {abbreviated(fmt)} refers to more positional arguments than the {len(args)} given: {error}"
+            f"debug.print: {abbreviate(fmt)} refers to more positional arguments than the {len(args)} given: {error}"
         ) from None
     except KeyError as error:
         raise KeyError(
-            f"debug.print: {abbreviated(fmt)} refers to {error}, which is not among the arguments "
+            f"debug.print: {abbreviate(fmt)} refers to {error}, which is not among the arguments "
             f"({', '.join(kwargs) or 'none are named'})"
         ) from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise type(error)(f"debug.print: {abbreviated(fmt)}: {error}") from None
+        raise type(error)(f"debug.print: {abbreviate(fmt)}: {error}") from None
 
 
 def _show(
@@ -160,7 +160,7 @@ def debug_print(
         if args or kwargs:
             raise TypeError(
                 f"debug.print: without a format it takes ordered, partitioned and skip_format_check only; got "
-                f'{", ".join([*map(abbreviated, args), *kwargs])}. Give the format first, debug.print("{{x}}", x=x)'
+                f'{", ".join([*map(abbreviate, args), *kwargs])}. Give the format first, debug.print("{{x}}", x=x)'
             )
         return functools.partial(
             debug_print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
@@ -168,7 +168,7 @@ def debug_print(
         )
     if not isinstance(fmt, str):
         raise TypeError(
-            f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviated(fmt)}. "
+            f"debug.print: the first argument is the format, a string; got {type(fmt).__name__} {abbreviate(fmt)}. "
             'Write debug.print("{}", x)'
         )
     if not skip_format_check:

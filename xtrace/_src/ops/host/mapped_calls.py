@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, move_axis, with_axis
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.ops.control_flow.scan import scan
@@ -18,7 +18,7 @@ def check_method(function: str, method: object) -> None:
     """Raise ValueError unless `method` is a vmap_method or None."""
     if method is not None and method not in METHODS:
         raise ValueError(
-            f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviated(method)}"
+            f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviate(method)}"
         )
 
 

@@ -12,7 +12,7 @@ from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     broadcast_like,
-    converted,
+    convert_to,
     reduce_sum,
     transpose,
     with_axis,
@@ -147,7 +147,7 @@ def _diagonal_mask(rows: int, columns: int) -> Array:
 
 def identity(dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
     """Return matrices with ones on the main diagonal and zeros elsewhere."""
-    one = converted(_diagonal_mask(*shape[-2:]), dtype)
+    one = convert_to(_diagonal_mask(*shape[-2:]), dtype)
     return broadcast_in_dim(one, shape, (len(shape) - 2, len(shape) - 1))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import INEXACT, check_kind
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -76,7 +76,7 @@ def _normalize(x: Array) -> Array:
     norms = [reduce_max(total, (row,)) for total in sums]
     scale = mul(rsqrt(norms[0]), rsqrt(norms[1]))
     scale = select_n(eq(norms[0], constant_like(norms[0], 0)), scale, fill_like(scale, 1))
-    return mul(x, converted(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
+    return mul(x, convert_to(broadcast_in_dim(scale, aval_of(x).shape, range(row)), aval_of(x).dtype))
 
 
 def unitary_factors(x: Any) -> Array:
@@ -102,7 +102,7 @@ def _mask_outside(x: Any, shape: Shape) -> Array:
     """Return `x` with zeros outside its first `shape` rows and columns."""
     aval = aval_of(x)
     rows, columns = [
-        lt(broadcasted_iota(np.int32, aval.shape, axis), broadcast_in_dim(converted(n, dtypes.int32), aval.shape, ()))
+        lt(broadcasted_iota(np.int32, aval.shape, axis), broadcast_in_dim(convert_to(n, dtypes.int32), aval.shape, ()))
         for axis, n in enumerate(shape)
     ]
     return select_n(bitwise_and(rows, columns), zeros(aval), x)
@@ -149,7 +149,7 @@ def qdwh(
     if dynamic_shape is not None:
         pair = isinstance(dynamic_shape, (tuple, list))
         if not pair or len(dynamic_shape) != 2:
-            message = f"qdwh: dynamic_shape must be a pair of integers, got {abbreviated(dynamic_shape)}"
+            message = f"qdwh: dynamic_shape must be a pair of integers, got {abbreviate(dynamic_shape)}"
             raise ValueError(message) if pair else TypeError(message)
         x = _mask_outside(x, dynamic_shape)
     u = _normalize(x)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import converted, operand_aval, zeros
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -71,7 +71,7 @@ def _geqp3_abstract(x: ShapedArray, pivots: ShapedArray, *, use_magma: bool | No
     packed, taus = _geqrf_abstract(x)
     if pivots.shape != (*x.shape[:-2], x.shape[-1]) or pivots.dtype != dtypes.int32:
         raise ValueError(
-            f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {abbreviated(pivots)}"
+            f"geqp3: pivots must be int32, one for each column of {x.str_short()}, got {abbreviate(pivots)}"
         )
     return [packed, ShapedArray(pivots.shape, pivots.dtype), taus]
 
@@ -304,7 +304,7 @@ def _qr_jvp(
 ) -> tuple[list[Any], list[Any]]:
     (x,), (dx,) = primals, tangents
     # As in JAX, tangents are strongly typed even if the matrix is weakly typed.
-    dx = converted(dx, aval_of(x).dtype)
+    dx = convert_to(dx, aval_of(x).dtype)
     results = qr.bind_positional(primals, (pivoting, full_matrices, use_magma))
     q, r = results[:2]
     rows, columns = aval_of(x).shape[-2:]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -74,7 +74,7 @@ def _reflection(column: Array, position: Array) -> tuple[Any, Any, Any]:
     tau = select_n(none, tau, zeros(aval_of(tau)))
     scale = sub(first, wide)
     scale = select_n(none, scale, fill_like(scale, 1))
-    return add(div(tail, as_column(scale)), converted(here, aval.dtype)), tau, wide
+    return add(div(tail, as_column(scale)), convert_to(here, aval.dtype)), tau, wide
 
 
 def _reflect_left(x: Array, v: Array, tau: Array) -> Array:
@@ -123,7 +123,7 @@ def apply_reflections(a: Any, taus: Any, c: ArrayLike, *, left: bool, transpose:
         column, tau = _column(a, position), _column(taus, position)
         aval = aval_of(column)
         positions = _positions(aval, aval.ndim - 1)
-        v = select_n(gt(positions, position), converted(eq(positions, position), aval.dtype), column)
+        v = select_n(gt(positions, position), convert_to(eq(positions, position), aval.dtype), column)
         tau = conj_if_complex(tau) if transpose else tau
         return [add(count, _count(1)), a, taus, (_reflect_left if left else _reflect_right)(c, v, tau)]
 
@@ -135,7 +135,7 @@ def _scale_to_unit(x: Array) -> tuple[Any, Any]:
     aval = aval_of(x)
     scale = reduce_max(abs(x), (aval.ndim - 2, aval.ndim - 1))
     scale = select_n(eq(scale, constant_like(scale, 0)), scale, fill_like(scale, 1))
-    scale = converted(as_column(as_column(scale)), aval.dtype)
+    scale = convert_to(as_column(as_column(scale)), aval.dtype)
     return div(x, scale), scale
 
 

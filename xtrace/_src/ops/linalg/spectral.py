@@ -6,9 +6,9 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, operand_aval, reduce_sum, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -120,7 +120,7 @@ class SvdAlgorithm(enum.Enum):
 def _parse_enum(name: str, argument: str, kind: type[enum.Enum], value: object) -> Any:
     if value is not None and not isinstance(value, kind):
         members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
-        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviated(value)}")
+        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviate(value)}")
     return value
 
 
@@ -132,7 +132,7 @@ def index_range(name: str, subset: object, size: int) -> tuple[int, int] | None:
         start, stop = integer_tuple("eigh", "subset_by_index", subset)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: subset_by_index must be None or a pair of integers, got {abbreviated(subset)}"
+            f"{name}: subset_by_index must be None or a pair of integers, got {abbreviate(subset)}"
         ) from None
     if not 0 <= start <= stop <= size:
         raise ValueError(f"{name}: subset_by_index {(start, stop)} must satisfy 0 <= start <= stop <= {size}")
@@ -154,7 +154,7 @@ def _part(builder: FunctionBuilder, x: Value, axis: int, subset: tuple[int, int]
 
 def _gaps(values: Array, dtype: DType) -> Array:
     """Return 1 / (values[j] - values[i]) at row i and column j, 0 on the diagonal."""
-    values = converted(values, dtype)
+    values = convert_to(values, dtype)
     ndim = aval_of(values).ndim
     one = identity(dtype, (*(1,) * (ndim - 1), *(aval_of(values).shape[-1],) * 2))
     return sub(integer_pow(sub(add(one, as_row(values)), as_column(values)), -1), one)
@@ -460,13 +460,13 @@ def _svd_jvp(
     one = identity(own.dtype, (*(1,) * (own.ndim - 1), own.shape[-1], own.shape[-1]))
     squares = mul(add(row, column), sub(row, column))
     squares = add(squares, one)
-    weights = converted(sub(div(constant_like(squares, 1), squares), one), dtype)
-    none = converted(eq(values, constant_like(values, 0)), own.dtype)
+    weights = convert_to(sub(div(constant_like(squares, 1), squares), one), dtype)
+    none = convert_to(eq(values, constant_like(values, 0)), own.dtype)
     filled = add(values, none)
     inverse = sub(div(constant_like(filled, 1), filled), none)
     turned = mul(constant_like(inner, 0.5), sub(inner, adjoint(inner)))
-    turned = mul(turned, converted(mul(as_row(inverse), one), dtype))
-    wide_row, wide_column = converted(row, dtype), converted(column, dtype)
+    turned = mul(turned, convert_to(mul(as_row(inverse), one), dtype))
+    wide_row, wide_column = convert_to(row, dtype), convert_to(column, dtype)
     from_right, from_left = mul(inner, wide_row), mul(inner, wide_column)
     du = product(u, add(mul(weights, add(from_right, adjoint(from_right))), turned))
     dv = product(v, mul(weights, add(from_left, adjoint(from_left))))
@@ -595,7 +595,7 @@ def _eigenvector_tangents(values: Array, vectors: Array, dx: object) -> Array:
     shape = aval_of(vectors).shape
     largest = argmax(abs(vectors), ndim - 2, dtypes.int32)
     positions = broadcasted_iota(dtypes.int32, shape, ndim - 2)
-    chosen = converted(
+    chosen = convert_to(
         eq(positions, broadcast_in_dim(largest, shape, (*range(ndim - 2), ndim - 1))), aval_of(vectors).dtype
     )
     growth = neg(real(reduce_sum(mul(conj(vectors), moved), rows)))
@@ -621,7 +621,7 @@ def _eig_jvp(
     # The derivatives of eigenvalues do not depend on the scaling of the vectors, so they need no permission.
     factors = eig.bind_positional(primals, (compute_left_eigenvectors, True, True, implementation))
     values, right = factors[0], factors[-1]
-    dx = converted(tangents[0], aval_of(values).dtype)
+    dx = convert_to(tangents[0], aval_of(values).dtype)
     dvalues = reduce_sum(mul(_solve(right, dx), transpose_matrices(right)), (aval_of(right).ndim - 1,))
     results, moved = [values], [dvalues]
     if compute_left_eigenvectors:

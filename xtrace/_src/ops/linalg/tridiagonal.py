@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, converted, reduce_sum, transpose, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, transpose, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -43,7 +43,7 @@ def _as_factor(x: Array) -> Array:
 
 def _enlarge_pivot(pivot: Array, smallest: Array) -> Array:
     """Return the pivot, enlarged to the size `smallest` if it is smaller."""
-    replaced = converted(smallest, aval_of(pivot).dtype)
+    replaced = convert_to(smallest, aval_of(pivot).dtype)
     if not dtypes.is_complex(aval_of(pivot).dtype):
         replaced = select_n(lt(pivot, fill_like(pivot, 0)), replaced, neg(replaced))
     return select_n(lt(abs(pivot), smallest), pivot, replaced)
@@ -130,7 +130,7 @@ def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_sing
     pivots, upper, second, right = _eliminate(smallest, dl, d, du, right)
     singular = eq(pivots, fill_like(pivots, 0))
     solved = _substitute_back(select_n(singular, pivots, fill_like(pivots, 1)), upper, second, right)
-    bad = lt(np.int32(0), reduce_sum(converted(singular, dtypes.int32), (0,)))
+    bad = lt(np.int32(0), reduce_sum(convert_to(singular, dtypes.int32), (0,)))
     spread = broadcast_in_dim(bad, aval_of(solved).shape, range(1, ndim))
     solved = select_n(spread, solved, fill_like(solved, math.nan))
     return transpose(solved, (*range(1, ndim), 0, ndim))

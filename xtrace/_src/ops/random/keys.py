@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
     broadcast_in_dim,
-    converted,
+    convert_to,
     move_axis,
     reshape,
     with_axis,
@@ -101,12 +101,12 @@ def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
 
 
 def _seed_words(seeds: Array, *, impl: Generator) -> Array:
-    low = converted(seeds, dtypes.uint32)
+    low = convert_to(seeds, dtypes.uint32)
     high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
     dtype = aval_of(seeds).dtype
     if dtypes.bit_width(dtype) == 64:
         shift = Literal(32, ShapedArray((), dtype))
-        high = converted(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
+        high = convert_to(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
     shape = aval_of(seeds).shape
     words = [reshape(x, (*shape, 1)) for x in (high, low)]
     return concatenate(words * (impl.words // 2), len(shape))

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import no_sharding
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -122,7 +122,7 @@ def rng_bit_generator(
     except (KeyError, ValueError):
         raise ValueError(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
-            f"{abbreviated(algorithm)}"
+            f"{abbreviate(algorithm)}"
         ) from None
     dtype = requested_dtype("rng_bit_generator", dtype)
     sizes = canonical_shape("rng_bit_generator", shape)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.kinds import broadcast_shapes
-from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, converted, reshape
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, convert_to, reshape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -100,7 +100,7 @@ def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
         return _encrypt_blocks(keys, _word(0), reshape(low, shape))
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
     high = shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
-    return _encrypt_blocks(keys, converted(high, dtypes.uint32), converted(wide, dtypes.uint32))
+    return _encrypt_blocks(keys, convert_to(high, dtypes.uint32), convert_to(wide, dtypes.uint32))
 
 
 def _encrypt_halves(keys: Array, count: int) -> Array:
@@ -116,7 +116,7 @@ def _encrypt_halves(keys: Array, count: int) -> Array:
 
 def _join_words(high: Array, low: Array) -> Array:
     """Return 64-bit words from their upper and lower halves."""
-    high, low = converted(high, dtypes.uint64), converted(low, dtypes.uint64)
+    high, low = convert_to(high, dtypes.uint64), convert_to(low, dtypes.uint64)
     high = shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
     return bitwise_or.bind_positional((high, low))
 
@@ -132,7 +132,7 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
         high, low = _encrypt_counters(keys, shape)
         if bit_width == 64:
             return _join_words(high, low)
-        return converted(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
+        return convert_to(bitwise_xor.bind_positional((high, low)), _UNSIGNED[bit_width])
     leading, size = aval_of(keys).shape[:-1], math.prod(shape)
     words = _encrypt_halves(keys, -(-bit_width * size // 32))
     if bit_width == 64:
@@ -151,7 +151,7 @@ def _split_words(words: object, bit_width: int) -> Array:
     moved = shift_right_logical.bind_positional(
         (spread, elementwise.mul.bind_positional((places, _word(bit_width)), (None,)))
     )
-    return reshape(converted(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
+    return reshape(convert_to(moved, _UNSIGNED[bit_width]), (*shape[:-1], shape[-1] * count))
 
 
 def threefry_split(keys: Any, shape: tuple[int, ...]) -> Array:

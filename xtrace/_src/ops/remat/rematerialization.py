@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import config, pytree
-from xtrace._src.core.abbreviation import abbreviated
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -313,6 +313,6 @@ def checkpoint_name(x: ArrayLike, name: str) -> Any:
         Array([1., 1.], dtype=float32)
     """
     if not isinstance(name, str):
-        raise TypeError(f"checkpoint_name: name must be a string, got {abbreviated(name)}")
+        raise TypeError(f"checkpoint_name: name must be a string, got {abbreviate(name)}")
     leaves, tree = pytree.tree_flatten(x)
     return pytree.tree_unflatten(tree, [checkpoint_name.bind_positional((leaf,), (name,)) for leaf in leaves])
