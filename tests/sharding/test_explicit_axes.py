@@ -232,3 +232,21 @@ def test_results_that_read_no_argument_are_where_the_arguments_are():
     gradient = xtrace.jit(xtrace.grad(lambda x: (x.T.sum() * 0 + 1).astype("int32").astype("float32")))(x)
     assert xtrace.typeof(gradient).str_short() == "f32[8@y,8@x]"
     assert gradient.sharding == x.sharding
+
+
+@pytest.mark.parametrize("name", ["fori_loop", "while_loop", "scan", "cond"])
+def test_carries_and_branches_keep_their_sharding(name):
+    for lib in (OURS, THEIRS):
+        x = lib.put(np.arange(8.0), lib.named("x4y2", "x", kind="Explicit"))
+
+        def move(x, lib=lib):
+            return lib.module.reshard(x, lib.P("y"))
+
+        run = {
+            "fori_loop": lambda lib=lib, x=x, move=move: lib.lax.fori_loop(0, 3, lambda i, c: move(c), x),
+            "while_loop": lambda lib=lib, x=x, move=move: lib.lax.while_loop(lambda c: c.sum() < 3, move, x),
+            "scan": lambda lib=lib, x=x, move=move: lib.lax.scan(lambda c, _: (move(c), None), x, None, length=2),
+            "cond": lambda lib=lib, x=x, move=move: lib.lax.cond(True, move, lambda c: c, x),
+        }[name]
+        with lib.module.set_mesh(lib.mesh("x4y2", "Explicit")), pytest.raises(TypeError, match=r"8@x|8@y"):
+            run()

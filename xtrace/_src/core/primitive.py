@@ -252,7 +252,7 @@ def result_shardings(
 ) -> list[NamedSharding | None]:
     """Return the sharding of each result over explicit mesh axes, None where no operand has one."""
     results = result if primitive.multiple_results else [result]
-    meshes = {a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None}
+    meshes = list(dict.fromkeys([a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None]))
     if not meshes:
         return [None] * len(results)
     if len(meshes) > 1:

@@ -175,14 +175,18 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
 
 
 def same_type(one: ShapedArray, other: ShapedArray) -> bool:
-    """Return whether two types are equal up to weak types."""
-    return one.shape == other.shape and one.dtype == other.dtype and one.memory_space is other.memory_space
+    """Return whether two types are equal up to weak types, and to a sharding that one of them does not say."""
+    return not describe_type_differences(one, other)
 
 
 def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]:
     """Return the differences of two types, apart from weak types, in words."""
     named = (("dtypes", "dtype"), ("shapes", "shape"), ("memories", "memory_space"))
-    return [words for words, field in named if getattr(one, field) != getattr(other, field)]
+    differences = [words for words, field in named if getattr(one, field) != getattr(other, field)]
+    shardings = one.explicit_sharding, other.explicit_sharding
+    if not differences and None not in shardings and shardings[0] != shardings[1]:
+        differences = ["shardings"]
+    return differences
 
 
 def check_function(function: str, argument: str, value: object) -> None:
@@ -241,5 +245,5 @@ def check_carry(
             f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
             + pytree_differences.list_faults(wrong)
             + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
-            "with astype."
+            "with astype, and a sharding with xtrace.reshard."
         )
