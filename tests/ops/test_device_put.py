@@ -82,7 +82,10 @@ def test_arrays_in_the_memory_of_the_host():
     made = xtrace.jit(lambda x: (xtrace.device_put(x, Space.Host), 2 * x))(X)
     assert made[0].sharding.memory_kind == "pinned_host" and made[1].sharding.memory_kind != "pinned_host"
     assert (moved + 1).sharding.memory_kind == "pinned_host"
-    for x in (moved, made[0], xtrace.device_put(moved, xtrace.devices()[0])):
+    there = xtrace.device_put(moved, xtrace.devices()[0])
+    np.testing.assert_array_equal(there, X)
+    assert there.aval.memory_space is Space.Device
+    for x in (moved, made[0]):
         np.testing.assert_array_equal(x, X)
         back = xtrace.device_put(x, Space.Device)
         assert back.aval == xnp.asarray(X).aval and xtrace.jit(lambda y: y + 1)(x).aval.memory_space is Space.Host

@@ -683,7 +683,7 @@ def test_descriptions_of_arrays(name):
 def test_descriptions_keep_where_committed_arrays_are():
     x = xtrace.device_put(np.ones(3), xtrace.devices()[0])
     described = xtrace.ShapeDtypeStruct.like(x)
-    assert described.sharding == x.sharding == described.format.sharding and described.format.layout is None
+    assert described.sharding == x.sharding == described.format.sharding and described.format == x.format
     assert jnp.zeros_like(described).committed
     inner = []
     xtrace.jit(lambda y: inner.append(xtrace.ShapeDtypeStruct.like(y)) or y)(x)
