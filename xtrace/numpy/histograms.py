@@ -219,8 +219,8 @@ def histogram(
     a = convert_to(to_array_operand("histogram", a), dtype, False)
     edges = convert_to(_bin_edges("histogram", a, bins, range), dtype, False)
     weights = ones(type_of("histogram", a).shape, dtype) if weights is None else to_array_operand("histogram", weights)
-    weights = convert_to(weights, dtype, False)
-    result: tuple[Any, Any] = _histogram(a, edges, weights, density=bool(density), dtype=dtype)
+    weighed = convert_to(weights, dtype, False)
+    result: tuple[Any, Any] = _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
     return result
 
 
