@@ -5,13 +5,10 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
-import hashlib
 import importlib
 import itertools
-import json
 import os
 import re
-import socket
 import sys
 import threading
 import time
@@ -149,11 +146,12 @@ def _announced(process: int, processes: int, timeout: int) -> Iterator[None]:
 
 def check_versions(process: int, about: Sequence[str]) -> None:
     """Raise a RuntimeError if a process has another version of jaxlib than this one."""
-    versions = [json.loads(text)["jaxlib"] for text in about]
+    described = list(map(_late("json").loads, about))
+    versions = [one["jaxlib"] for one in described]
     for other, version in enumerate(versions):
         if version != versions[process]:
             raise RuntimeError(
-                f"initialize: process {other} on {json.loads(about[other])['host']} has jaxlib {version}, process "
+                f"initialize: process {other} on {described[other]['host']} has jaxlib {version}, process "
                 f"{process} has jaxlib {versions[process]}. Install the same version in all"
             )
 
@@ -169,12 +167,17 @@ def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any
 def _check_free(address: str) -> None:
     """Raise an OSError if nothing can listen at an address, for which jaxlib ends the process."""
     host, _, port = address.rpartition(":")
-    with socket.create_server((host.strip("[]"), int(port)), family=_family(host)):
+    with _late("socket").create_server((host.strip("[]"), int(port)), family=_family(host)):
         pass
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+def _family(host: str) -> Any:
+    return _late("socket").AF_INET6 if host.startswith("[") else _late("socket").AF_INET
+
+
+def _late(module: str) -> Any:
+    """Return a module that only programs of several processes need; these take 10 ms to load."""
+    return importlib.import_module(module)
 
 
 def _wait_for_listener(address: str, timeout: int) -> int:
@@ -184,7 +187,7 @@ def _wait_for_listener(address: str, timeout: int) -> int:
     while True:
         left = begin + timeout - time.monotonic()
         try:
-            socket.create_connection((host.strip("[]"), int(port)), max(left, 0.1)).close()
+            _late("socket").create_connection((host.strip("[]"), int(port)), max(left, 0.1)).close()
         except OSError:
             if left < 0.2:
                 raise
@@ -322,7 +325,7 @@ def check_same_program(text: str, devices: Sequence[Any]) -> Any:
         return None
     match = re.search(r"^module @([^\s{]+)", text, re.MULTILINE)
     name = match[1] if match else "?"
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = _late("hashlib").sha256(text.encode()).hexdigest()
     waiting = f"the compilation of {name} over several processes"
     texts = exchange("program", f"{digest} {name}", processes, waiting, compare=True)
     for process, other in zip(processes, texts, strict=True):

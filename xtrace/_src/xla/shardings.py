@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -118,7 +118,7 @@ class Partitioner:
     def __init__(self, partition: Callable[..., tuple[str, list[Any], list[Any]]], devices: int, several: bool) -> None:
         self._partition, self._devices, self._several = partition, devices, several
         # Programs of another process that are kept on disk are not taken for those of this one.
-        self.number = str(secrets.randbits(62))
+        self.number = str(int.from_bytes(os.urandom(8)) >> 2)
         if not _partitioners:
             _jax.register_custom_call_partitioner(self.target, _same_sharding, _partition_call, _first_sharding, True)
         _partitioners[self.number] = self
