@@ -57,7 +57,6 @@ OTHER_CASES = {
     "array on 2 of one on 1": "jax refuses to move it",
     "asarray on 3 of what is there": "jax does not commit it",
     "broadcast_arrays": "an array that has the shape is returned as it is",
-    "compiled for 0, called with 1": "jax refuses to move it",
 }
 
 

@@ -143,7 +143,9 @@ class Run:
             return sum([x.astype("float32").sum() for x in leaves if self.lib.np.issubdtype(x.dtype, np.floating)],
                        start=self.lib.np.float32(0))
 
-        return self.lib.module.grad(loss, argnums=tuple(range(len(smooth))))(*[given[i] for i in smooth])
+        gradients = self.lib.module.grad(loss, argnums=tuple(range(len(smooth))))(*[given[i] for i in smooth])
+        # Which of jax's rules keep the weak types of arrays is no contract.
+        return [x.astype(x.dtype) for x in gradients]
 
     def _run(self, sharded: Sharded, given: Any, seen: list[str]) -> Any:
         values = list(given)

@@ -29,14 +29,13 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_layouts_are_refused_with_advice(name):
+def test_objects_that_are_no_shardings_are_refused(name):
     CALLS[name](out_sharding=None)
-    if name in ("broadcast", "dot", "dot_general"):
-        with pytest.raises(TypeError, match="out_sharding leaf specifications are expected"):
-            CALLS[name](out_sharding=3)
-        return
-    with pytest.raises(NotImplementedError, match=r"out_sharding=3 is not supported.*xtrace\.device_put\(x, device\)"):
+    with pytest.raises(TypeError, match=f"{name}.*out_sharding leaf specifications are expected"):
         CALLS[name](out_sharding=3)
+    auto = xtrace.make_mesh((1,), ("x",), axis_types=(xtrace.sharding.AxisType.Auto,))
+    with pytest.raises(ValueError, match=r"cannot contain axis names that are of type Auto.*x is no explicit axis"):
+        CALLS[name](out_sharding=xtrace.NamedSharding(auto, xtrace.P("x")))
 
 
 @pytest.mark.parametrize("name", ["full", "full_like"])

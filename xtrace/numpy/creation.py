@@ -24,7 +24,7 @@ from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.arrays.creation import broadcasted_iota, filled
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
-from xtrace._src.runtime.transfer import committed_sharding
+from xtrace._src.runtime.transfer import sharding_like
 from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer, type_of
 
 __all__ = [
@@ -216,8 +216,8 @@ def _like(
     size = model.shape if shape is None else canonical_shape(function, shape)
     fill = type_of(function, value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
-    if device is None and size == model.shape:
-        device = committed_sharding(a)
+    if device is None and not fill.shape:
+        device = sharding_like(a, size, weak)
     return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
 
 

@@ -27,7 +27,7 @@ from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
-from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 
 
 class _Target:
@@ -252,7 +252,7 @@ class IndexedArray:
 _INDEX_OPTIONS = {
     "indices_are_sorted, unique_indices": "promises about the index that can save time.",
     "mode": "where the index is out of bounds: ``\"drop\"``, the default, writes nothing, ``\"clip\"`` to the nearest.",
-    "out_sharding": "not supported; leave it at None.",
+    "out_sharding": "the sharding of the result over explicit mesh axes; None for the one that follows.",
     "wrap_negative_indices": "whether negative indices count from the end.",
 }
 
@@ -267,12 +267,13 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
         self: IndexedArray, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: object = None, wrap_negative_indices: bool = True,
     ) -> Array:
-        refuse(f"ndarray.at.{name}", out_sharding=out_sharding)
-        target = self.array if combine is None else ones_like(self.array)
+        sharding = requested_out_sharding(f"ndarray.at.{name}", out_sharding)
+        array = self.array if sharding is None else cast_to_auto(self.array)
+        target = array if combine is None else ones_like(array)
         updated = _update(
             target, self.index, values, write, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         )
-        return updated if combine is None else combine(self.array, updated)
+        return reshard_result(updated if combine is None else combine(array, updated), sharding)
 
     method.__name__, method.__qualname__ = name, f"IndexedArray.{name}"
     method.__doc__ = docstring(

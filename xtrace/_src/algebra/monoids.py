@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature, no_sharding
+from xtrace._src.algebra.kinds import check_kind, kind_names, make_signature
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import with_arrays
@@ -18,7 +18,8 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.sharding_rules import drop
+from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.sharding_rules import batch, drop
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -150,7 +151,7 @@ class Reduction(Primitive):
     ) -> None:
         parameters = ("axes", "out_sharding") if sharded else ("axes",)
         super().__init__(name, parameters, abstract=self._abstract, emit=self._emit, batch=self._batch,
-            sharding=drop("axes"), **rules,
+            sharding=drop("axes"), sharding_parameter="out_sharding" if sharded else None, **rules,
         )
         self.monoid, self.kinds, self.keeps_weak = monoid, tuple(kinds), keeps_weak
         arguments = {
@@ -162,8 +163,9 @@ class Reduction(Primitive):
             "ValueError": "an axis is given twice, or does not exist.",
         }
         if sharded:
-            arguments["out_sharding"] = "must be None."
-            errors["NotImplementedError"] = "`out_sharding` is given."
+            arguments["out_sharding"] = (
+                "the sharding of the result over explicit mesh axes; None for the one that follows."
+            )
         returns = "An array of the dtype of `operand` without the axes; over no elements, the neutral element."
         self.__doc__ = docstring(contract, arguments, returns, errors, example)
         self.__signature__ = make_signature(["operand", *parameters], {"out_sharding": None})
@@ -180,14 +182,16 @@ class Reduction(Primitive):
         return write_reduction(builder, self.monoid, x, axes, builder.results[0])
 
     def _batch(
-        self, mapped: Any, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...], **others: Any
+        self, mapped: Any, operands: Sequence[Any], where: Sequence[int], *, axes: tuple[int, ...], **requested: Any
     ) -> tuple[Any, int]:
-        axis = where[0]
+        axis, (x,) = where[0], operands
         shifted = tuple([a + (a >= axis) for a in axes])
-        return self.bind_positional(operands, (shifted, *others.values())), axis - sum(a < axis for a in shifted)
+        place = axis - sum(a < axis for a in shifted)
+        shardings = [batch(mapped, x, axis, place, s, aval_of(x).ndim - 1 - len(axes)) for s in requested.values()]
+        return self.bind_positional(operands, (shifted, *shardings)), place
 
     def _sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: object = None) -> Array:
-        no_sharding(self.name, out_sharding)
+        sharding = requested_out_sharding(self.name, out_sharding)
         if not config.allow_f16_reductions.value:
             aval = aval_of(operand)
             sizes = [aval.shape[i] for i in canonical_axes(self.name, axes, aval)]
@@ -196,7 +200,7 @@ class Reduction(Primitive):
                     f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
                     "jax_allow_f16_reductions forbids that; convert the operand to float32"
                 )
-        return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes), None))
+        return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes), sharding))
 
     @with_function_name("reduction")
     def __call__(self, operand: ArrayLike, axes: Sequence[int], **keywords: Any) -> Array:

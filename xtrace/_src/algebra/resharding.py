@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.vector_space import LINEAR
+from xtrace._src.core import pytree, sharding_rules
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import NoMeshError
@@ -61,11 +62,8 @@ def _batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: NamedSharding
     (x,), (axis,) = operands, axes
     if not dst_sharding.mesh.explicit_axes:
         return reshard_p.bind_positional(operands, (dst_sharding,)), axis
-    own = aval_of(x).explicit_sharding
-    entries = list(full_entries(dst_sharding.spec, x.ndim - 1))
-    entries.insert(axis, own.spec[axis] if own is not None else mapped.spmd_name)
-    spec = dst_sharding.spec.update(partitions=tuple(entries))
-    return reshard_p.bind_positional((x,), (dst_sharding.update(spec=spec),)), axis
+    target = sharding_rules.batch(mapped, x, axis, axis, dst_sharding, x.ndim - 1)
+    return reshard_p.bind_positional((x,), (target,)), axis
 
 
 reshard_p = Primitive(
@@ -96,16 +94,17 @@ def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
     """Return a result with the sharding that a user asks for, None for any."""
     if sharding is None:
         return result
-    sharding.check_compatible_aval(aval_of(result).shape)
-    return reshard_p.bind_positional((result,), (sharding,))
+    shape = aval_of(result).shape
+    sharding.check_compatible_aval(shape)
+    spec = sharding.spec.update(partitions=full_entries(sharding.spec, len(shape)))
+    return reshard_p.bind_positional((result,), (sharding.update(spec=spec),))
 
 
 def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a function and give its result the sharding of a user; those of the operands are the compiler's."""
+    """Call a function and give its results the sharding of a user; those of the operands are the compiler's."""
     sharding = requested_out_sharding(function.__name__, out_sharding)
-    given = [cast_to_auto(x) if isinstance(x, Array) else x for x in args]
-    result = function(*given, **{name: cast_to_auto(x) if isinstance(x, Array) else x for name, x in kwargs.items()})
-    return reshard_result(result, sharding)
+    args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
+    return pytree.tree_map(lambda result: reshard_result(result, sharding), function(*args, **kwargs))
 
 
 def reshard_as(x: Any, aval: ShapedArray) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import NUMBER, no_sharding
+from xtrace._src.algebra.kinds import NUMBER
 from xtrace._src.algebra.monoids import SUM, Reduction
 from xtrace._src.core import dtypes, explain, sharding_rules
 from xtrace._src.core.abbreviation import abbreviate
@@ -22,6 +22,8 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
@@ -196,20 +198,27 @@ def _broadcast_transpose(
     return reshape.bind_positional((summed,), (own, None, None)) if repeated else summed
 
 
+def bind_with_sharding(primitive: Any, operands: Sequence[Any], parameters: Sequence[Any], out_sharding: Any) -> Any:
+    """Bind a primitive whose last parameter is the sharding of its result, with that of a user."""
+    sharding = requested_out_sharding(primitive.__name__, out_sharding)
+    return primitive.bind_positional(operands, (*parameters, sharding))
+
+
 def _broadcast_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, shape: Shape, broadcast_dimensions: Shape,
-    sharding: object,
+    sharding: NamedSharding | None,
 ) -> tuple[Any, int]:
     dimensions = (0, *[d + 1 for d in broadcast_dimensions])
     x = move_axis(operands[0], axes[0], 0)
+    sharding = sharding_rules.batch(mapped, x, 0, 0, sharding, len(shape))
     return broadcast_in_dim.bind_positional((x,), ((mapped.size, *shape), dimensions, sharding)), 0
 
 
 @linear(
     "broadcast_in_dim", ("shape", "broadcast_dimensions", "sharding"), abstract=_broadcast_abstract,
-    sharding=sharding_rules.broadcast,
+    sharding=sharding_rules.broadcast, sharding_parameter="sharding",
     emit=_broadcast_emit, transpose=_broadcast_transpose, batch=_broadcast_batch,
-    unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": ()},
+    unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": (), "sharding": NEVER_PRINTED},
 )
 def broadcast_in_dim(
     operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: object = None
@@ -220,14 +229,13 @@ def broadcast_in_dim(
         operand: an array.
         shape: the shape of the result, an integer or a sequence of integers.
         broadcast_dimensions: for each axis of `operand` the axis of the result that it becomes.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of shape `shape` and the dtype of `operand`.
 
     Raises:
         TypeError: the dimensions are not distinct axes of the result, or a size is neither 1 nor that of the result.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
@@ -236,11 +244,11 @@ def broadcast_in_dim(
     """
     shape = canonical_shape("broadcast_in_dim", shape)
     dimensions = integer_tuple("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    if out_sharding is not None:
+        return bind_with_sharding(broadcast_in_dim, (operand,), (shape, dimensions), out_sharding)
     if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
         return operand
-    return broadcast_in_dim.bind_positional(
-        (operand,), (shape, dimensions, no_sharding("broadcast_in_dim", out_sharding))
-    )
+    return broadcast_in_dim.bind_positional((operand,), (shape, dimensions, None))
 
 
 def _reshape_abstract(
@@ -268,26 +276,30 @@ def _reshape_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, 
 def _reshape_transpose(
     cotangent: Array, operand: UndefinedPrimal, *, dimensions: tuple[int, ...] | None, **_: object
 ) -> Array:
-    own = operand.aval.shape
+    own, sharding = operand.aval.shape, operand.aval.explicit_sharding
     if dimensions is None:
-        return reshape.bind_positional((cotangent,), (own, None, None))
-    permuted = reshape.bind_positional((cotangent,), (tuple([own[d] for d in dimensions]), None, None))
+        return reshape.bind_positional((cotangent,), (own, None, sharding))
+    if sharding is not None:
+        entries = sharding.spec.partitions
+        sharding = sharding.update(spec=sharding.spec.update(partitions=tuple([entries[d] for d in dimensions])))
+    permuted = reshape.bind_positional((cotangent,), (tuple([own[d] for d in dimensions]), None, sharding))
     return transpose(permuted, _inverse(dimensions))
 
 
 def _reshape_batch(
     mapped: Any, operands: Sequence[Any], axes: Sequence[int], *, new_sizes: Shape, dimensions: Shape | None,
-    sharding: object,
+    sharding: NamedSharding | None,
 ) -> tuple[Any, int]:
     x = move_axis(operands[0], axes[0], 0)
     if dimensions is not None:
         dimensions = (0, *[d + 1 for d in dimensions])
+    sharding = sharding_rules.batch(mapped, x, 0, 0, sharding, len(new_sizes))
     return reshape.bind_positional((x,), ((mapped.size, *new_sizes), dimensions, sharding)), 0
 
 
 @linear(
-    "reshape", ("new_sizes", "dimensions", "sharding"), sharding=sharding_rules.reshape, abstract=_reshape_abstract,
-    emit=_reshape_emit,
+    "reshape", ("new_sizes", "dimensions", "sharding"), sharding=sharding_rules.reshape,
+    sharding_parameter="sharding", abstract=_reshape_abstract, emit=_reshape_emit,
     transpose=_reshape_transpose, batch=_reshape_batch,
 )
 def reshape(
@@ -299,14 +311,13 @@ def reshape(
         operand: an array.
         new_sizes: the shape of the result, an integer or a sequence of integers; no size is negative.
         dimensions: a permutation of the axes that is applied first; None for none.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of shape `new_sizes` and the dtype of `operand`.
 
     Raises:
         TypeError: the number of elements differs, a size is negative, or `dimensions` is no permutation of the axes.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.reshape(jnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0))
@@ -317,9 +328,11 @@ def reshape(
         dimensions = integer_tuple("reshape", "dimensions", dimensions)
         if dimensions == tuple(range(operand_aval("reshape", operand).ndim)):
             dimensions = None
+    if out_sharding is not None:
+        return bind_with_sharding(reshape, (operand,), (shape, dimensions), out_sharding)
     if dimensions is None and shape and isinstance(operand, Array) and operand.shape == shape:
         return operand
-    return reshape.bind_positional((operand,), (shape, dimensions, no_sharding("reshape", out_sharding)))
+    return reshape.bind_positional((operand,), (shape, dimensions, None))
 
 
 def _transpose_abstract(operand: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
@@ -484,7 +497,7 @@ def _integer_constant(value: float | np.generic, aval: ShapedArray) -> Array:
 def _sum_transpose(cotangent: Array, operand: UndefinedPrimal, *, axes: tuple[int, ...], **_: object) -> list[Any]:
     shape = operand.aval.shape
     kept = tuple([i for i in range(len(shape)) if i not in axes])
-    return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, None))]
+    return [broadcast_in_dim.bind_positional((cotangent,), (shape, kept, operand.aval.explicit_sharding))]
 
 
 reduce_sum = Reduction(
@@ -498,15 +511,18 @@ def zeros(aval: ShapedArray) -> Array:
     """Return an array of zeros of the given type."""
     scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
-    return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), None))
+    return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), aval.explicit_sharding))
 
 
 def broadcast_like(x: Any, example: Array) -> Any:
     """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
-    own, shape = aval_of(x).shape, aval_of(example).shape
+    own, aval = aval_of(x).shape, aval_of(example)
+    shape = aval.shape
     if own == shape:
         return x
-    return broadcast_in_dim.bind_positional((x,), (shape, tuple(range(len(shape))) if own else (), None))
+    return broadcast_in_dim.bind_positional(
+        (x,), (shape, tuple(range(len(shape))) if own else (), aval.explicit_sharding)
+    )
 
 
 def unbroadcast(cotangent: Array, aval: ShapedArray) -> Array:
@@ -517,7 +533,7 @@ def unbroadcast(cotangent: Array, aval: ShapedArray) -> Array:
     if not aval.shape:
         return reduce_sum(cotangent, tuple(range(len(shape))))
     axes = tuple([i for i, (n, own) in enumerate(zip(shape, aval.shape, strict=True)) if n != own])
-    return reshape.bind_positional((reduce_sum(cotangent, axes),), (aval.shape, None, None))
+    return reshape.bind_positional((reduce_sum(cotangent, axes),), (aval.shape, None, aval.explicit_sharding))
 
 
 def move_axis(x: Array, source: int, destination: int) -> Array:

@@ -15,7 +15,7 @@ from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.flags import check_flags, flags_of
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.sharding_rules import Split, whole
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace
@@ -104,6 +104,8 @@ class Primitive:
             operands vary along `axes`; None for the same.
         sharding: ``sharding(name, operands, result, **parameters)`` returns the split of the result over explicit mesh
             axes (`core/sharding_rules.py`); None where operands must be whole.
+        sharding_parameter: the parameter with the sharding of the result that a user asks for, None for that of the
+            rule.
         holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
         operation: the function that a call runs; None for `bind`.
 
@@ -121,7 +123,7 @@ class Primitive:
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sharding: Callable[..., Any] | None = None,
-        holds_jaxprs: bool = False, operation: Callable[..., Any] | None = None,
+        sharding_parameter: str | None = None, holds_jaxprs: bool = False, operation: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.parameters = name, tuple(parameters)
         self.abstract, self.emit, self.effects = abstract, emit, effects
@@ -130,7 +132,7 @@ class Primitive:
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
-        self.varying, self.sharding = varying, sharding
+        self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
         self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._types = Table(8192)
@@ -199,28 +201,35 @@ class Primitive:
 
     def _apply_abstract_rule(self, avals: tuple[ShapedArray, ...], parameters: tuple[Any, ...]) -> Any:
         try:
-            if not self.holds_jaxprs and any(a.is_placed for a in avals):
-                return self._abstract_eval_placed(avals, parameters)
-            return self.abstract(*avals, **dict(zip(self.parameters, parameters, strict=True)))
+            named = dict(zip(self.parameters, parameters, strict=True))
+            requested = named[self.sharding_parameter] if self.sharding_parameter is not None else None
+            if not self.holds_jaxprs and (requested is not None or any(a.is_placed for a in avals)):
+                return self._abstract_eval_placed(avals, named, requested)
+            return self.abstract(*avals, **named)
         except Exception as error:
             operands = ", ".join(a.str_short() for a in avals)
             error.add_note(f"operation {self.name} on ({operands}), called at {describe(user_position())}")
             raise
 
-    def _abstract_eval_placed(self, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> Any:
+    def _abstract_eval_placed(
+        self, avals: Sequence[ShapedArray], named: dict[str, Any], requested: NamedSharding | None
+    ) -> Any:
         """Infer the types of results: in the operands' memory, varying along their manual axes, split by the rule.
 
-        MixedVarying if some operands vary along fewer axes than others.
+        requested: the sharding of the result in place of that of the rule. MixedVarying if some operands vary along
+        fewer axes than others.
         """
-        named = dict(zip(self.parameters, parameters, strict=True))
         varying = frozenset().union(*[a.varying for a in avals])
         if any(a.varying != varying for a in avals):
             raise MixedVarying(varying)
-        space = MemorySpace.Device if self.multiple_results else common_memory_space(self.name, avals)
+        spaceless = self.multiple_results or not avals
+        space = MemorySpace.Device if spaceless else common_memory_space(self.name, avals)
         plain = avals if self.multiple_results else [a.update(memory_space=MemorySpace.Device) for a in avals]
         plain = [a.update(varying=frozenset(), sharding=None) for a in plain]
         result = self.abstract(*plain, **named)
         varying = self.varying(varying, **named) if self.varying is not None else varying
+        if requested is not None:
+            return result.update(memory_space=space, varying=varying, sharding=_sharding_of(requested, result))
         shardings = result_shardings(self, avals, plain, result, named)
         if self.multiple_results:
             return [a.update(varying=varying, sharding=s) for a, s in zip(result, shardings, strict=True)]
@@ -269,6 +278,12 @@ def result_shardings(
     entries = rule(primitive.name, operands, result, **named)
     entries = entries if primitive.multiple_results else [entries]
     return [NamedSharding(mesh, PartitionSpec(*each)) for each in entries]
+
+
+def _sharding_of(requested: NamedSharding, result: ShapedArray) -> NamedSharding | None:
+    requested.check_compatible_aval(result.shape)
+    requested.check_divisible(result.shape)
+    return explicit_part(requested, result.ndim)
 
 
 def _primitive_named(name: str) -> Primitive:

@@ -8,7 +8,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.memory_layout import Format, check_default_order
 from xtrace._src.core.mesh import naming_mesh
-from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, Sharding
 
 
@@ -46,4 +46,11 @@ def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
             f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviate(sharding)}; move "
             "the result to one device with xtrace.device_put"
         )
+    for axis in [axis for entry in sharding.spec for axis in axes_of_entry(entry)]:
+        if axis not in sharding.mesh.explicit_axes:
+            raise ValueError(
+                f"PartitionSpec passed to {function} as out_sharding cannot contain axis names that are of type Auto "
+                f"or Manual. Got {sharding.spec}, and {axis!s} is no explicit axis of {abbreviate(sharding.mesh)}. "
+                "Constrain the result with xtrace.lax.with_sharding_constraint"
+            )
     return sharding

@@ -11,10 +11,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import axes_of_entry
+from xtrace._src.core.shardings import NamedSharding, insert_entry
 
 Entries = tuple[Any, ...]
 Rule = Callable[..., Any]
@@ -189,6 +190,25 @@ def broadcast(
         if x.aval.shape[i] == result.shape[place]:
             entries[place] = x.entries[i]
     return tuple(entries)
+
+
+def batch(
+    mapped: Any, operand: Any, own: int, axis: int, sharding: NamedSharding | None, ndim: int
+) -> NamedSharding | None:
+    """Return the sharding that was asked for a result of rank `ndim`, for the batched result.
+
+    Args:
+        mapped: the mapped axis.
+        operand: the batched operand, with the batch dimension at `own`; the result's has the same part of the mesh.
+        own: the batch dimension of the operand.
+        axis: the batch dimension of the result.
+        sharding: the sharding of one result; None where none was asked for.
+        ndim: the rank of one result.
+    """
+    if sharding is None:
+        return None
+    of_operand = aval_of(operand).explicit_sharding
+    return insert_entry(sharding, ndim, axis, of_operand.spec[own] if of_operand is not None else mapped.spmd_name)
 
 
 def permute(

@@ -490,6 +490,13 @@ def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
     return NamedSharding(mesh, sharding.spec.update(partitions=tuple(entries)))
 
 
+def insert_entry(sharding: NamedSharding, ndim: int, axis: int, entry: Any) -> NamedSharding:
+    """Return the sharding of arrays of rank `ndim` for arrays with one dimension more, at `axis`, with that entry."""
+    entries = list(full_entries(sharding.spec, ndim))
+    entries.insert(axis, entry)
+    return sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
+
+
 @memoize(4096)
 def sharding_with_tiles(mesh: Mesh, parts: tuple[int, ...], numbers: tuple[int, ...]) -> Sharding:
     """Return the sharding over the devices of `mesh` that has the given tiles: a `NamedSharding` if one has these."""

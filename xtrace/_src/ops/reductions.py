@@ -20,7 +20,6 @@ from xtrace._src.algebra.kinds import (
     ORDERED,
     check_kind,
     kind_names,
-    no_sharding,
 )
 from xtrace._src.algebra.monoids import (
     AND,
@@ -35,6 +34,7 @@ from xtrace._src.algebra.monoids import (
     canonical_axes,
     lowest,
 )
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     ZERO_DERIVATIVE,
@@ -539,7 +539,7 @@ def reduce(
         computation: a function of two scalars, or of two trees of them, that returns the same; it closes over no traced
             values.
         dimensions: the distinct axes, counted from the front.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array, or a tree of arrays, of the dtypes of `operands` without the axes.
@@ -547,13 +547,13 @@ def reduce(
     Raises:
         TypeError: a dtype is not accepted, or `dimensions` is no sequence of integers.
         ValueError: an axis does not exist, or shapes or structures do not agree.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.reduce(jnp.array([1, 2, 3]), 0, lax.add, (0,))
         Array(6, dtype=int32)
     """
-    no_sharding("reduce", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(reduce, out_sharding, operands, init_values, computation, dimensions)
     arrays, tree = pytree.tree_flatten(operands)
     initial, initial_tree = pytree.tree_flatten(init_values)
     if not arrays:

@@ -89,6 +89,14 @@ def committed_sharding(value: object) -> Sharding | None:
     return sharding.sharding if isinstance(sharding, Format) else sharding
 
 
+def sharding_like(value: object, shape: tuple[int, ...], weak_type: bool) -> Sharding | None:
+    """Return the sharding of a new array made like `value`, with that shape and weak type; None for the default."""
+    sharding = None if weak_type else committed_sharding(value)
+    if sharding is None or value.shape == shape or sharding.is_fully_replicated:  # type: ignore[attr-defined]
+        return sharding
+    return None
+
+
 def committed_device(value: object) -> Device | None:
     """Return the one device that `value` is committed to, an array or a description of one; None if there is none."""
     return getattr(committed_sharding(value), "device", None)

@@ -9,6 +9,7 @@ import numpy as np
 from xtrace._src.algebra.kinds import NUMBER, check_kind, no_sharding
 from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
+    bind_with_sharding,
     broadcast_in_dim,
     canonical_shape,
     convert_to,
@@ -28,10 +29,10 @@ from xtrace._src.ops.sharding_constraints import constrain
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import (
     array_from_host,
-    committed_sharding,
     constant_from_host,
     put_at,
     scalar_to_host,
+    sharding_like,
 )
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -51,8 +52,8 @@ def _iota_emit(builder: FunctionBuilder, *, dimension: int, **_: object) -> Valu
 
 
 @primitive(
-    "iota", ("dtype", "shape", "dimension", "sharding"), abstract=_iota_abstract, emit=_iota_emit,
-    jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
+    "iota", ("dtype", "shape", "dimension", "sharding"), sharding_parameter="sharding", abstract=_iota_abstract,
+    emit=_iota_emit, jvp=ZERO_DERIVATIVE, batch=no_rule("iota has no operand that could be mapped"),
 )
 def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_sharding: object = None) -> Array:
     """Return an array whose elements are their indices along one axis.
@@ -61,7 +62,7 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
         dtype: the dtype of the result, a numeric one.
         shape: the shape of the result.
         dimension: an axis of the result, counted from the front.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the given shape and dtype.
@@ -69,7 +70,6 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
     Raises:
         TypeError: `dtype` is no numeric dtype, or `shape` is no shape.
         ValueError: there is no such axis.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
@@ -78,9 +78,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
     """
     shape = canonical_shape("broadcasted_iota", shape)
     dtype = requested_dtype("broadcasted_iota", dtype)
-    no_sharding("broadcasted_iota", out_sharding)
     dimension = to_integer("broadcasted_iota", "dimension", dimension)
-    return broadcasted_iota.bind_positional((), (dtype, shape, dimension, None))
+    return bind_with_sharding(broadcasted_iota, (), (dtype, shape, dimension), out_sharding)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
@@ -110,7 +109,7 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
         shape: the shape.
         fill_value: a scalar.
         dtype: the dtype; None for that of the scalar.
-        sharding: not supported on several devices; leave it at None.
+        sharding: the sharding of the result; None for the default device.
 
     Returns:
         An array.
@@ -154,6 +153,8 @@ def filled(function: str, value: Any, shape: tuple[int, ...], sharding: object) 
             # Piece by piece: all of it need not fit on one device.
             host = np.broadcast_to(scalar_to_host(value.val, aval), shape)
             return put_at(host, sharding, ShapedArray(shape, aval.dtype))
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
     array = broadcast_scalar(value, shape)
     if isinstance(sharding, Sharding):
         return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
@@ -182,7 +183,7 @@ def full_like(
         fill_value: a scalar.
         dtype: the dtype; None for that of `x`.
         shape: the shape; None for that of `x`.
-        sharding: not supported on several devices; leave it at None.
+        sharding: the sharding of the result; None for that of `x`.
 
     Returns:
         An array.
@@ -198,8 +199,8 @@ def full_like(
     shape = aval.shape if shape is None else canonical_shape("full_like", shape)
     wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    if sharding is None and shape == aval.shape:
-        sharding = committed_sharding(x)
+    if sharding is None:
+        sharding = sharding_like(x, shape, value.aval.weak_type)
     return filled("full_like", value, shape, sharding)
 
 
@@ -223,8 +224,8 @@ def _empty_emit(builder: FunctionBuilder, **_: object) -> Value:
 
 
 @primitive(
-    "empty", ("shape", "dtype", "out_sharding"), abstract=_empty_abstract, emit=_empty_emit,
-    jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
+    "empty", ("shape", "dtype", "out_sharding"), sharding_parameter="out_sharding", abstract=_empty_abstract,
+    emit=_empty_emit, jvp=ZERO_DERIVATIVE, batch=no_rule("empty has no operand that could be mapped"),
 )
 def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) -> Array:
     """Return an array whose elements are unspecified.
@@ -232,21 +233,20 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) ->
     Args:
         shape: the shape of the result, an integer or a sequence of integers.
         dtype: the dtype of the result.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the given shape and dtype.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` is no shape.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.empty((2, 3), jnp.float32).shape
         (2, 3)
     """
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
-    return empty.bind_positional((), (canonical_shape("empty", shape), dtype, no_sharding("empty", out_sharding)))
+    return bind_with_sharding(empty, (), (canonical_shape("empty", shape), dtype), out_sharding)
 
 
 def shape_as_value(shape: ShapeLike) -> Array:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
-from xtrace._src.algebra.kinds import check_same_dtype, no_sharding
+from xtrace._src.algebra.kinds import check_same_dtype
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_to,
@@ -378,7 +379,7 @@ def conv_general_dilated(
         batch_group_count: the number of groups of the batch, each with its own kernels.
         precision: a `Precision`, a name, a pair of these, or None for the default.
         preferred_element_type: the dtype of the sums and the result; None for that of the operands.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with the axes that `dimension_numbers` says.
@@ -387,13 +388,17 @@ def conv_general_dilated(
         TypeError: the dtypes differ, or an argument has another form.
         ValueError: the shapes, strides, dilations or counts do not agree.
         RuntimeError: `padding` is an unknown name.
-        NotImplementedError: `out_sharding` is given.
 
     Example:
         >>> lax.conv_general_dilated(jnp.array([[[1.0, 2.0, 4.0]]]), jnp.array([[[-1.0, 1.0]]]), (1,), "VALID")
         Array([[[1., 2.]]], dtype=float32)
     """
     name = "conv_general_dilated"
+    if out_sharding is not None:
+        return with_out_sharding(
+            conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
+            dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type,
+        )
     left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     ones = (1,) * (left.ndim - 2)
@@ -424,7 +429,7 @@ def conv_general_dilated(
         preferred_element_type = requested_dtype(name, preferred_element_type)
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
-        canonical_precision(name, precision), preferred_element_type, no_sharding(name, out_sharding),
+        canonical_precision(name, precision), preferred_element_type, None,
     )
     return conv_general_dilated.bind_positional((lhs, rhs), parameters)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
-from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_element_type,
@@ -357,7 +357,7 @@ def ragged_dot_general(
         precision: a `Precision`, a name, a pair of these, or None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the more precise of the operands' dtypes.
         group_offset: must be None.
-        out_sharding: must be None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with the axes of `dot_general`'s result, after that of the groups for a contracted axis.
@@ -372,6 +372,11 @@ def ragged_dot_general(
         Array([[1.],
                [1.]], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            ragged_dot_general, out_sharding, lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision,
+            preferred_element_type, group_offset,
+        )
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported; leave it at None")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
@@ -383,7 +388,7 @@ def ragged_dot_general(
         preferred_element_type = requested_dtype("ragged_dot_general", preferred_element_type)
     parameters = (
         ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
-        None, no_sharding("ragged_dot_general", out_sharding),
+        None, None,
     )
     return ragged_dot_general.bind_positional((lhs, rhs, group_sizes), parameters)
 
@@ -404,7 +409,7 @@ def ragged_dot(
         precision: a `Precision`, its name, a pair, or None.
         preferred_element_type: the dtype of sums and result; None for that of the operands.
         group_offset: not supported; leave it at None.
-        out_sharding: not supported on several devices; leave it at None.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array (M, N), with zeros for rows after the last group.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import no_sharding
+from xtrace._src.algebra.resharding import reshard_result
 from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, canonical_shape, move_axis, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -17,6 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
@@ -104,7 +105,7 @@ def rng_bit_generator(
         dtype: uint8, uint16, uint32 or uint64.
         algorithm: a `RandomAlgorithm`, its number or its name. The bits of the default one may differ between platforms
             and releases of XLA.
-        out_sharding: not supported on several devices; leave it at None.
+        out_sharding: the sharding of the bits over explicit mesh axes; None for the one that follows.
 
     Returns:
         A pair of the next key and an array of `shape` and `dtype`.
@@ -126,10 +127,9 @@ def rng_bit_generator(
         ) from None
     dtype = requested_dtype("rng_bit_generator", dtype)
     sizes = canonical_shape("rng_bit_generator", shape)
-    sharding = no_sharding("rng_bit_generator", out_sharding)
-    return tuple(
-        rng_bit_generator.bind_positional((key,), (sizes, dtype, chosen, sharding))
-    )
+    sharding = requested_out_sharding("rng_bit_generator", out_sharding)
+    next_key, bits = rng_bit_generator.bind_positional((key,), (sizes, dtype, chosen, None))
+    return next_key, reshard_result(bits, sharding)
 
 
 # The dtypes that XLA's expansion of the operation accepts: any other dtype kills the process.
