@@ -122,7 +122,7 @@ if _typing.TYPE_CHECKING:
         linear_transpose as linear_transpose,
     )
     from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
-    from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+    from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh, targets as targets
     from xtrace._src.api.pmap import pmap as pmap, smap as smap
     from xtrace._src.api.shard_map import shard_map as shard_map
     from xtrace._src.api.scopes import (
@@ -159,7 +159,7 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.memory_in_use": ("live_arrays",),
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
-        "xtrace._src.api.meshes": ("make_mesh", "set_mesh"), "xtrace._src.api.shard_map": ("shard_map",),
+        "xtrace._src.api.meshes": ("make_mesh", "set_mesh", "targets"), "xtrace._src.api.shard_map": ("shard_map",),
         "xtrace._src.api.pmap": ("pmap", "smap"),
         "xtrace.sharding": ("NamedSharding", "reshard"),
         "xtrace._src.core.partition_spec": ("P",),

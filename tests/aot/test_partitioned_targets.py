@@ -7,8 +7,7 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace.experimental import topologies
-from xtrace.sharding import Mesh, NamedSharding
+from xtrace.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from xtrace.sharding import PartitionSpec as P
 
 _HERE = all(importlib.util.find_spec(name) for name in ("libtpu", "jax_plugins"))
@@ -23,7 +22,7 @@ FLOAT = 4
 
 
 def mesh_of(target, sizes):
-    return topologies.make_mesh(topologies.get_topology_desc(target), sizes, ("data", "model"))
+    return xtrace.make_mesh(sizes, ("data", "model"), axis_types=(AxisType.Auto,) * 2, target=target)
 
 
 def transformer_step(mesh):
@@ -52,7 +51,7 @@ def transformer_step(mesh):
 
 @pytest.fixture(scope="module")
 def report():
-    step, arguments = transformer_step(mesh_of("v5e:4x4", (DATA, MODEL)))
+    step, arguments = transformer_step(mesh_of("tpu-v5e:4x4", (DATA, MODEL)))
     shardings = xtrace.tree.map(lambda a: a.sharding, arguments[0])
     compiled = xtrace.jit(step, out_shardings=shardings).lower(*arguments).compile()
     assert compiled.input_shardings[0][0] == shardings == compiled.output_shardings
@@ -119,3 +118,38 @@ def test_a_program_that_does_not_fit():
         assert "hbm" in str(error).lower()
     else:
         assert compiled.fits() is False and "DOES NOT FIT" in str(compiled.report())
+
+
+def test_a_mesh_without_devices_is_compiled_for_a_target(report):
+    step, arguments = transformer_step(AbstractMesh((DATA, MODEL), ("data", "model")))
+    lowered = xtrace.jit(step).lower(*arguments)
+    planned = lowered.compile(target="tpu-v5e:4x4").report()
+    assert planned.devices == 16 and planned.memory.arguments == report.memory.arguments
+    assert sorted(c.kind for c in planned.collectives) == sorted(c.kind for c in report.collectives)
+    with pytest.raises(ValueError, match=r"AbstractMesh, which has no devices to compile for.*target="):
+        lowered.compile()
+    with pytest.raises(ValueError, match=r"target tpu-v5e:2x2 has 4 devices.*16 devices"):
+        lowered.compile(target="tpu-v5e:2x2")
+
+
+def test_256_chips():
+    mesh = mesh_of("tpu-v5e:16x16", (16, 16))
+    step, arguments = transformer_step(mesh)
+    with pytest.raises(ValueError, match=r"array axis 1 is partitioned 16 times, but the dimension size is 8"):
+        xtrace.jit(step).lower(*arguments)
+    step, arguments = transformer_step(mesh_of("tpu-v5e:16x16", (32, 8)))
+    with pytest.raises(ValueError, match=r"array axis 0 is partitioned 32 times, but the dimension size is 16"):
+        xtrace.jit(step).lower(*arguments)
+    wide = xtrace.ShapeDtypeStruct((256, 4096), "float32", sharding=NamedSharding(mesh, P("data", "model")))
+    found = xtrace.jit(lambda x: (x * x).sum()).lower(wide).compile().report()
+    assert found.devices == 256 and found.memory.arguments == 4 * 16 * 256
+
+
+def test_meshes_of_targets():
+    assert xtrace.make_mesh((8,), ("data",), target="h200:8").devices.shape == (8,)
+    with pytest.raises(ValueError, match="unknown target 'abacus'"):
+        xtrace.make_mesh((1,), ("x",), target="abacus")
+    with pytest.raises(TypeError, match="leave out devices, or target"):
+        xtrace.make_mesh((1,), ("x",), target="h200", devices=xtrace.devices()[:1])
+    with pytest.raises(ValueError, match=r"Number of devices 4 must be >= .* \(4, 4\)"):
+        xtrace.make_mesh((4, 4), ("x", "y"), target="tpu-v5e:2x2")

@@ -24,7 +24,7 @@ RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
     "distributed.is_initialized", "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar",
     "numpy.iterable",
-    "print_environment_info", "sharding.get_abstract_mesh", "tree_util.is_tree_node", "core.eval_context",
+    "print_environment_info", "sharding.get_abstract_mesh", "targets", "tree_util.is_tree_node", "core.eval_context",
     "monitoring.clear_event_listeners",
     "monitoring.register_event_duration_secs_listener", "monitoring.register_event_listener",
     "monitoring.register_event_time_span_listener", "monitoring.register_scalar_listener", "extend.core.gensym",

@@ -111,7 +111,7 @@ ERRORS = [
     ("x.at[0].get(mode='nothing')", ValueError, "'nothing'"),
     ("jnp.take(x, 0, mode='promise_in_bounds')", ValueError, "mode must be"),
     ("x.at[0].set(1, mode='nothing')", ValueError, "'nothing'"),
-    ("x.at[0].set(1, out_sharding=3)", NotImplementedError, "out_sharding"),
+    ("x.at[0].set(1, out_sharding=3)", TypeError, "out_sharding"),
     ("x.at[0].apply(lambda e: e > 1)", TypeError, "func must map"),
     ("jnp.array([True]).at[0].add(True)", TypeError, "bool"),
     ("jnp.take(x, 1.5)", ValueError, "take: indices must have an integer type, got dtype float32"),

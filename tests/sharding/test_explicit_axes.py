@@ -1,5 +1,7 @@
 """Shardings in types: on explicit mesh axes each operation's split follows by a rule, as jax's, or is refused."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -40,7 +42,8 @@ RESULTS = [
     "m.jit(lambda a: lax.scan(lambda c, _: (c * 2, c), a, None, 3)[1])(a)", "m.jit(lambda a: a.sum(0) * 2)(a)",
     "m.reshard(a, N(None, 'x'))", "m.reshard(a, N('y'))", "m.jit(lambda a: a.sum(0), out_shardings=N('x'))(a)",
     "m.jvp(np.sin, (a,), (a,))[1]", "np.exp(d).sum(1)", "a ** 2", "np.maximum(a, c)", "-a", "np.tile(e, (2, 1))",
-    "a - a.mean(1, keepdims=True)",
+    "a - a.mean(1, keepdims=True)", "d.reshape(64)", "d.reshape(8, 4, 2)", "d.T.reshape(64)",
+    "m.shard_map(lambda b: b * 2, mesh=d.sharding.mesh, in_specs=P('x'), out_specs=P('x'), axis_names={'x'})(d)",
 ]
 
 # In the context of the mesh, as jax wants it.
@@ -95,12 +98,57 @@ def test_the_split_that_is_asked_for(expression):
 
 @pytest.mark.parametrize("expression", RESULTS)
 def test_the_split_of_results(expression):
-    ours, theirs = [eval(expression, operands(lib)) for lib in (OURS, THEIRS)]
+    ours, theirs = [eval(expression, operands(lib) | {"P": lib.P}) for lib in (OURS, THEIRS)]
     assert xtrace.typeof(ours).str_short() == jax.typeof(theirs).str_short(short_dtypes=True)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
     assert ours.sharding.devices_indices_map(ours.shape) == dict(
         zip(ours.sharding.devices, theirs.sharding.devices_indices_map(theirs.shape).values(), strict=True)
     )
+
+
+def test_mesh_axes_of_size_one():
+    sizes = ("x", 4), ("o", 1), ("y", 2)
+    specs = [("o", "y"), (("x", "o"), "y"), ("y", "o"), ("o", None), (("o", "x"), None)]
+    expressions = ["a", "a.reshape(64)", "a.reshape(2, 4, 8)", "a.reshape(4, 2, 8)", "a.reshape(1, 8, 8)", "a.T",
+                   "a + a", "a.reshape(8, 8, 1)", "a.sum(0)", "np.sort(a, 1)", "np.concatenate([a, a])"]
+    types = []
+    for lib in (OURS, THEIRS):
+        mesh = lib.sharding.AbstractMesh(*zip(*[(n, a) for a, n in sizes], strict=True),
+                                         axis_types=(lib.sharding.AxisType.Explicit,) * 3)
+        rows = []
+        for spec, expression in itertools.product(specs, expressions):
+            a = lib.module.ShapeDtypeStruct((8, 8), "float32", sharding=lib.sharding.NamedSharding(mesh, lib.P(*spec)))
+            try:
+                result = lib.module.eval_shape(lambda a, e=expression, lib=lib: eval(e, {"a": a, "np": lib.np}), a)
+                rows.append(f"{spec} {expression} {result.sharding.spec}")
+            except Exception:
+                rows.append(f"{spec} {expression} refused")
+        types.append(rows)
+    assert types[0] == types[1]
+
+
+@pytest.mark.parametrize("reshape", [
+    ((4, 4, 4), (64,)), ((4, 4, 4), (4, 16)), ((2, 4, 4), (32,)), ((4, 1, 4), (16,)), ((4, 4, 4), (4, 1, 4, 4)),
+    ((4, 4, 4), (2, 2, 4, 4)), ((4, 4, 1), (16,)), ((4, 4, 4), (16, 2, 2)),
+])
+def test_reshapes_that_jax_has_a_rule_for(reshape):
+    """Ours has rules for some more."""
+    shape, new_sizes = reshape
+    entries = [None, "x", "y", "z", ("x", "y"), ("y", "x")]
+    for spec in itertools.product(entries, repeat=3):
+        named = [axis for entry in spec if entry for axis in entry]
+        if len(named) != len({*named}):
+            continue
+        types = []
+        for lib in (THEIRS, OURS):
+            place = lib.named("x2y2z2", *spec, kind="Explicit")
+            try:
+                a = lib.module.ShapeDtypeStruct(shape, "float32", sharding=place)
+                result = lib.module.eval_shape(lambda a, lib=lib: lib.np.reshape(a, new_sizes), a)
+                types.append(str(result.sharding.spec))
+            except Exception:
+                types.append("refused")
+        assert types[0] in ("refused", types[1]), spec
 
 
 REFUSED = [

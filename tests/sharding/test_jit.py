@@ -318,3 +318,25 @@ def test_the_first_input_alone_lends_its_sharding_to_results(order):
         return lib.jit(lambda a, b: (a + b, b * 2))(*[operands[i] for i in order])
 
     compare(run)
+
+
+def test_descriptions_of_results_say_the_shardings_that_were_asked_for():
+    rows = []
+    for lib in (OURS, THEIRS):
+        wanted = {"a": lib.named("x4y2", "x"), "b": None}
+        function = lib.jit(lambda x: {"a": x, "b": x.sum()}, out_shardings=wanted)
+        given = lib.module.ShapeDtypeStruct((8, 4), "float32")
+        infos = [function.eval_shape(given), lib.module.eval_shape(function, given), function.trace(given).out_info,
+                 function.lower(given).out_info]
+        rows.append([(str(info["a"].sharding.spec), info["b"].sharding) for info in infos])
+    assert rows[0] == rows[1] == [("P('x',)", None)] * 4
+
+
+def test_programs_for_meshes_without_devices():
+    mesh = xtrace.sharding.AbstractMesh((4, 2), ("x", "y"))
+    place = xtrace.NamedSharding(mesh, xtrace.P("x", "y"))
+    lowered = xtrace.jit(lambda x: x * 2).lower(xtrace.ShapeDtypeStruct((8, 8), "float32", sharding=place))
+    assert '["x"=4, "y"=2]' in lowered.as_text() and '[{"x"}, {"y"}]' in lowered.as_text()
+    for attempt in (lowered.compile, lambda: xtrace.jit(lambda x: x, in_shardings=place)(np.ones((8, 8)))):
+        with pytest.raises(ValueError, match=r"AbstractMesh, which has no devices to compile for.*set_mesh"):
+            attempt()

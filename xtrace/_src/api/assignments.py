@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.mesh import Mesh, context_mesh
+from xtrace._src.core.mesh import AbstractMesh, Mesh, PlannedDevice, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
@@ -126,6 +128,10 @@ def assign(
         # The types of results name a mesh, and its devices are those of values that are not read.
         unread = frozenset()
         sources = list(_sources(values, function, names, unread))
+    if not sources:
+        planned = _planned_mesh(values, in_shardings, out_shardings)
+        if planned is not None:
+            meshes, sources = (planned,), [_of_mesh("the", planned)]
     first = sources[0] if sources else None
     for source in sources:
         if first is not None and source.devices != first.devices:
@@ -197,6 +203,22 @@ def _of_mesh(owner: str, mesh: Mesh) -> _Source:
 
 def _is_abstract(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
+
+
+def _planned_mesh(
+    values: Sequence[Any], in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
+) -> Mesh | None:
+    """Return the mesh without devices that shardings name, with devices to lower the program for; None if none does."""
+    for sharding in (*map(committed_sharding, values), *in_shardings, *out_shardings):
+        mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+        if isinstance(mesh, AbstractMesh):
+            device = mesh.abstract_device
+            platform = device.platform if device is not None and device.platform else clients.default_platform()
+            devices = np.empty(mesh.axis_sizes, object)
+            for number, place in enumerate(np.ndindex(*mesh.axis_sizes)):
+                devices[place] = PlannedDevice(number, platform)
+            return Mesh(devices, mesh.axis_names, mesh.axis_types)
+    return None
 
 
 def _inputs(

@@ -9,7 +9,9 @@ from typing import Any
 
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import config, monitoring
+from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.mesh import PlannedDevice
 from xtrace._src.runtime.execute import Assignment, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
 
@@ -23,6 +25,12 @@ def compile_module(
     `kept` are those of `Program`. Errors of the compiler say which equation they are about. Where the
     setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
     """
+    if type(assignment.device) is PlannedDevice:
+        raise NoMeshError(
+            f"{module.builder.name}: the mesh {assignment.mesh} of the arguments' shardings is an AbstractMesh, which "
+            "has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or compile "
+            'for a machine that is not here with .lower(...).compile(target="tpu-v5e:4x4")'
+        )
     # Neither is needed by most programs.
     directory = config.dump_ir_to.value
     files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name) if directory else None

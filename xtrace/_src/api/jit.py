@@ -623,8 +623,12 @@ class Jitted:
 
     @boundary
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
-        """Return the results' shapes and dtypes."""
-        return self._abstract_call(args, kwargs)[1].out_info
+        """Return the results' shapes and dtypes, and the shardings that `jit` was given for them."""
+        return self.out_info(self._abstract_call(args, kwargs)[1])
+
+    def out_info(self, traced: TracedFunction) -> Any:
+        """Return the results of a trace as a tree of ShapeDtypeStruct."""
+        return traced.describe_results(self._given_shardings(traced.in_tree, traced.out_tree)[1])
 
 
 def _reports() -> Any:

@@ -25,12 +25,13 @@ from xtrace._src.core.names import name_tuple
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients
+from xtrace._src.xla import targets as compile_targets
 from xtrace._src.xla.clients import Device
 
 
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None, *,
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[Any] | None = None, target: str | None = None,
 ) -> Mesh:
     """Return a mesh of devices, in an order in which neighbours in the mesh are neighbours in the machine.
 
@@ -41,13 +42,19 @@ def make_mesh(
         axis_names: the name of each axis; a string is the name of the only one.
         axis_types: the `AxisType` of each axis, or one for all; None is Explicit.
         devices: the devices to use; None for the first ones of `xtrace.devices`.
+        target: a machine that need not be here, whose devices are used: one of `xtrace.targets`, alone or with the
+            sizes of its network, such as ``"tpu-v5e:4x4"`` or ``"h200:8"``. Programs on its mesh can be compiled, and
+            do not run.
 
     Returns:
         A `Mesh`.
 
     Raises:
-        TypeError: `axis_shapes` is no sequence of integers, or a type is no AxisType.
-        ValueError: there are fewer devices than the mesh has places, or sizes and names differ in number.
+        ImportError: the compiler for the target is not installed.
+        TypeError: `axis_shapes` is no sequence of integers, a type is no AxisType, or both devices and a target are
+            given.
+        ValueError: there is no such target, there are fewer devices than the mesh has places, or sizes and names differ
+            in number.
 
     Example:
         >>> xtrace.make_mesh((1, 1), ("data", "model"))
@@ -61,7 +68,12 @@ def make_mesh(
     names = name_tuple("make_mesh", "axis_names", axis_names)
     if len(names) != len(shape):
         raise ValueError(f"make_mesh: axis_names must have a name for each axis, got {names} for the sizes {shape}")
-    given = clients.devices() if devices is None else list(device_grid("make_mesh", devices).ravel())
+    if target is not None and devices is not None:
+        raise TypeError("make_mesh: target says the devices; leave out devices, or target")
+    if target is not None:
+        given = list(compile_targets.compile_only_devices(target))
+    else:
+        given = clients.devices() if devices is None else list(device_grid("make_mesh", devices).ravel())
     check_devices("make_mesh", np.array([*given, None], object)[:-1])
     wanted = math.prod(shape)
     if min(shape, default=1) < 1:
@@ -73,6 +85,22 @@ def make_mesh(
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(create_device_mesh(shape, given[:wanted], allow_split_physical_axes=True), names, types)
+
+
+def targets() -> tuple[str, ...]:
+    """Return the names of machines that programs can be compiled for without having one.
+
+    A name is that of a chip; after a colon it may be followed by the sizes of a network, as in ``"tpu-v5e:4x4"``, or by
+    the number of GPUs, as in ``"h200:8"``. `make_mesh`, ``Lowered.compile`` and ``python -m xtrace inspect`` take them.
+
+    Returns:
+        A tuple of strings.
+
+    Example:
+        >>> xtrace.targets()
+        ('a100', 'h100', 'h200', 'tpu-v4', 'tpu-v5e', 'tpu-v5p', 'tpu-v6e')
+    """
+    return compile_targets.TARGETS
 
 
 class set_mesh:

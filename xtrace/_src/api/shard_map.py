@@ -148,7 +148,7 @@ class ShardMap:
             out[:] = [tree, specs]
             return [vary(x, sorted(named_axes(s), key=str)) for x, s in zip(results, specs, strict=True)]
 
-        types = [piece_aval(a, mesh, s, self.check_vma) for a, s in zip(avals, specs, strict=True)]
+        types = [piece_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out

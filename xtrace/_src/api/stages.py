@@ -147,8 +147,8 @@ class Stage:
 
     @property
     def out_info(self) -> ShapeDtypeStruct:
-        """The result's shapes and dtypes."""
-        return self._traced.out_info
+        """The result's shapes and dtypes, and the shardings that `jit` was given for it."""
+        return self._jitted.out_info(self._traced)
 
     @property
     def in_avals(self) -> Any:

@@ -16,6 +16,7 @@ from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct,
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
+from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.evaluate import evaluate
@@ -61,7 +62,15 @@ class TracedFunction:
     @property
     def out_info(self) -> Any:
         """The results' shapes and dtypes, as a tree of ShapeDtypeStruct."""
-        return pytree.tree_unflatten(self.out_tree, map(struct_of, self.jaxpr.out_avals))
+        return self.describe_results(())
+
+    def describe_results(self, shardings: Sequence[Sharding | None]) -> Any:
+        """Return the results as a tree of ShapeDtypeStruct, with shardings that were asked for."""
+        leaves = list(map(struct_of, self.jaxpr.out_avals))
+        for i, sharding in enumerate(shardings):
+            if sharding is not None:
+                leaves[i] = leaves[i].update(sharding=sharding)
+        return pytree.tree_unflatten(self.out_tree, leaves)
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -223,6 +232,9 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable("eval_shape", fun)
+    jitted = getattr(fun, "eval_shape", None)
+    if jitted is not None:  # it knows the shardings of its results
+        return jitted(*args, **kwargs)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = abstract_leaves(fun, call_arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
     return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info

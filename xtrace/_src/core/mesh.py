@@ -61,6 +61,13 @@ class AbstractDevice(NamedTuple):
         return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
 
 
+class PlannedDevice(NamedTuple):
+    """A device that stands for one of an `AbstractMesh` while a program is lowered; nothing is compiled for it."""
+
+    id: int
+    platform: str
+
+
 class BaseMesh:
     """The names, sizes and types of a mesh's axes."""
 

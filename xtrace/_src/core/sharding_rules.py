@@ -236,17 +236,20 @@ def reshape(
         split = [i for i in before if x.entries[i] is not None]
         if not split:
             continue
-        sizes = [i for i in before if x.aval.shape[i] != 1]
-        if split != sizes[:1]:
-            # All but the last of the split dimensions are in pieces of one, or the elements of a part are apart.
-            single = all(x.aval.shape[i] == x.parts(i) for i in sizes[: len(split) - 1])
-            if split != sizes[: len(split)] or not single:
-                raise refusal
+        sizes = [i for i in before if x.aval.shape[i] != 1 or i in split]
+        places = [i for i in after if result.shape[i] != 1] or after
+        if split != sizes[: len(split)]:
+            raise refusal
+        # Of several split dimensions that are taken apart again, all but the last are in pieces of one.
+        if len(places) > 1 and any(x.aval.shape[i] != x.parts(i) for i in split[:-1]):
+            raise refusal
         axes = [axis for i in split for axis in axes_of_entry(x.entries[i])]
-        for place in after:
-            size = result.shape[place]
+        for place in places:
+            size, last = result.shape[place], place == places[-1]
             own: list[Any] = []
             while axes and size % (parts_of(tuple(own), x.mesh) * x.mesh.shape[axes[0]]) == 0:
+                if not last and own and parts_of(tuple(own), x.mesh) == size:
+                    break
                 own.append(axes.pop(0))
             if own:
                 entries[place] = own[0] if len(own) == 1 else tuple(own)
@@ -258,33 +261,28 @@ def reshape(
 
 
 def _groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Return the smallest runs of dimensions that have the same number of elements in both shapes, side by side."""
+    """Return the smallest runs of dimensions that have the same number of elements in both shapes, side by side.
+
+    Dimensions of size 1 belong to the run before them.
+    """
     groups = []
     i = j = 0
     while i < len(before) or j < len(after):
-        left: list[int] = []
-        right: list[int] = []
+        left, right = i, j
         one = other = 1
-        while True:
-            if i < len(before) and (one <= other or not left):
-                one *= before[i]
-                left.append(i)
-                i += 1
+        while one != other or (left == i and right == j) or one == 1:
+            if i < len(before) and (one <= other or j == len(after)):
+                one, i = one * before[i], i + 1
             elif j < len(after):
-                other *= after[j]
-                right.append(j)
-                j += 1
+                other, j = other * after[j], j + 1
             else:
                 break
-            if one == other and left and right and not _continues(before, i) and not _continues(after, j):
-                break
-        groups.append((left, right))
+        while i < len(before) and before[i] == 1:
+            i += 1
+        while j < len(after) and after[j] == 1:
+            j += 1
+        groups.append((list(range(left, i)), list(range(right, j))))
     return groups
-
-
-def _continues(shape: Sequence[int], position: int) -> bool:
-    """Whether a dimension of size 1 follows, which belongs to the run before it."""
-    return position < len(shape) and shape[position] == 1
 
 
 def contract(

@@ -14,7 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.ir import Atom, ClosedJaxpr
-from xtrace._src.core.mesh import AxisType, BaseMesh, axes_in_force, context_abstract_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, axes_in_force, context_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import NamedSharding, explicit_part
@@ -47,14 +47,19 @@ _Specs = tuple[PartitionSpec, ...]
 @contextlib.contextmanager
 def manual_axes_in_scope(mesh: BaseMesh, axes: frozenset[Any], check_vma: bool) -> Iterator[None]:
     """Put the names of manual mesh axes in scope for the block."""
-    outer = context_abstract_mesh()
-    base = outer if outer.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
     with contextlib.ExitStack() as stack:
-        stack.enter_context(axes_in_force(base.update_axis_types(dict.fromkeys(axes, AxisType.Manual))))
+        stack.enter_context(axes_in_force(_inner_mesh(mesh, axes)))
         for name, size in mesh.shape_tuple:
             if name in axes:
                 stack.enter_context(use_trace(ManualAxisTrace(current_trace.get(), name, size, check_vma)))
         yield
+
+
+def _inner_mesh(mesh: BaseMesh, axes: frozenset[Any]) -> AbstractMesh:
+    """Return the mesh in force in a mapped function: that around it, with `axes` manual."""
+    outer = context_abstract_mesh()
+    base = outer if outer.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
+    return base.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
 
 
 def named_axes(spec: PartitionSpec) -> frozenset[Any]:
@@ -68,11 +73,16 @@ def parts_of(mesh: BaseMesh, spec: PartitionSpec, ndim: int) -> Shape:
     return tuple([math.prod([mesh.shape[axis] for axis in axes_of_entry(p)]) for p in entries])
 
 
-def piece_aval(aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, check_vma: bool) -> ShapedArray:
-    """Return the type of the pieces of an array of type `aval`."""
+def piece_aval(
+    aval: ShapedArray, mesh: BaseMesh, spec: PartitionSpec, manual: frozenset[Any], check_vma: bool
+) -> ShapedArray:
+    """Return the type of the pieces of an array of type `aval`; its sharding is that over axes that are not manual."""
     shape = tuple([n // k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
     varying = aval.varying | named_axes(spec) if check_vma else frozenset()
-    return aval.update(shape=shape, varying=varying, sharding=None)
+    own = aval.explicit_sharding
+    if own is not None:
+        own = explicit_part(NamedSharding(_inner_mesh(mesh, manual), own.spec), aval.ndim)
+    return aval.update(shape=shape, varying=varying, sharding=own)
 
 
 def whole_aval(
@@ -80,6 +90,10 @@ def whole_aval(
 ) -> ShapedArray:
     """Return the type of the array whose pieces have the type `aval`."""
     shape = tuple([n * k for n, k in zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)])
+    own = aval.explicit_sharding
+    if own is not None:
+        pairs = zip(full_entries(spec, aval.ndim), own.spec, strict=True)
+        spec = PartitionSpec(*[axes_of_entry(outer) + axes_of_entry(inner) for outer, inner in pairs])
     return aval.update(
         shape=shape, varying=aval.varying - manual, sharding=explicit_part(NamedSharding(mesh, spec), len(shape))
     )
