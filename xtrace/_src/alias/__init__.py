@@ -1,0 +1,1 @@
+"""``import jax`` as xtrace, in a process that asks for it."""

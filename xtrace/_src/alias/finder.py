@@ -1,0 +1,137 @@
+"""The import hook that gives ``jax`` and its modules to programs as xtrace's, one module object under both names."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from xtrace._src.alias.private_modules import PRIVATE_MODULES, private_module
+
+# The release of jax whose names and behaviour xtrace has.
+VERSION = "0.10.2"
+VERSION_INFO = (0, 10, 2)
+_OUTSIDE = {
+    "jax.experimental.pallas": "Pallas", "jax.experimental.mosaic": "Mosaic", "jax.experimental.jax2tf": "jax2tf",
+    "jax.experimental.colocated_python": "colocated Python",
+}
+
+
+class JaxFinder:
+    """The finder of modules called ``jax`` and below, and of the distribution ``jax``."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax's that xtrace has not."""
+        if name != "jax" and not name.startswith("jax."):
+            return None
+        module = _module(name)
+        return ModuleSpec(name, _ModuleLoader(module), is_package=hasattr(module, "__path__"))
+
+    @staticmethod
+    def find_distributions(
+        context: importlib.metadata.DistributionFinder.Context | None = None,
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """Return the distribution ``jax``, if the context asks for it or for all."""
+        name = None if context is None else context.name
+        return [_Jax()] if name is None or name.lower() == "jax" else []
+
+
+def _module(name: str) -> ModuleType:
+    if name in PRIVATE_MODULES:
+        return private_module(name, VERSION, VERSION_INFO)
+    own = f"xtrace{name[3:]}"
+    try:
+        if not name.startswith("jax._src"):
+            return importlib.import_module(own)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{own}.".startswith(f"{error.name}."):
+            raise
+    raise ModuleNotFoundError(_absence(name), name=name) from None
+
+
+def _absence(name: str) -> str:
+    outside = next((shown for prefix, shown in _OUTSIDE.items() if f"{name}.".startswith(f"{prefix}.")), None)
+    if outside is not None:
+        why = f"{outside} is outside of what xtrace does; call kernels of your own with xtrace.ffi"
+    elif name.startswith("jax._src"):
+        why = "it is private to jax; xtrace.alias_names() lists the private modules that xtrace has for libraries"
+    else:
+        why = "xtrace does not have it"
+    return f"No module named {name!r}: jax is xtrace in this process (xtrace.as_jax), and {why}{_importer()}"
+
+
+def _importer() -> str:
+    """Return the library's line that imports a module, for messages; empty where it is not known."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith("<frozen") and file != __file__:
+            return f". Imported at {file}:{frame.f_lineno} ({frame.f_globals.get('__name__', '?')})"
+        frame = frame.f_back
+    return ""
+
+
+class _ModuleLoader:
+    """Gives the import system a module that is there already, with its own spec."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        # The import system has put the spec of the other name into it.
+        module.__spec__ = self.spec
+
+
+class _Jax(importlib.metadata.Distribution):
+    """The metadata of the distribution ``jax``."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename == "METADATA":
+            return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n"
+        return "" if filename == "RECORD" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return path
+
+
+def as_jax() -> None:
+    """Let ``import jax`` mean xtrace in this process, from here on.
+
+    Each public module of jax's is xtrace's module, one object under both names. ``jax.__version__`` and the version of
+    the distribution ``jax`` are those of the release whose behaviour xtrace has. jax need not be installed. A second
+    call does nothing. From the command line it is ``python -m xtrace run script.py``, in pytest ``-p
+    xtrace.pytest_plugin``, and in a notebook ``%load_ext xtrace``.
+
+    Raises:
+        RuntimeError: jax was imported before.
+
+    Example:
+        >>> xtrace.as_jax()  # doctest: +SKIP
+        >>> import jax.numpy as jnp  # doctest: +SKIP
+    """
+    package = sys.modules["xtrace"]
+    there = sys.modules.get("jax")
+    if there is package:
+        return
+    if there is not None:
+        raise RuntimeError(
+            f"as_jax: jax {getattr(there, '__version__', '')} is imported already, and modules that have it would go "
+            "on with it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or start "
+            "the program with python -m xtrace run"
+        )
+    package.__version__, package.__version_info__ = VERSION, VERSION_INFO  # type: ignore[attr-defined]
+    sys.meta_path.insert(0, JaxFinder)  # type: ignore[arg-type]
+    importlib.import_module("jax")
+
+
+def alias_names() -> Iterator[str]:
+    """Yield the names of the private modules of jax's that libraries find."""
+    return iter(sorted(PRIVATE_MODULES))

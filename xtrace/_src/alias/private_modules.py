@@ -1,0 +1,42 @@
+"""The private modules of jax that libraries of its world import, ``jax._src`` above all, with the names that they use.
+
+A library that reaches below jax's public names finds them here; xtrace's own code uses none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+# For each module the public modules that have its names, tried in order.
+PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
+    "jax.version": (),
+    "jax._src": (),
+}
+
+
+def private_module(name: str, version: str, version_info: tuple[int, ...]) -> ModuleType:
+    """Return the module of jax called `name`."""
+    module = ModuleType(name, f"Names of {name}, a private module of jax, for libraries that use them.")
+    sources = PRIVATE_MODULES[name]
+
+    def getattribute(attribute: str) -> Any:
+        for source in sources:
+            value = getattr(importlib.import_module(source), attribute, module)
+            if value is not module:
+                setattr(module, attribute, value)
+                return value
+        if f"{name}.{attribute}" in PRIVATE_MODULES:
+            return importlib.import_module(f"{name}.{attribute}")
+        raise AttributeError(
+            f"module {name!r} has no attribute {attribute!r}: jax is xtrace in this process, which has those names of "
+            "jax's private modules that well-known libraries use"
+        )
+
+    module.__getattr__ = getattribute  # type: ignore[method-assign]
+    module.__path__ = []
+    if name == "jax.version":
+        vars(module).update(__version__=version, __version_info__=version_info)
+    return module
