@@ -14,6 +14,26 @@ from typing import Any
 PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax.version": (),
     "jax._src": (),
+    "jax._src.ad_util": ("xtrace.lax", "xtrace.interpreters.ad"),
+    "jax._src.api_util": ("xtrace.api_util",),
+    "jax._src.checkify": ("xtrace.experimental.checkify",),
+    "jax._src.core": ("xtrace.extend.core", "xtrace.core", "xtrace._src.alias.private_names"),
+    "jax._src.dispatch": ("xtrace._src.alias.private_names",),
+    "jax._src.dtypes": ("xtrace.dtypes", "xtrace._src.core.dtypes"),
+    "jax._src.flatten_util": ("xtrace.flatten_util",),
+    "jax._src.interpreters": ("xtrace.interpreters",),
+    "jax._src.traceback_util": ("xtrace._src.alias.private_names",),
+    "jax._src.tree_util": ("xtrace.tree_util", "xtrace._src.alias.private_names"),
+    "jax._src.random": ("xtrace.random",),
+    "jax._src.numpy": ("xtrace.numpy",),
+    "jax._src.typing": ("xtrace.typing", "xtrace._src.core.annotations"),
+    "jax._src.config": ("xtrace._src.core.config",),
+    "jax._src.util": ("xtrace._src.alias.private_names",),
+    "jax._src.xla_bridge": ("xtrace._src.alias.private_names",),
+    "jax._src.compiler": ("xtrace._src.alias.private_names",),
+    "jax._src.callback": ("xtrace._src.alias.private_names",),
+    "jax._src.literals": ("xtrace._src.alias.private_names",),
+    "jax._src.lib": ("jaxlib",),
 }
 
 

@@ -109,7 +109,7 @@ class JaxprEqn:
     @property
     def params(self) -> dict[str, Any]:
         """The parameters by name."""
-        return dict(zip(self.primitive.parameters, self.parameters, strict=True))
+        return self.primitive.given_parameters(dict(zip(self.primitive.parameters, self.parameters, strict=True)))
 
     @property
     def source_info(self) -> SourceInfo:

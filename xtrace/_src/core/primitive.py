@@ -26,6 +26,27 @@ _Result = TypeVar("_Result")
 _primitives: dict[str, Primitive] = {}
 
 
+class Parameters(dict[str, Any]):
+    """The parameters of an equation of a user's primitive; hashable if their values are."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+def _undefined_types(name: str) -> Callable[..., Any]:
+    return no_rule(
+        f"Abstract evaluation for '{name}' not implemented: the types of its results are unknown. Register a function "
+        "of the operands' types with def_abstract_eval"
+    )
+
+
+def _undefined(name: str) -> Callable[..., Any]:
+    return no_rule(
+        f"MLIR translation rule for primitive '{name}' not found: it cannot be part of a compiled program. Register one "
+        "with xtrace.interpreters.mlir.register_lowering, such as mlir.lower_fun(function, multiple_results=False)"
+    )
+
+
 _RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch": "Batching rule"}
 
 
@@ -109,13 +130,23 @@ class Primitive:
         holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
         operation: the function that a call runs; None for `bind`.
 
+    A primitive with a name alone is a user's: its rules are registered after its definition, and `bind` takes any
+    parameters. Its equations hold these as one `Parameters`, so the rules above get them as ``parameters=``.
+
     Example:
         >>> lax.sin_p.name, lax.sin_p.bind(0.0)
         ('sin', Array(0., dtype=float32, weak_type=True))
+        >>> double_p = xtrace.extend.core.Primitive("double")
+        >>> _ = double_p.def_impl(lambda x: x * 2)
+        >>> double_p.bind(3.0)
+        Array(6., dtype=float32, weak_type=True)
     """
 
+    call_primitive = map_primitive = False
+
     def __init__(
-        self, name: str, parameters: Sequence[str] = (), *, abstract: Callable[..., Any], emit: Callable[..., Any],
+        self, name: str, parameters: Sequence[str] = (), *, abstract: Callable[..., Any] | None = None,
+        emit: Callable[..., Any] | None = None,
         effects: Callable[..., Effects] | None = None, jvp: Callable[..., Any] | Derived | None = None,
         linearize: Callable[..., Any] | Derived | None = None,
         partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
@@ -125,8 +156,11 @@ class Primitive:
         varying: Callable[..., frozenset[Any]] | None = None, sharding: Callable[..., Any] | None = None,
         sharding_parameter: str | None = None, holds_jaxprs: bool = False, operation: Callable[..., Any] | None = None,
     ) -> None:
+        self.is_users = abstract is None
+        if abstract is None:
+            parameters, memoised = ("parameters",), False
         self.name, self.parameters = name, tuple(parameters)
-        self.abstract, self.emit, self.effects = abstract, emit, effects
+        self.abstract, self.emit, self.effects = abstract or _undefined_types(name), emit or _undefined(name), effects
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
@@ -135,6 +169,7 @@ class Primitive:
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
         self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
+        self._impl: Callable[..., Any] | None = None
         self._types = Table(8192)
         self.programs = Table()
         self.subprograms = Table()
@@ -142,13 +177,14 @@ class Primitive:
         self.emission_templates = Table()
         self.__name__ = self.__qualname__ = name
         self.__module__ = "xtrace.lax"
-        self.__doc__ = abstract.__doc__
+        self.__doc__ = abstract.__doc__ if abstract is not None else None
         self.operation = operation
         if operation is not None:
             self.__name__ = self.__qualname__ = operation.__name__
             self.__doc__, self.__signature__ = operation.__doc__, inspect.signature(operation)
             self.flags = flags_of(operation)
-        _primitives[name] = self
+        if not self.is_users:
+            _primitives[name] = self
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         try:
@@ -166,6 +202,8 @@ class Primitive:
 
     def bind(self, *operands: object, **parameters: object) -> Any:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
+        if self.is_users:
+            return current_trace.get().process(self, operands, (Parameters(parameters),))
         if len(parameters) < len(self.parameters):
             parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
@@ -235,6 +273,48 @@ class Primitive:
             return [a.update(varying=varying, sharding=s) for a, s in zip(result, shardings, strict=True)]
         (sharding,) = shardings
         return result.update(memory_space=space, varying=varying, sharding=sharding)
+
+    @property
+    def impl(self) -> Callable[..., Any]:
+        """The function that computes the results from concrete operands, with the parameters as keywords."""
+        return self._impl or self.bind
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """Register ``impl(*arrays, **parameters)``, which computes the results of concrete operands; it is returned."""
+        self._impl = impl
+        self.evaluate = lambda *arrays, **named: impl(*arrays, **self.given_parameters(named))
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """Register ``abstract_eval(*avals, **parameters)``, which returns the result's type; it is returned."""
+        self.abstract = lambda *avals, **named: abstract_eval(*avals, **self.given_parameters(named))
+        self._types.clear()
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """Register a function that returns the result's type and the set of an equation's effects; it is returned."""
+        self.def_abstract_eval(lambda *avals, **parameters: abstract_eval(*avals, **parameters)[0])
+        return abstract_eval
+
+    def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
+        """Replace `bind_with_trace` of this primitive; it is returned."""
+        self.bind_with_trace = bind_with_trace  # type: ignore[method-assign]
+        return bind_with_trace
+
+    def bind_with_trace(self, trace: Any, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Any:
+        """Apply the primitive under a trace."""
+        if self.is_users:
+            return trace.process(self, operands, (Parameters(parameters),))
+        return trace.process(self, operands, tuple([parameters[p] for p in self.parameters]))
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the functions among an equation's parameters, none here, and the others: the arguments of `bind`."""
+        return [], dict(params)
+
+    def given_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as the caller of `bind` gave them, from those that a rule gets."""
+        given = named.get("parameters") if self.is_users else None
+        return dict(given) if type(given) is Parameters and len(named) == 1 else named
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""

@@ -175,7 +175,9 @@ class _Printer:
 
 def _parameters(equation: JaxprEqn) -> dict[str, Any]:
     # The checker shows equations that have too few or too many.
-    return dict(zip(equation.primitive.parameters, equation.parameters, strict=False))
+    return equation.primitive.given_parameters(
+        dict(zip(equation.primitive.parameters, equation.parameters, strict=False))
+    )
 
 
 def _hidden(value: object, default: object) -> bool:

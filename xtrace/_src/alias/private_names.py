@@ -1,0 +1,43 @@
+"""Names of private modules of jax that have no public module of xtrace's to come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.source import leave_out
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.runtime.callbacks import effects_barrier
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def api_boundary(fun: _Function, repro_api_name: str | None = None, **_: object) -> _Function:
+    """Return the function with the frames of libraries left out of the tracebacks of its errors."""
+    return boundary(fun)  # type: ignore[return-value]
+
+
+def register_exclusion(path: str) -> None:
+    """Leave the frames of a library's file out of tracebacks."""
+    leave_out(path)
+
+
+def trace_state_clean() -> bool:
+    """Return whether no function is being traced."""
+    return current_trace.get() is base_trace
+
+
+def wait_for_tokens() -> None:
+    """Wait until the callbacks of programs that were started have run."""
+    effects_barrier()
+
+
+def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
+    """Return the results of a function of the elements of lists of one length."""
+    return [f(*xs) for xs in zip(*map(list, args), strict=True)]
+
+
+def safe_zip(*args: Any) -> list[Any]:
+    """Return the elements of lists of one length side by side."""
+    return list(zip(*map(list, args), strict=True))

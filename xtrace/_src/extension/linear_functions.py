@@ -1,0 +1,332 @@
+"""Functions with transformations around them, and what these leave behind: ``jax.extend.linear_util``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+_EMPTY: Any = object()
+
+
+class StoreException(Exception):
+    """A value is stored twice, or asked for before it is there.
+
+    Example:
+        >>> issubclass(xtrace.extend.linear_util.StoreException, Exception)
+        True
+    """
+
+
+class Store:
+    """A place for one value."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self) -> None:
+        self._value: Any = _EMPTY
+
+    @property
+    def val(self) -> Any:
+        """The value; StoreException if there is none."""
+        if self._value is _EMPTY:
+            raise StoreException("Store empty: the function has not been called, so it has left nothing")
+        return self._value
+
+    def store(self, value: object) -> None:
+        """Put the value there; StoreException if there is one."""
+        if self._value is not _EMPTY:
+            raise StoreException("Store occupied: the function has been called before")
+        self._value = value
+
+    def reset(self) -> None:
+        """Take the value away."""
+        self._value = _EMPTY
+
+    def __bool__(self) -> bool:
+        return self._value is not _EMPTY
+
+
+class WrappedFun:
+    """A function, with the transformations that a call goes through.
+
+    Args:
+        f: the function.
+        f_transformed: the function with the transformations around it.
+        transforms: the transformations, the outermost first, with their arguments.
+        stores: the places of the values that they leave behind.
+        params: keyword arguments of the function.
+        in_type: the types of the arguments, or None.
+        debug_info: names for messages.
+
+    Example:
+        >>> xtrace.extend.linear_util.wrap_init(lambda x: x + 1).call_wrapped(1)
+        2
+    """
+
+    __slots__ = ("f", "f_transformed", "transforms", "stores", "params", "in_type", "debug_info")
+
+    def __init__(
+        self, f: Callable[..., Any], f_transformed: Callable[..., Any], transforms: tuple[Any, ...],
+        stores: tuple[Store | None, ...], params: tuple[tuple[str, Any], ...], in_type: Any = None,
+        debug_info: Any = None,
+    ) -> None:
+        self.f, self.f_transformed, self.transforms, self.stores = f, f_transformed, transforms, stores
+        self.params, self.in_type, self.debug_info = params, in_type, debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "<unnamed wrapped function>")
+
+    def wrap(self, transformation: Callable[..., Any], arguments: tuple[Any, ...], store: Store | None) -> WrappedFun:
+        """Return the function with one more transformation around it."""
+        around = functools.partial(transformation, self.f_transformed, *arguments)
+        return WrappedFun(
+            self.f, around, ((transformation, arguments), *self.transforms), (store, *self.stores), self.params, None,
+            self.debug_info,
+        )
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function through its transformations."""
+        return self.f_transformed(*args, **kwargs)
+
+    def with_unknown_names(self) -> WrappedFun:
+        """Return the function without names for messages."""
+        return WrappedFun(self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type)
+
+    def __repr__(self) -> str:
+        around = "\n".join(f"{i}   : {getattr(t, '__name__', t)} {a}" for i, (t, a) in enumerate(self.transforms))
+        return f"Wrapped function:\n{around}\nCore: {self.__name__}\n"
+
+    def __hash__(self) -> int:
+        return hash((self.f, self.transforms, self.params, self.in_type))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappedFun) and (self.f, self.transforms, self.params, self.in_type) == (
+            other.f, other.transforms, other.params, other.in_type
+        )
+
+
+def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
+    """Return a function as one that transformations can be put around.
+
+    Args:
+        f: a function.
+        params: a dict of keyword arguments that each call gets, or None.
+        debug_info: names for messages, such as those of `xtrace.api_util.debug_info`.
+
+    Returns:
+        A `WrappedFun`.
+
+    Raises:
+        TypeError: `f` is no function.
+
+    Example:
+        >>> xtrace.extend.linear_util.wrap_init(lambda x, n: x * n, {"n": 3}).call_wrapped(2)
+        6
+    """
+    if not callable(f):
+        raise TypeError(f"wrap_init: f must be a function, got {f!r}")
+    given = {} if params is None else dict(params)
+    called = functools.partial(f, **given) if given else f
+    return WrappedFun(f, called, (), (), tuple(sorted(given.items())), None, debug_info)
+
+
+def transformation2(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """Put a transformation around a function.
+
+    Args:
+        gen: ``gen(function, *gen_static_args, *args, **kwargs)`` calls the function and returns the result.
+        fun: a `WrappedFun`.
+        gen_static_args: the first arguments of the transformation.
+
+    Returns:
+        A `WrappedFun`.
+
+    Raises:
+        AttributeError: `fun` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> f = linear_util.wrap_init(lambda x: x + 1)
+        >>> linear_util.transformation2(lambda f, x: -f(x), f).call_wrapped(1)
+        -2
+    """
+    return fun.wrap(gen, gen_static_args, None)
+
+
+def transformation_with_aux2(
+    gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """Put a transformation around a function that leaves a value behind.
+
+    Args:
+        gen: ``gen(function, store, *gen_static_args, *args, **kwargs)`` calls the function, returns the result, and
+            leaves a value with ``store.store(value)``.
+        fun: a `WrappedFun`.
+        gen_static_args: more arguments of the transformation.
+        use_eq_store: whether the function may be called several times.
+        unk_names: whether the names for messages hold no longer.
+
+    Returns:
+        A `WrappedFun`, and a function that returns the value.
+
+    Raises:
+        AttributeError: `fun` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> def noting(f, store, x):
+        ...     store.store(type(x).__name__)
+        ...     return f(x)
+        >>> f, kind = linear_util.transformation_with_aux2(noting, linear_util.wrap_init(lambda x: x + 1))
+        >>> f.call_wrapped(1), kind()
+        (2, 'int')
+    """
+    store = _LastStore() if use_eq_store else Store()
+    wrapped = fun.wrap(gen, (store, *gen_static_args), store)
+    return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
+
+
+class _LastStore(Store):
+    """A place whose value may be stored again."""
+
+    __slots__ = ()
+
+    def store(self, value: object) -> None:
+        self._value = value
+
+
+def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """Put a transformation around a function, written as a generator.
+
+    Args:
+        gen: a generator function of the call's arguments. It yields the arguments and keyword arguments for the
+            function, is sent its result, and yields the result of the call.
+        fun: a `WrappedFun`.
+        gen_static_args: the first arguments of the generator.
+
+    Returns:
+        A `WrappedFun`.
+
+    Raises:
+        AttributeError: `fun` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> def negated(x):
+        ...     result = yield (x,), {}
+        ...     yield -result
+        >>> linear_util.transformation(negated, linear_util.wrap_init(lambda x: x + 1)).call_wrapped(1)
+        -2
+    """
+    return fun.wrap(functools.partial(_run_generator, gen), gen_static_args, None)
+
+
+def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    steps = gen(*args, **kwargs)
+    given, named = next(steps)
+    return steps.send(function(*given, **named))
+
+
+def transformation_with_aux(
+    gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False
+) -> tuple[WrappedFun, Callable[[], Any]]:
+    """Put a transformation around a function, written as a generator that leaves a value behind.
+
+    Args:
+        gen: a generator function as that of `transformation`, which at last yields the result and the value.
+        fun: a `WrappedFun`.
+        gen_static_args: the first arguments of the generator.
+        use_eq_store: whether the function may be called several times.
+
+    Returns:
+        A `WrappedFun`, and a function that returns the value.
+
+    Raises:
+        AttributeError: `fun` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> def noting(x):
+        ...     result = yield (x,), {}
+        ...     yield result, type(x).__name__
+        >>> f, kind = linear_util.transformation_with_aux(noting, linear_util.wrap_init(lambda x: x + 1))
+        >>> f.call_wrapped(1), kind()
+        (2, 'int')
+    """
+
+    def run(function: Callable[..., Any], store: Store, *args: Any, **kwargs: Any) -> Any:
+        result, value = _run_generator(gen, function, *args, **kwargs)
+        store.store(value)
+        return result
+
+    return transformation_with_aux2(run, fun, *gen_static_args, use_eq_store=use_eq_store)
+
+
+def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:
+    """Return the value that one of two transformations left.
+
+    Args:
+        aux1, aux2: the functions that return the values of two transformations, of which one was called.
+
+    Returns:
+        A pair: whether it is the first one's, and the value.
+
+    Raises:
+        StoreException: both or neither left one.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> linear_util.merge_linear_aux(lambda: 5, linear_util.transformation_with_aux2(
+        ...     lambda f, store, x: f(x), linear_util.wrap_init(abs))[1])
+        (True, 5)
+    """
+    try:
+        first = aux1()
+    except StoreException:
+        return False, aux2()
+    try:
+        aux2()
+    except StoreException:
+        return True, first
+    raise StoreException("both functions were called, and one value is asked for")
+
+
+def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
+    """Return a function of a `WrappedFun` and more that remembers its results.
+
+    Args:
+        call: ``call(fun, *args)`` with hashable arguments.
+        explain: not used.
+
+    Returns:
+        A function of the same arguments. A result that is remembered fills the stores of its function again.
+
+    Raises:
+        TypeError: an argument of a call has no hash.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> squared = linear_util.cache(lambda fun, x: fun.call_wrapped(x) ** 2)
+        >>> squared(linear_util.wrap_init(abs), -3)
+        9
+    """
+    remembered: dict[Any, Any] = {}
+
+    @functools.wraps(call)
+    def cached(fun: WrappedFun, *args: Any) -> Any:
+        key = (fun, args)
+        if key in remembered:
+            result, values = remembered[key]
+            for store, value in zip(fun.stores, values, strict=True):
+                if store is not None and value is not None:
+                    store.store(value)
+            return result
+        result = call(fun, *args)
+        remembered[key] = result, [store.val if store else None for store in fun.stores]
+        return result
+
+    cached.cache_clear = remembered.clear  # type: ignore[attr-defined]
+    return cached

@@ -1,0 +1,58 @@
+"""Functions of MLIR objects as text in xtrace's modules, and the reverse. Loading it loads jaxlib's MLIR bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.extension.lowering import LoweringRuleContext, ModuleContext
+from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
+from xtrace._src.xla import mlir_rules
+
+
+def emit_by_rule(
+    builder: FunctionBuilder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value],
+    parameters: dict[str, Any],
+) -> list[Value]:
+    """Write the operations of a user's rule as a private function of the module, and the call of it."""
+    results = list(builder.results)
+    module = ModuleContext((builder.platform,), builder.module.num_partitions)
+    context = LoweringRuleContext(module, primitive, tuple([v.aval for v in values]), tuple(results))
+    function = mlir_rules.function_of_rule(
+        primitive.name, lambda arguments: rule(context, *arguments, **parameters),
+        [v.aval.mlir_type for v in values], [a.mlir_type for a in results],
+    )
+    inner = FunctionBuilder(builder.module, primitive.name, "")
+    for value in values:
+        inner.argument(value.aval)
+    inner.lines = function.lines
+    inner.places = [None] * len(inner.lines)
+    inner.return_values([Value(name, aval) for name, aval in zip(function.returned, results, strict=True)])
+    name = builder.module.add_private(inner, primitive.name)
+    types = ", ".join([v.aval.mlir_type for v in values])
+    outputs = ", ".join([a.mlir_type for a in results])
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    called = f"func.call @{name}({', '.join([v.name for v in values])}) : ({types}) -> {outputs}"
+    return builder.line_of_many(called, results)
+
+
+def call_text(
+    emit: Callable[[FunctionBuilder, Sequence[Value]], Any], context: LoweringRuleContext, values: Sequence[Any]
+) -> list[Any]:
+    """Put operations that `emit` writes as text where MLIR objects are built now, and return their results."""
+    module = ModuleBuilder("rule", context.module_context.platforms[0])
+    function = FunctionBuilder(module, "rule", "", public=True)
+    operands = [function.argument(aval) for aval in context.avals_in]
+    function.results = list(context.avals_out)
+    results = emit(function, operands)
+    results = results if isinstance(results, list) else [results]
+    function.return_values(results)
+    module.functions.append(function)
+    return mlir_rules.inline_text(module.text(), "rule", values)
+
+
+def types_of(aval: ShapedArray) -> Any:
+    """Return the MLIR type of values of type `aval`."""
+    return mlir_rules.parse_type(aval.mlir_type)

@@ -1,0 +1,103 @@
+"""Partial evaluation of Python functions: known arguments are computed with, the rest is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import current_trace
+from xtrace._src.transforms.stage import StagedTracer, StagingTrace
+
+
+class PartialVal(tuple[Any, Any]):
+    """A value that is known, or the type of one that is not: a pair of a type or None, and a value or None.
+
+    Args:
+        xs: the pair.
+
+    Example:
+        >>> from xtrace.interpreters import partial_eval
+        >>> partial_eval.PartialVal.known(3).get_known()
+        3
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, xs: tuple[ShapedArray | None, Any]) -> PartialVal:
+        """Make the pair."""
+        return super().__new__(cls, xs)
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        """Return a value that is known."""
+        return cls((None, const))
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> PartialVal:
+        """Return a value of which the type is known alone."""
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        """Whether the value is known."""
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """Return the value; None if it is not known."""
+        return self[1] if self[0] is None else None
+
+    def get_aval(self) -> ShapedArray:
+        """Return the type."""
+        return self[0] if self[0] is not None else aval_of(self[1])
+
+
+class PartialTrace(StagingTrace):
+    """Records operations on values that are not known, and leaves the others to the trace around it."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        if any(type(x) is StagedTracer and x.owner is self for x in operands):
+            return super().process(primitive, operands, parameters)
+        assert self.parent is not None
+        return self.parent.process(primitive, operands, parameters)
+
+    def constant(self, value: Any, aval: ShapedArray) -> Any:
+        assert self.parent is not None
+        return self.parent.constant(value, aval)
+
+
+def partially_evaluate(
+    function: Callable[..., Any], values: Sequence[PartialVal], instantiate: bool | Sequence[bool]
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """Call a function of arrays, of which some are known.
+
+    instantiate: which results are results of the jaxpr even if they are known.
+
+    Returns the jaxpr of the rest of the work, the results as far as they are known, and the values of the jaxpr's
+    constants, its first inputs.
+    """
+    trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
+    token = current_trace.set(trace)
+    try:
+        given = [v[1] if v[0] is None else trace.new_input(v[0]) for v in values]
+        results = list(function(*given))
+        wanted = [instantiate] * len(results) if isinstance(instantiate, bool) else list(instantiate)
+        out, outvars = [], []
+        for result, always in zip(results, wanted, strict=True):
+            if type(result) is StagedTracer and result.owner is trace:
+                out.append(PartialVal.unknown(result.aval))
+                outvars.append(result.variable)
+            elif always:
+                out.append(PartialVal.unknown(aval_of(result)))
+                outvars.append(trace.atom(result))
+            else:
+                out.append(PartialVal.known(result))
+    finally:
+        current_trace.reset(token)
+        trace.end()
+    constants = [variable for variable, _ in trace.constants]
+    jaxpr = Jaxpr([], [*constants, *trace.inputs], outvars, trace.equations, trace.effects, trace.debug_info)
+    return jaxpr, out, [value for _, value in trace.constants]

@@ -1,0 +1,228 @@
+"""The rules of primitives in JAX's conventions, as mappings that read and write those of xtrace's primitives.
+
+JAX's rules stand for a zero tangent or cotangent with a `Zero`, which has a type; xtrace's with None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.core import dtypes
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.primitive import Primitive, all_primitives
+from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
+from xtrace._src.transforms.batch import MappedAxis
+
+_Rule = Callable[..., Any]
+
+
+class Zero:
+    """A tangent or cotangent that is zero, of which nothing but the type is known.
+
+    Args:
+        aval: the type.
+
+    Example:
+        >>> xtrace.interpreters.ad.Zero(xtrace.typeof(jnp.ones(2)))
+        Zero(float32[2])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(val: Any) -> Zero:
+        """Return the zero tangent of a value."""
+        return Zero(tangent_aval(aval_of(val)))
+
+    def instantiate(self) -> Any:
+        """Return an array of zeros."""
+        return zeros(self.aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short(short_dtypes=False)})"
+
+
+def _is_zero(value: Any) -> bool:
+    return value is None or type(value) is Zero or getattr(value, "dtype", None) == dtypes.float0
+
+
+def _without_zeros(values: Any, several: bool) -> Any:
+    """Return tangents with None for those that are zero."""
+    if not several:
+        return None if _is_zero(values) else values
+    return [None if _is_zero(x) else x for x in values]
+
+
+def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Return tangents with a `Zero` of the type of each that is None."""
+    return [Zero(tangent_aval(a)) if x is None else x for x, a in zip(values, avals, strict=True)]
+
+
+def _from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
+        given = _with_zeros(tangents, [aval_of(x) for x in primals])
+        results, moved = rule(primals, given, **primitive.given_parameters(named))
+        several = primitive.multiple_results
+        return (list(results) if several else results), _without_zeros(moved, several)
+
+    return jvp
+
+
+def _to_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        results, moved = rule(list(primals), _without_zeros(tangents, True), **_named(primitive, parameters))
+        if primitive.multiple_results:
+            return results, _with_zeros(moved, [aval_of(x) for x in results])
+        return results, Zero.from_primal_value(results) if moved is None else moved
+
+    return jvp
+
+
+def _from_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
+    def transpose(cotangents: Any, *operands: Any, **named: Any) -> list[Any]:
+        if primitive.multiple_results:
+            parameters = tuple([named[name] for name in primitive.parameters])
+            avals = primitive.abstract_eval(tuple(map(aval_of, operands)), parameters)
+            cotangents = _with_zeros(cotangents, avals)
+        results = rule(cotangents, *operands, **primitive.given_parameters(named))
+        return list(_without_zeros(results, True)) if results is not None else [None] * len(operands)
+
+    return transpose
+
+
+def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
+    def transpose(cotangents: Any, *operands: Any, **parameters: Any) -> list[Any]:
+        if not primitive.multiple_results and type(cotangents) is Zero:
+            results: Sequence[Any] = [None] * len(operands)
+        else:
+            given = _without_zeros(cotangents, primitive.multiple_results)
+            results = rule(given, *operands, **_named(primitive, parameters))
+        linear = [type(x) is UndefinedPrimal for x in operands]
+        return [
+            Zero(tangent_aval(x.aval)) if r is None and is_linear else r
+            for r, x, is_linear in zip(results, operands, linear, strict=True)
+        ]
+
+    return transpose
+
+
+def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    def batch(_mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
+        results, where = rule(tuple(operands), tuple(axes), **primitive.given_parameters(named))
+        return (list(results), list(where)) if primitive.multiple_results else (results, where)
+
+    return batch
+
+
+def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    def batch(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        size = next(aval_of(x).shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+        result: tuple[Any, Any] = rule(MappedAxis(size), list(operands), list(axes), **_named(primitive, parameters))
+        return result
+
+    return batch
+
+
+def _from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
+        results, where = rule(mapped, tuple(operands), tuple(axes), **primitive.given_parameters(named))
+        return (list(results), list(where)) if primitive.multiple_results else (results, where)
+
+    return batch
+
+
+def _to_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_named(primitive, parameters))
+        return result
+
+    return batch
+
+
+def _named(primitive: Primitive, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a call in the order that the primitive's own rules have them."""
+    if primitive.is_users:
+        return parameters
+    return {name: parameters.get(name) for name in primitive.parameters}
+
+
+class RuleRegistry(MutableMapping[Primitive, Any]):
+    """The rules of one kind of all primitives, in JAX's convention.
+
+    A rule that is stored becomes the primitive's, and the rules of built-in primitives are found.
+
+    Args:
+        name: the name of the registry.
+        kind: the attribute of a primitive that holds the rule.
+        from_jax: ``from_jax(primitive, rule)`` converts a rule from JAX's convention.
+        to_jax: converts a rule of xtrace's to it.
+
+    Example:
+        >>> from xtrace.interpreters import ad
+        >>> lax.sin_p in ad.primitive_jvps
+        True
+    """
+
+    def __init__(
+        self, name: str, kind: str, from_jax: Callable[[Primitive, _Rule], _Rule],
+        to_jax: Callable[[Primitive, _Rule], _Rule],
+    ) -> None:
+        self.name, self.kind, self._from_jax, self._to_jax = name, kind, from_jax, to_jax
+        self._given: dict[Primitive, _Rule] = {}
+
+    def __getitem__(self, primitive: Primitive) -> _Rule:
+        given = self._given.get(primitive)
+        if given is not None:
+            return given
+        rule = getattr(primitive, self.kind, None)
+        if rule is None:
+            raise KeyError(primitive)
+        return self._to_jax(primitive, rule)
+
+    def __setitem__(self, primitive: Primitive, rule: _Rule) -> None:
+        if not isinstance(primitive, Primitive):
+            raise TypeError(
+                f"{self.name}: a rule is registered for a primitive such as xtrace.extend.core.Primitive('name'), got "
+                f"{primitive!r}"
+            )
+        if not callable(rule):
+            raise TypeError(f"{self.name}: the rule of {primitive} must be a function, got {rule!r}")
+        self._given[primitive] = rule
+        self._set(primitive, self._from_jax(primitive, rule))
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        self[primitive]
+        self._given.pop(primitive, None)
+        self._set(primitive, None)
+
+    def _set(self, primitive: Primitive, rule: _Rule | None) -> None:
+        setattr(primitive, self.kind, rule)
+        # Recorded work of the rule before it is not that of this one, which may do more than record operations.
+        primitive.subprograms.clear()
+        primitive.replayable = False
+
+    def __iter__(self) -> Iterator[Primitive]:
+        known = {p: None for p in all_primitives() if getattr(p, self.kind, None) is not None}
+        return iter(known | dict.fromkeys(self._given))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, primitive: object) -> bool:
+        return isinstance(primitive, Primitive) and getattr(primitive, self.kind, None) is not None
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: rules of {len(self)} primitives>"
+
+
+primitive_jvps = RuleRegistry("primitive_jvps", "jvp", _from_jax_jvp, _to_jax_jvp)
+primitive_transposes = RuleRegistry("primitive_transposes", "transpose", _from_jax_transpose, _to_jax_transpose)
+primitive_batchers = RuleRegistry("primitive_batchers", "batch", _from_jax_batcher, _to_jax_batcher)
+axis_primitive_batchers = RuleRegistry(
+    "axis_primitive_batchers", "batch", _from_jax_axis_batcher, _to_jax_axis_batcher
+)

@@ -1,0 +1,201 @@
+"""Rules of `vmap`, as programs that add primitives register them: ``jax.interpreters.batching``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import move_axis, with_axis
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.extension.rules import axis_primitive_batchers, primitive_batchers
+
+__all__ = [
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized",
+    "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
+]
+
+fancy_primitive_batchers = axis_primitive_batchers
+# The place of the mapped axis of an operand that is not mapped.
+not_mapped = None
+
+
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Array:
+    """Return an array repeated along a new axis.
+
+    Args:
+        x: an array.
+        sz: the size of the axis.
+        axis: its position in the result.
+        mesh_axis: not used.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `x` is no array.
+
+    Example:
+        >>> xtrace.interpreters.batching.broadcast(jnp.ones(2), 3, 0).shape
+        (3, 2)
+    """
+    return with_axis(x, None, sz, axis)
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Array:
+    """Return an operand with its mapped axis at the front; one that is not mapped is repeated along it.
+
+    Args:
+        x: an array.
+        bdim: the position of the mapped axis; None if there is none.
+        size: its size.
+        mesh_axis: not used.
+
+    Returns:
+        An array.
+
+    Raises:
+        TypeError: `x` is no array.
+
+    Example:
+        >>> xtrace.interpreters.batching.bdim_at_front(jnp.ones((2, 3)), 1, 3).shape
+        (3, 2)
+    """
+    return with_axis(x, bdim, size)
+
+
+def defvectorized(prim: Primitive) -> None:
+    """Register a primitive as one whose operands have one mapped axis in the same place, which the results have too.
+
+    Args:
+        prim: an elementwise primitive.
+
+    Raises:
+        TypeError: `prim` is no primitive.
+
+    Example:
+        >>> from xtrace.interpreters import batching
+        >>> twice_p = xtrace.extend.core.Primitive("twice")
+        >>> _ = twice_p.def_impl(lambda x: x * 2)
+        >>> batching.defvectorized(twice_p)
+        >>> xtrace.vmap(twice_p.bind)(jnp.ones(3))
+        Array([2., 2., 2.], dtype=float32)
+    """
+
+    def rule(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        results = prim.bind(*operands, **parameters)
+        return results, [axes[0]] * len(results) if prim.multiple_results else axes[0]
+
+    primitive_batchers[prim] = rule
+
+
+def defbroadcasting(prim: Primitive) -> None:
+    """Register a primitive as one of operands of one shape, of which each may be mapped or not.
+
+    Args:
+        prim: an elementwise primitive.
+
+    Raises:
+        TypeError: `prim` is no primitive.
+
+    Example:
+        >>> from xtrace.interpreters import batching
+        >>> plus_p = xtrace.extend.core.Primitive("plus")
+        >>> _ = plus_p.def_impl(lambda x, y: x + y)
+        >>> batching.defbroadcasting(plus_p)
+        >>> xtrace.vmap(plus_p.bind, (0, None))(jnp.ones(3), 1.0)
+        Array([2., 2., 2.], dtype=float32)
+    """
+
+    def rule(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        size = next(aval_of(x).shape[a] for x, a in zip(operands, axes, strict=True) if a is not None)
+        together = [with_axis(x, a, size) for x, a in zip(operands, axes, strict=True)]
+        rank = max(aval_of(x).ndim for x in together)
+        aligned = [x if aval_of(x).ndim == rank else _pad_rank(x, rank) for x in together]
+        results = prim.bind(*aligned, **parameters)
+        return results, [0] * len(results) if prim.multiple_results else 0
+
+    primitive_batchers[prim] = rule
+
+
+def _pad_rank(x: Any, rank: int) -> Any:
+    """Return `x` with axes of size 1 after the first one."""
+    shape = aval_of(x).shape
+    return x.reshape((shape[0], *[1] * (rank - len(shape)), *shape[1:]))
+
+
+def defreducer(prim: Primitive) -> None:
+    """Register a primitive of one operand and a parameter ``axes`` that reduces these axes.
+
+    Args:
+        prim: the primitive.
+
+    Raises:
+        TypeError: `prim` is no primitive.
+
+    Example:
+        >>> from xtrace.interpreters import batching
+        >>> total_p = xtrace.extend.core.Primitive("total")
+        >>> _ = total_p.def_impl(lambda x, axes: x.sum(axes))
+        >>> batching.defreducer(total_p)
+        >>> xtrace.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3)))
+        Array([3., 3.], dtype=float32)
+    """
+
+    def rule(
+        operands: Sequence[Any], where: Sequence[int], *, axes: Sequence[int], **parameters: Any
+    ) -> tuple[Any, Any]:
+        x = move_axis(operands[0], where[0], 0)
+        return prim.bind(x, axes=tuple([a + 1 for a in axes]), **parameters), 0
+
+    primitive_batchers[prim] = rule
+
+
+def register_vmappable(
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any],
+    make_iota: Callable[..., Any] | None,
+) -> None:
+    """Refuse to let `vmap` map over objects of a class of its own kind of axes.
+
+    Args:
+        data_type: the class.
+        spec_type: the class of its specifications in ``in_axes``.
+        axis_size_type: the class of its sizes.
+        to_elt: a function that returns one element.
+        from_elt: a function that puts elements together.
+        make_iota: a function that makes indices.
+
+    Raises:
+        NotImplementedError: always; register the class as a pytree with xtrace.tree_util.
+
+    Example:
+        >>> try: xtrace.interpreters.batching.register_vmappable(list, int, int, len, len, None)
+        ... except NotImplementedError as error: print(str(error)[:19])
+        register_vmappable:
+    """
+    raise NotImplementedError(
+        f"register_vmappable: {data_type.__name__} cannot have axes of its own kind; register it as a pytree with "
+        "xtrace.tree_util.register_pytree_node, whose leaves vmap maps over"
+    )
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Take back `register_vmappable`.
+
+    Args:
+        data_type: the class.
+
+    Raises:
+        KeyError: the class is not registered.
+
+    Example:
+        >>> try: xtrace.interpreters.batching.unregister_vmappable(list)
+        ... except KeyError: print("not registered")
+        not registered
+    """
+    raise KeyError(data_type)
+
+
+_make_public(globals(), __all__)
