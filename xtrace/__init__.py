@@ -134,12 +134,15 @@ if _typing.TYPE_CHECKING:
     from xtrace.sharding import NamedSharding as NamedSharding, reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
-    from xtrace._src.alias.finder import as_jax as as_jax
+    from xtrace._src.alias.finder import (
+        alias_names as alias_names, as_jax as as_jax, load_ipython_extension as load_ipython_extension,
+    )
     from xtrace import (
         ad_checkpoint as ad_checkpoint, api_util as api_util, core as core, custom_batching as custom_batching,
         custom_derivatives as custom_derivatives, debug as debug, distributed as distributed, dtypes as dtypes,
         errors as errors,
-        experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image, interpreters as interpreters,
+        experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
+        interpreters as interpreters,
         lax as lax, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
         profiler as profiler, random as random, scipy as scipy, sharding as sharding, stages as stages,
         test_util as test_util, tree as tree, tree_util as tree_util, typing as typing,
@@ -166,11 +169,13 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.core.partition_spec": ("P",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),
-        "xtrace._src.runtime.callbacks": ("effects_barrier",), "xtrace._src.alias.finder": ("as_jax",),
+        "xtrace._src.runtime.callbacks": ("effects_barrier",),
+        "xtrace._src.alias.finder": ("alias_names", "as_jax", "load_ipython_extension"),
     },
     submodules=(
-        "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes", "errors",
-        "experimental", "extend", "ffi", "flatten_util", "image", "interpreters", "lax", "memory", "monitoring", "nn", "numpy", "ops",
+        "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes",
+        "errors", "experimental", "extend", "ffi", "flatten_util", "image", "interpreters", "lax", "memory",
+        "monitoring", "nn", "numpy", "ops",
         "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
     ),
 )

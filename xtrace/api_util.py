@@ -15,7 +15,8 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.extension.linear_functions import Store, WrappedFun, transformation_with_aux2
 
 __all__ = [
-    "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "rebase_donate_argnums", "shaped_abstractify",
+    "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+    "rebase_donate_argnums", "safe_map", "shaped_abstractify",
 ]
 
 
@@ -30,8 +31,7 @@ def debug_info(
         traced_for: the name of the transformation.
         fun: the function.
         args, kwargs: example arguments; not used.
-        static_argnums, static_argnames, result_paths_thunk, signature: not used.
-        sourceinfo: the place of the function, or None.
+        static_argnums, static_argnames, result_paths_thunk, sourceinfo, signature: not used.
 
     Returns:
         A `DebugInfo`.
@@ -69,7 +69,7 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 def argnums_partial(
     f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True
 ) -> tuple[WrappedFun, tuple[Any, ...]]:
-    """Fix some arguments of a function.
+    """Return a function with some arguments fixed.
 
     Args:
         f: a `WrappedFun`.
@@ -194,17 +194,68 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
 
 
 def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
-    """Return the results of a function of the elements of lists of one length."""
+    """Return the results of a function of the elements of lists of one length.
+
+    Args:
+        f: a function of as many arguments as there are lists.
+        args: the lists.
+
+    Returns:
+        A list.
+
+    Raises:
+        ValueError: the lists differ in length.
+
+    Example:
+        >>> xtrace.api_util.safe_map(lambda x, y: x + y, [1, 2], [3, 4])
+        [4, 6]
+    """
     return [f(*xs) for xs in zip(*map(list, args), strict=True)]
 
 
 def flatten_fun(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return a function of leaves for one of ``(args, kwargs)``, and a function that returns the result's structure."""
+    """Return a function of leaves for one of positional and keyword arguments.
+
+    Args:
+        f: a `WrappedFun`.
+        in_tree: the structure of ``(args, kwargs)``.
+
+    Returns:
+        A `WrappedFun` from leaves to a list of leaves, and a function that returns the structure of the result.
+
+    Raises:
+        AttributeError: `f` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> leaves, tree = xtrace.tree.flatten(((1,), {"y": 2}))
+        >>> f, out_tree = xtrace.api_util.flatten_fun(linear_util.wrap_init(lambda x, y: {"sum": x + y}), tree)
+        >>> f.call_wrapped(*leaves), out_tree()
+        ([3], PyTreeDef({'sum': *}))
+    """
     return transformation_with_aux2(_flat, f, in_tree, True)
 
 
 def flatten_fun_nokwargs(f: WrappedFun, in_tree: Any) -> tuple[WrappedFun, Callable[[], Any]]:
-    """Return a function of leaves for one of positional arguments, and a function of the result's structure."""
+    """Return a function of leaves for one of positional arguments.
+
+    Args:
+        f: a `WrappedFun`.
+        in_tree: the structure of the tuple of arguments.
+
+    Returns:
+        A `WrappedFun` from leaves to a list of leaves, and a function that returns the structure of the result.
+
+    Raises:
+        AttributeError: `f` is no `WrappedFun`.
+
+    Example:
+        >>> from xtrace.extend import linear_util
+        >>> leaves, tree = xtrace.tree.flatten((1, (2, 3)))
+        >>> f, out_tree = xtrace.api_util.flatten_fun_nokwargs(linear_util.wrap_init(lambda x, y: (x, *y)), tree)
+        >>> f.call_wrapped(*leaves), out_tree()
+        ([1, 2, 3], PyTreeDef((*, *, *)))
+    """
     return transformation_with_aux2(_flat, f, in_tree, False)
 
 

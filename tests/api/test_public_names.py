@@ -19,7 +19,7 @@ import xtrace
 
 # What jax has no counterpart of, or has in another module.
 OWN = {
-    "xtrace": {"lower", "targets"},
+    "xtrace": {"alias_names", "as_jax", "load_ipython_extension", "lower", "targets"},
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
     "xtrace.errors": {
         "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",
@@ -30,7 +30,7 @@ OWN = {
     "xtrace.tree_util": {"build_tree"},
 }
 # Names that modules of jax import for their own use.
-IMPORTED = {"Callable", "Sequence", "config", "ravel_pytree"}
+IMPORTED = {"Callable", "annotations", "Sequence", "config", "ravel_pytree"}
 
 
 def modules_below(name):
@@ -79,6 +79,11 @@ NAMED_OTHERWISE = {
 }
 
 
+def _is_compiled(function):
+    """Whether a function is written in C++, whose parameters nobody knows."""
+    return type(function).__name__ in ("nb_func", "builtin_function_or_method")
+
+
 def functions_of(name):
     """Return (full name, function, jax's function) for the public functions of the module called `name`."""
     module, other = (functools.reduce(getattr, name.split(".")[1:], package) for package in (xtrace, jax))
@@ -86,8 +91,8 @@ def functions_of(name):
     return [
         (full, mine, theirs)
         for full, mine, theirs in found
-        if not full.endswith("_p") and callable(theirs) and isinstance(getattr(mine, "__name__", None), str)
-        and isinstance(getattr(theirs, "__name__", None), str) and not isinstance(mine, type)
+        if not full.endswith("_p") and callable(theirs) and not _is_compiled(theirs)
+        and all(isinstance(getattr(f, "__name__", None), str) for f in (mine, theirs)) and not isinstance(mine, type)
         and not isinstance(theirs, type) and typing.get_origin(mine) is None and typing.get_origin(theirs) is None
     ]
 

@@ -15,10 +15,10 @@ LAYERS = tuple(
     f"{PRIVATE}.{name}"
     for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
-        "key_reuse", "debug_nans", "checkify", "api",
+        "key_reuse", "debug_nans", "checkify", "api", "extension", "alias",
     )
 )
-TOP = ("cli", "__main__")
+TOP = ("cli", "__main__", "pytest_plugin")
 EXEMPT = "# heavy third-party"
 
 FunctionNode = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

@@ -123,6 +123,7 @@ LATE = {
     "xtrace._src.core.diagnostics.excerpts": "an error that shows source, 3",
     "xtrace._src.core.sharding_pictures": "a sharding shown in a notebook, 2",
     "xtrace._src.debug_nans.search": "the settings `debug_nans` and `debug_infs`, 7",
+    "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
     "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",

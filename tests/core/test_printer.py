@@ -133,7 +133,9 @@ class Rebuilt:
         hidden |= {k for k, v in params.items() if v is None and (self.normalised or k == "accuracy")}
         hidden |= {k for k, v in params.items() if (name, k) in HIDDEN_VALUES and HIDDEN_VALUES[name, k] == v}
         shown = {k: self.value(v) for k, v in params.items() if k not in hidden}
-        primitive = SimpleNamespace(name=name, parameters=tuple(shown), unprinted={})
+        primitive = SimpleNamespace(
+            name=name, parameters=tuple(shown), unprinted={}, given_parameters=lambda named: named
+        )
         invars, outvars = [self.atom(x) for x in one.invars], [self.variable(v) for v in one.outvars]
         return JaxprEqn(invars, outvars, primitive, tuple(shown.values()), frozenset(), None)
 
@@ -286,7 +288,8 @@ def test_closed_jaxprs_jaxprs_and_equations_print_themselves():
 def test_parameters_at_their_unprinted_value_are_left_out():
     def shown(*values):
         primitive = SimpleNamespace(
-            name="op", parameters=("p", "q", "r"), unprinted={"p": None, "q": (), "r": NEVER_PRINTED}
+            name="op", parameters=("p", "q", "r"), unprinted={"p": None, "q": (), "r": NEVER_PRINTED},
+            given_parameters=lambda named: named,
         )
         return format_equation(JaxprEqn([], [], primitive, values, frozenset(), None))
 

@@ -30,7 +30,8 @@ RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "monitoring.register_event_time_span_listener", "monitoring.register_scalar_listener", "extend.core.gensym",
     "extend.core.nonempty_axis_env_DO_NOT_USE", "extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE",
     "extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE", "extend.core.unsafe_get_axis_names_DO_NOT_USE",
-    "extend.core.valid_jaxtype", "lax.create_token",
+    "extend.core.valid_jaxtype", "extend.core.find_top_trace", "extend.core.get_opaque_trace_state",
+    "extend.core.take_current_trace", "interpreters.ad.is_undefined_primal", "lax.create_token", "alias_names",
 ))
 
 # Functions whose examples need several processes: tests/distributed runs them.
@@ -182,7 +183,7 @@ def faults_of(name, value, module):
         faults.append(f"Args has {documented}, and the signature {parameters}")
     if not is_class and name not in RAISE_NOTHING and not errors:
         faults.append("Raises is missing; list the function in RAISE_NOTHING if it accepts everything")
-    places = (builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils)
+    places = (builtins, xtrace.errors, xtrace.dtypes, xtrace.experimental.multihost_utils, xtrace.extend.linear_util)
     unknown = [each for each in errors if not any(hasattr(place, each) for place in places)]
     if unknown:
         faults.append(f"{', '.join(unknown)} in Raises is no class of errors")

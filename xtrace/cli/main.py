@@ -11,6 +11,7 @@ from xtrace.cli.argument_grammar import ACCEPTED
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, inspect_function
+from xtrace.cli.programs import run_program
 
 _INTERRUPTED = 130  # what a shell reports for a process that SIGINT ended
 
@@ -54,15 +55,24 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
         "--sharding", action="append", default=[], metavar="NAME=AXES",
         help="the mesh axes that the dimensions of an argument are sharded over, as params=-,model",
     )
+    commands.add_parser(
+        "run", help="run a program written for jax, with xtrace in its place",
+        usage="python -m xtrace run FILE.py [ARGUMENT ...], or python -m xtrace run -m MODULE [ARGUMENT ...]",
+    )
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (default: the process's) names and return the exit code."""
-    options = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    # What follows `run` is the program's, options included.
+    program = words[1:] if words[:1] == ["run"] and words[1:2] not in (["-h"], ["--help"]) else None
+    options = _parser().parse_args(words if program is None else ["run"])
     try:
         if options.command == "demo":
             run_demo(options.epochs)
+        elif program is not None:
+            run_program(program)
         else:
             stage = options.stage or ("report" if options.mesh else "jaxpr")
             print(inspect_function(

@@ -9,7 +9,7 @@ __all__ = ["register_exclusion"]
 
 
 def register_exclusion(path: str) -> None:
-    """Let operations that a library's file makes have the place of the line that called it.
+    """Give operations that a library's file makes the place of the line that called it.
 
     Args:
         path: the path of the file, or of a folder.

@@ -1,4 +1,4 @@
-"""Rules of primitives, for programs that add operations: ``jax.interpreters``. Its modules load when first asked for."""
+"""Rules of primitives, for programs that add operations: ``jax.interpreters``. Its modules load on first touch."""
 # ruff: noqa: I001
 
 import typing as _typing

@@ -8,22 +8,19 @@ from typing import Any
 
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.api.grad import linearize as _linearize
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import UndefinedPrimal
-from xtrace._src.extension.linear_functions import WrappedFun, transformation2
 from xtrace._src.extension.rules import Zero, primitive_jvps, primitive_transposes
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
-from xtrace._src.transforms.jvp import jvp as _jvp
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear",
     "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros",
-    "is_undefined_primal", "jvp", "linearize", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+    "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]
 
 add_jaxvals_p = add_any
@@ -46,7 +43,7 @@ def add_jaxvals(x: ArrayLike, y: ArrayLike) -> Array:
         >>> xtrace.interpreters.ad.add_jaxvals(jnp.ones(2), jnp.ones(2))
         Array([2., 2.], dtype=float32)
     """
-    return add_any.bind(x, y)  # type: ignore[no-any-return]
+    return add_any.bind(x, y)
 
 
 def add_tangents(x: Any, y: Any) -> Any:
@@ -259,16 +256,16 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
     primitive_transposes[primitive] = transpose_rule
 
 
-def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+def defbilinear(prim: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
     """Register a primitive of two operands as linear in each of them.
 
     Args:
-        primitive: the primitive.
+        prim: the primitive.
         lhs_rule: ``rule(cotangent, x, y, **parameters)`` returns the cotangent of the first operand.
         rhs_rule: the same for the second.
 
     Raises:
-        TypeError: `primitive` is no primitive.
+        TypeError: `prim` is no primitive.
 
     Example:
         >>> from xtrace.interpreters import ad
@@ -285,68 +282,10 @@ def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Ca
         return [None, Zero(y.aval) if type(cotangent) is Zero else rhs_rule(cotangent, x, y, **parameters)]
 
     defjvp(
-        primitive, lambda t, _, y, **parameters: primitive.bind(t, y, **parameters),
-        lambda t, x, _, **parameters: primitive.bind(x, t, **parameters),
+        prim, lambda t, _, y, **parameters: prim.bind(t, y, **parameters),
+        lambda t, x, _, **parameters: prim.bind(x, t, **parameters),
     )
-    primitive_transposes[primitive] = transpose
-
-
-def jvp(
-    fun: WrappedFun, primals: Sequence[Any] = (), tangents: Sequence[Any] = (), has_aux: bool = False,
-    instantiate: bool = True, transform_stack: bool = True,
-) -> Any:
-    """Transform a function of arrays to one of arrays and tangents.
-
-    Args:
-        fun: a `WrappedFun` of arrays that returns a sequence of arrays.
-        primals, tangents: not used; the function that is returned takes both, one list after the other.
-        has_aux: must be False.
-        instantiate: whether tangents that are zero become arrays.
-        transform_stack: not used.
-
-    Returns:
-        A `WrappedFun` of primals and tangents that returns both of the results.
-
-    Raises:
-        NotImplementedError: `has_aux` is given.
-
-    Example:
-        >>> from xtrace.extend import linear_util
-        >>> f = linear_util.wrap_init(lambda x: [x * 2])
-        >>> xtrace.interpreters.ad.jvp(f).call_wrapped((3.0,), (1.0,))
-        ([Array(6., dtype=float32, weak_type=True)], [Array(2., dtype=float32, weak_type=True)])
-    """
-    if has_aux:
-        raise NotImplementedError("ad.jvp: has_aux is not supported; use xtrace.jvp(f, primals, tangents, has_aux=True)")
-
-    def transformed(function: Any, primals: Any, tangents: Any) -> Any:
-        given = [None if type(t) is Zero else t for t in tangents]
-        results, moved = _jvp(lambda *xs: list(function(*xs)), list(primals), given)
-        tangents_out = [Zero.from_primal_value(x) if t is None else t for x, t in zip(results, moved, strict=True)]
-        return results, list(map(instantiate_zeros, tangents_out)) if instantiate else tangents_out
-
-    return transformation2(transformed, fun)
-
-
-def linearize(traceable: Callable[..., Any], *primals: Any, **kwargs: Any) -> Any:
-    """Evaluate a function, and return its value and its linearization: `xtrace.linearize`.
-
-    Args:
-        traceable: a function of arrays.
-        primals: the point.
-        kwargs: ``has_aux``.
-
-    Returns:
-        The value, and a function from tangents to the tangent of the value.
-
-    Raises:
-        TypeError: the function returns another object than arrays.
-
-    Example:
-        >>> xtrace.interpreters.ad.linearize(jnp.sin, 0.0)[1](2.0)
-        Array(2., dtype=float32, weak_type=True)
-    """
-    return _linearize(getattr(traceable, "call_wrapped", traceable), *primals, **kwargs)
+    primitive_transposes[prim] = transpose
 
 
 _make_public(globals(), __all__)

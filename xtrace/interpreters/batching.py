@@ -22,7 +22,7 @@ fancy_primitive_batchers = axis_primitive_batchers
 not_mapped = None
 
 
-def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Array:
+def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any) -> Array:
     """Return an array repeated along a new axis.
 
     Args:
@@ -38,7 +38,7 @@ def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Array:
         TypeError: `x` is no array.
 
     Example:
-        >>> xtrace.interpreters.batching.broadcast(jnp.ones(2), 3, 0).shape
+        >>> xtrace.interpreters.batching.broadcast(jnp.ones(2), 3, 0, None).shape
         (3, 2)
     """
     return with_axis(x, None, sz, axis)
@@ -157,7 +157,7 @@ def register_vmappable(
     data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable[..., Any], from_elt: Callable[..., Any],
     make_iota: Callable[..., Any] | None,
 ) -> None:
-    """Refuse to let `vmap` map over objects of a class of its own kind of axes.
+    """Raise NotImplementedError: `vmap` maps over the leaves of pytrees, and over no other objects.
 
     Args:
         data_type: the class.

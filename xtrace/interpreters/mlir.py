@@ -7,27 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.extension import lowering
 from xtrace._src.extension.lowering import LoweringRuleContext, ModuleContext
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla import mlir_rules
-from xtrace._src.xla.mlir_rules import ir
+from xtrace._src.xla import mlir_rules, modules
 
 __all__ = [
     "LoweringRule", "LoweringRuleContext", "ModuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
-    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "flatten_ir_values", "i32_attr", "i64_attr", "ir",
+    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "flatten_ir_values", "i32_attr", "i64_attr",
     "ir_constant", "ir_constants", "lower_fun", "make_ir_context", "module_to_bytecode", "module_to_string",
     "register_lowering",
 ]
-
-LoweringRule = Callable[..., Any]
-Value = ir.Value
-
 
 def register_lowering(
     prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True,
@@ -56,9 +52,9 @@ def register_lowering(
         Array(8., dtype=float32, weak_type=True)
     """
     if not isinstance(prim, Primitive):
-        raise TypeError(f"register_lowering: prim must be a primitive, got {prim!r}")
+        raise TypeError(f"register_lowering: prim must be a primitive, got {abbreviate(prim)}")
     if not callable(rule):
-        raise TypeError(f"register_lowering: the rule of {prim} must be a function, got {rule!r}")
+        raise TypeError(f"register_lowering: the rule of {prim} must be a function, got {abbreviate(rule)}")
     lowering.register(prim, rule, platform)
 
 
@@ -80,15 +76,16 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
         True
     """
     if not callable(fun):
-        raise TypeError(f"lower_fun: fun must be a function, got {fun!r}")
+        raise TypeError(f"lower_fun: fun must be a function, got {abbreviate(fun)}")
     return lowering.LoweredFunction(fun, multiple_results)
 
 
-def aval_to_ir_type(aval: ShapedArray, *_: object) -> Any:
+def aval_to_ir_type(ctx: object, aval: ShapedArray) -> Any:
     """Return the MLIR type of values of a type.
 
     Args:
-        aval: the type; of two arguments, as older programs of JAX write, the second one.
+        ctx: the module's context; not used.
+        aval: the type.
 
     Returns:
         An MLIR type.
@@ -97,19 +94,19 @@ def aval_to_ir_type(aval: ShapedArray, *_: object) -> Any:
         TypeError: the type is none of arrays.
 
     Example:
-        >>> xtrace.interpreters.mlir.aval_to_ir_type(xtrace.typeof(jnp.ones(2)))
+        >>> xtrace.interpreters.mlir.aval_to_ir_type(None, xtrace.typeof(jnp.ones(2)))
         RankedTensorType(tensor<2xf32>)
     """
-    wanted = _[0] if _ and isinstance(_[0], ShapedArray) else aval
-    if not isinstance(wanted, ShapedArray):
-        raise TypeError(f"aval_to_ir_type: {wanted!r} is no type of arrays")
-    return mlir_rules.parse_type(wanted.mlir_type)
+    if not isinstance(aval, ShapedArray):
+        raise TypeError(f"aval_to_ir_type: {abbreviate(aval)} is no type of arrays")
+    return mlir_rules.parse_type(aval.mlir_type)
 
 
-def aval_to_ir_types(aval: ShapedArray, *_: object) -> tuple[Any, ...]:
+def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
     """Return the MLIR types of values of a type, of which there is one.
 
     Args:
+        ctx: the module's context; not used.
         aval: the type.
 
     Returns:
@@ -119,10 +116,10 @@ def aval_to_ir_types(aval: ShapedArray, *_: object) -> tuple[Any, ...]:
         TypeError: the type is none of arrays.
 
     Example:
-        >>> len(xtrace.interpreters.mlir.aval_to_ir_types(xtrace.typeof(1.0)))
+        >>> len(xtrace.interpreters.mlir.aval_to_ir_types(None, xtrace.typeof(1.0)))
         1
     """
-    return (aval_to_ir_type(aval, *_),)
+    return (aval_to_ir_type(ctx, aval),)
 
 
 def dtype_to_ir_type(dtype: DTypeLike) -> Any:
@@ -300,7 +297,7 @@ def make_ir_context() -> Any:
         >>> type(xtrace.interpreters.mlir.make_ir_context()).__name__
         'Context'
     """
-    return mlir_rules.modules.context()
+    return modules.context()
 
 
 def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
@@ -321,7 +318,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         >>> "stablehlo.sine" in xtrace.interpreters.mlir.module_to_string(module)
         True
     """
-    return mlir_rules.modules.text_of(module, bool(enable_debug_info))
+    return modules.text_of(module, bool(enable_debug_info))
 
 
 def module_to_bytecode(module: Any) -> bytes:
@@ -344,5 +341,9 @@ def module_to_bytecode(module: Any) -> bytes:
     return mlir_rules.bytecode(module)
 
 
-_make_public(globals(), [name for name in __all__ if name not in ("ir", "Value", "LoweringRule")])
-__all__ = sorted({*__all__, "ir", "Value", "LoweringRule"})
+# Programs find jaxlib's bindings of MLIR here.
+ir = mlir_rules.ir
+LoweringRule = Callable[..., Any]
+Value = ir.Value
+
+_make_public(globals(), __all__)

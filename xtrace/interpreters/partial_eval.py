@@ -33,7 +33,7 @@ def trace_to_jaxpr_nounits(
         instantiate: whether results that are known are results of the jaxpr too, one flag or one for each.
 
     Returns:
-        A jaxpr of the constants and the arguments that are not known, a `PartialVal` for each result, and the values
+        A jaxpr with constants of the arguments that are not known, a `PartialVal` for each result, and the values
         of the constants.
 
     Raises:
@@ -78,7 +78,8 @@ def trace_to_jaxpr_dynamic(
     """
     if keep_inputs is not None:
         raise NotImplementedError("trace_to_jaxpr_dynamic: keep_inputs is not supported; leave it at None")
-    jaxpr, constants = stage(lambda *xs: list(fun.call_wrapped(*xs)), list(in_avals), fun.debug_info or DebugInfo("partial_eval", fun.__name__, None, None))
+    debug_info = fun.debug_info or DebugInfo("partial_eval", fun.__name__, None, None)
+    jaxpr, constants = stage(lambda *xs: list(fun.call_wrapped(*xs)), list(in_avals), debug_info)
     if auto_dce:
         jaxpr = dce.eliminate_dead_code(jaxpr)[0]
     return jaxpr, [v.aval for v in jaxpr.outvars], constants
@@ -87,7 +88,7 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Leave out of a jaxpr the equations and inputs that some of its results do not need.
+    """Return a jaxpr without the equations and inputs that its wanted results do not need.
 
     Args:
         jaxpr: a jaxpr without constants.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -76,7 +77,7 @@ def _importer() -> str:
     return ""
 
 
-class _ModuleLoader:
+class _ModuleLoader(Loader):
     """Gives the import system a module that is there already, with its own spec."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -103,7 +104,7 @@ class _Jax(importlib.metadata.Distribution):
 
 
 def as_jax() -> None:
-    """Let ``import jax`` mean xtrace in this process, from here on.
+    """Make ``import jax`` mean xtrace in this process, from here on.
 
     Each public module of jax's is xtrace's module, one object under both names. ``jax.__version__`` and the version of
     the distribution ``jax`` are those of the release whose behaviour xtrace has. jax need not be installed. A second
@@ -128,10 +129,34 @@ def as_jax() -> None:
             "the program with python -m xtrace run"
         )
     package.__version__, package.__version_info__ = VERSION, VERSION_INFO  # type: ignore[attr-defined]
-    sys.meta_path.insert(0, JaxFinder)  # type: ignore[arg-type]
-    importlib.import_module("jax")
+    sys.meta_path.insert(0, JaxFinder)
+    sys.modules["jax"] = package
+    sys.modules["jax.version"] = package.version = _module("jax.version")  # type: ignore[attr-defined]
 
 
-def alias_names() -> Iterator[str]:
-    """Yield the names of the private modules of jax's that libraries find."""
-    return iter(sorted(PRIVATE_MODULES))
+def load_ipython_extension(ipython: object) -> None:
+    """Make ``import jax`` mean xtrace in a notebook: ``%load_ext xtrace`` calls it.
+
+    Args:
+        ipython: the shell; not used.
+
+    Raises:
+        RuntimeError: jax was imported before.
+
+    Example:
+        >>> xtrace.load_ipython_extension(None)  # doctest: +SKIP
+    """
+    as_jax()
+
+
+def alias_names() -> list[str]:
+    """List the private modules of jax that libraries find after `as_jax`.
+
+    Returns:
+        A list of names.
+
+    Example:
+        >>> "jax._src.core" in xtrace.alias_names()
+        True
+    """
+    return sorted(PRIVATE_MODULES)

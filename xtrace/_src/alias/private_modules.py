@@ -6,7 +6,6 @@ A library that reaches below jax's public names finds them here; xtrace's own co
 from __future__ import annotations
 
 import importlib
-import sys
 from types import ModuleType
 from typing import Any
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.source import leave_out
+from xtrace._src.core.source import leave_out, left_out
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
 
@@ -15,7 +15,16 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def api_boundary(fun: _Function, repro_api_name: str | None = None, **_: object) -> _Function:
     """Return the function with the frames of libraries left out of the tracebacks of its errors."""
-    return boundary(fun)  # type: ignore[return-value]
+    return boundary(fun)
+
+
+# Libraries read and change the list of files whose frames are left out.
+_exclude_paths = left_out
+
+
+def include_frame(frame: Any) -> bool:
+    """Return whether tracebacks show a frame, which is in no file that is left out."""
+    return not frame.f_code.co_filename.startswith(tuple(left_out))
 
 
 def register_exclusion(path: str) -> None:

@@ -148,6 +148,10 @@ class ShapedArray:
             fields["sharding"] = None
         return ShapedArray(**(fields | changes))
 
+    def to_tangent_aval(self) -> ShapedArray:
+        """Return the type of the tangents of values of this type: its own, or float0 if it is not differentiable."""
+        return self if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, dtypes.float0)
+
     def strip_weak_type(self) -> ShapedArray:
         """Return the same aval, strongly typed."""
         return self.update(weak_type=False) if self.weak_type else self

@@ -42,8 +42,8 @@ def _undefined_types(name: str) -> Callable[..., Any]:
 
 def _undefined(name: str) -> Callable[..., Any]:
     return no_rule(
-        f"MLIR translation rule for primitive '{name}' not found: it cannot be part of a compiled program. Register one "
-        "with xtrace.interpreters.mlir.register_lowering, such as mlir.lower_fun(function, multiple_results=False)"
+        f"MLIR translation rule for primitive '{name}' not found: it cannot be part of a compiled program. Register "
+        "one with xtrace.interpreters.mlir.register_lowering, such as mlir.lower_fun(function, multiple_results=False)"
     )
 
 
@@ -94,6 +94,9 @@ class Primitive:
     eager evaluation, `subprograms` and `emission_templates` the recorded work of rules; types, parameters, settings and
     the platform determine their entries.
 
+    A primitive with a name alone is a user's: its rules are registered after its definition, and `bind` takes any
+    parameters. Its equations hold these as one `Parameters`, so its rules here get them as ``parameters=``.
+
     Args:
         name: the name in the IR.
         parameters: the names of the static parameters.
@@ -129,9 +132,6 @@ class Primitive:
             rule.
         holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
         operation: the function that a call runs; None for `bind`.
-
-    A primitive with a name alone is a user's: its rules are registered after its definition, and `bind` takes any
-    parameters. Its equations hold these as one `Parameters`, so the rules above get them as ``parameters=``.
 
     Example:
         >>> lax.sin_p.name, lax.sin_p.bind(0.0)
@@ -303,18 +303,28 @@ class Primitive:
 
     def bind_with_trace(self, trace: Any, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Any:
         """Apply the primitive under a trace."""
-        if self.is_users:
-            return trace.process(self, operands, (Parameters(parameters),))
-        return trace.process(self, operands, tuple([parameters[p] for p in self.parameters]))
+        return trace.process(self, operands, self.pack_parameters(parameters))
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the functions among an equation's parameters, none here, and the others: the arguments of `bind`."""
-        return [], dict(params)
+    def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return parameters by name as an equation holds them."""
+        return (Parameters(named),) if self.is_users else tuple([named[p] for p in self.parameters])
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an equation's parameters as the keywords of `bind`."""
+        return dict(params)
 
     def given_parameters(self, named: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as the caller of `bind` gave them, from those that a rule gets."""
         given = named.get("parameters") if self.is_users else None
         return dict(given) if type(given) is Parameters and len(named) == 1 else named
+
+    def set_rule(self, kind: str, rule: Callable[..., Any] | None) -> None:
+        """Replace a rule: jvp, transpose, batch or emit. Recorded work of the one before it is forgotten."""
+        setattr(self, kind, rule)
+        for table in (self.subprograms, self.programs, self.emission_templates):
+            table.clear()
+        # A user's rule may do more than record operations.
+        self.replayable = False
 
     def rule(self, kind: str) -> Callable[..., Any]:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from xtrace._src.core.abbreviation import abbreviate
+
 
 class Transformation(str):
     """A scope that is a transformation; its text, such as ``jvp``, is written around the scope that follows."""
@@ -87,21 +89,21 @@ def source_info(position: Position | None) -> SourceInfo:
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 _internal: dict[str, bool] = {}
 # The beginnings of names of files whose frames are left out: xtrace's, and those of libraries that ask for it.
-_left_out: list[str] = [_PACKAGE, "<xtrace "]
+left_out: list[str] = [_PACKAGE, "<xtrace "]
 
 
 def is_internal(filename: str) -> bool:
     """Whether the file is one of xtrace's, code that it wrote, or one that is left out."""
-    internal = _internal[filename] = filename.startswith(tuple(_left_out))
+    internal = _internal[filename] = filename.startswith(tuple(left_out))
     return internal
 
 
 def leave_out(path: str) -> None:
     """Let operations that a file makes, or those in a folder, have the place of their caller."""
     if not isinstance(path, str):
-        raise TypeError(f"register_exclusion: path must be the path of a file or a folder, got {path!r}")
-    if path not in _left_out:
-        _left_out.append(path)
+        raise TypeError(f"register_exclusion: path must be the path of a file or a folder, got {abbreviate(path)}")
+    if path not in left_out:
+        left_out.append(path)
         _internal.clear()
 
 

@@ -12,7 +12,15 @@ from xtrace._src.core.avals import ShapedArray, aval_rules
 
 
 class UndefinedPrimal:
-    """Stands in a transpose rule for an operand that the operation is linear in: it has a type and no value."""
+    """Stands in a transpose rule for an operand that the operation is linear in: it has a type and no value.
+
+    Args:
+        aval: the type.
+
+    Example:
+        >>> xtrace.interpreters.ad.UndefinedPrimal(xtrace.typeof(1.0))
+        UndefinedPrimal(f32[])
+    """
 
     __slots__ = ("aval",)
 
@@ -43,4 +51,4 @@ def is_differentiable(aval: ShapedArray) -> bool:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Return the type of the tangents of values of type `aval`: its own, or float0 where it is not differentiable."""
-    return aval if is_differentiable(aval) else ShapedArray(aval.shape, dtypes.float0)
+    return aval.to_tangent_aval()

@@ -64,6 +64,11 @@ class Trace:
         """Close the trace; its tracers are errors from now on."""
         self.ended = True
 
+    @property
+    def main(self) -> Trace:
+        """The trace itself, where programs written for earlier releases of JAX look for it."""
+        return self
+
     def enclosing(self) -> Iterator[Trace]:
         """This trace and the ones around it, innermost first."""
         trace: Trace | None = self
@@ -198,6 +203,11 @@ class Tracer(Array):
 
     owner: Trace
     aval: ShapedArray
+
+    @property
+    def _trace(self) -> Trace:
+        # Programs that look inside of JAX find the trace of a tracer here.
+        return self.owner
 
     def __hash__(self) -> int:
         raise explain.unhashable(self)

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from xtrace._src.core.abbreviation import abbreviate
+
 _EMPTY: Any = object()
 
 
@@ -107,6 +109,16 @@ class WrappedFun:
         )
 
 
+def _decorating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of a transformation and more be called with the transformation alone, as a decorator of it."""
+
+    @functools.wraps(function)
+    def called(gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
+
+    return called
+
+
 def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
     """Return a function as one that transformations can be put around.
 
@@ -126,12 +138,13 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
         6
     """
     if not callable(f):
-        raise TypeError(f"wrap_init: f must be a function, got {f!r}")
+        raise TypeError(f"wrap_init: f must be a function, got {abbreviate(f)}")
     given = {} if params is None else dict(params)
     called = functools.partial(f, **given) if given else f
     return WrappedFun(f, called, (), (), tuple(sorted(given.items())), None, debug_info)
 
 
+@_decorating
 def transformation2(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """Put a transformation around a function.
 
@@ -155,6 +168,7 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: 
     return fun.wrap(gen, gen_static_args, None)
 
 
+@_decorating
 def transformation_with_aux2(
     gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
     unk_names: bool = False,
@@ -198,6 +212,7 @@ class _LastStore(Store):
         self._value = value
 
 
+@_decorating
 def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """Put a transformation around a function, written as a generator.
 
@@ -230,8 +245,9 @@ def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args:
     return steps.send(function(*given, **named))
 
 
+@_decorating
 def transformation_with_aux(
-    gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False
+    gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """Put a transformation around a function, written as a generator that leaves a value behind.
 
@@ -239,7 +255,6 @@ def transformation_with_aux(
         gen: a generator function as that of `transformation`, which at last yields the result and the value.
         fun: a `WrappedFun`.
         gen_static_args: the first arguments of the generator.
-        use_eq_store: whether the function may be called several times.
 
     Returns:
         A `WrappedFun`, and a function that returns the value.
@@ -262,7 +277,7 @@ def transformation_with_aux(
         store.store(value)
         return result
 
-    return transformation_with_aux2(run, fun, *gen_static_args, use_eq_store=use_eq_store)
+    return transformation_with_aux2(run, fun, *gen_static_args)
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:

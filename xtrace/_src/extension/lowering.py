@@ -114,8 +114,6 @@ def register(primitive: Primitive, rule: Callable[..., Any], platform: str | Non
     rules = _rules.get(primitive)
     if rules is None:
         rules = _rules[primitive] = LoweringRules(primitive)
-        primitive.emit = rules.emit
     for name in _PLATFORMS.get(platform or "", (platform or "",)):
         rules.by_platform[name] = rule
-    primitive.emission_templates.clear()
-    primitive.programs.clear()
+    primitive.set_rule("emit", rules.emit)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import Primitive
@@ -20,22 +21,44 @@ def emit_by_rule(
     results = list(builder.results)
     module = ModuleContext((builder.platform,), builder.module.num_partitions)
     context = LoweringRuleContext(module, primitive, tuple([v.aval for v in values]), tuple(results))
-    function = mlir_rules.function_of_rule(
+    functions = mlir_rules.functions_of_rule(
         primitive.name, lambda arguments: rule(context, *arguments, **parameters),
         [v.aval.mlir_type for v in values], [a.mlir_type for a in results],
     )
-    inner = FunctionBuilder(builder.module, primitive.name, "")
-    for value in values:
-        inner.argument(value.aval)
-    inner.lines = function.lines
-    inner.places = [None] * len(inner.lines)
-    inner.return_values([Value(name, aval) for name, aval in zip(function.returned, results, strict=True)])
-    name = builder.module.add_private(inner, primitive.name)
+    names: dict[str, str] = {}
+    for function in functions:
+        names[function.name] = name = _add_function(builder.module, primitive.name, function, names)
     types = ", ".join([v.aval.mlir_type for v in values])
     outputs = ", ".join([a.mlir_type for a in results])
     outputs = outputs if len(results) == 1 else f"({outputs})"
     called = f"func.call @{name}({', '.join([v.name for v in values])}) : ({types}) -> {outputs}"
     return builder.line_of_many(called, results)
+
+
+def _add_function(
+    module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]
+) -> str:
+    """Add a function that a rule made, under a name from `base`; `names` are the new ones of those that it calls."""
+    written = FunctionBuilder(module, base, "")
+    for kind in function.argument_types:
+        written.argument(TextType(kind))  # type: ignore[arg-type]
+    written.lines = [
+        _CALLED.sub(lambda match: f"@{names.get(match[1], match[1])}(", line) for line in function.lines
+    ]
+    written.places = [None] * len(written.lines)
+    pairs = zip(function.returned, function.result_types, strict=True)
+    written.return_values([Value(value, TextType(kind)) for value, kind in pairs])  # type: ignore[arg-type]
+    return module.add_private(written, base)
+
+
+class TextType(NamedTuple):
+    """The type of a value that a rule made, as MLIR writes it."""
+
+    mlir_type: str
+
+
+# The name of a function that is called.
+_CALLED = re.compile(r"@([\w.$-]+)\(")
 
 
 def call_text(

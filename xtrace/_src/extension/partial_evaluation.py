@@ -77,7 +77,7 @@ def partially_evaluate(
     instantiate: which results are results of the jaxpr even if they are known.
 
     Returns the jaxpr of the rest of the work, the results as far as they are known, and the values of the jaxpr's
-    constants, its first inputs.
+    constants.
     """
     trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
     token = current_trace.set(trace)
@@ -99,5 +99,5 @@ def partially_evaluate(
         current_trace.reset(token)
         trace.end()
     constants = [variable for variable, _ in trace.constants]
-    jaxpr = Jaxpr([], [*constants, *trace.inputs], outvars, trace.equations, trace.effects, trace.debug_info)
+    jaxpr = Jaxpr(constants, trace.inputs, outvars, trace.equations, trace.effects, trace.debug_info)
     return jaxpr, out, [value for _, value in trace.constants]

@@ -10,9 +10,12 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, all_primitives
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
+from xtrace._src.runtime.transfer import to_constant
 from xtrace._src.transforms.batch import MappedAxis
 
 _Rule = Callable[..., Any]
@@ -63,9 +66,15 @@ def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any
     return [Zero(tangent_aval(a)) if x is None else x for x, a in zip(values, avals, strict=True)]
 
 
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Return operands as a user's rule takes them: literals are arrays."""
+    return [to_constant(x) if type(x) is Literal else x for x in values]
+
+
 def _from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        given = _with_zeros(tangents, [aval_of(x) for x in primals])
+        primals = _arrays(primals)
+        given = _with_zeros(_arrays(tangents), [aval_of(x) for x in primals])
         results, moved = rule(primals, given, **primitive.given_parameters(named))
         several = primitive.multiple_results
         return (list(results) if several else results), _without_zeros(moved, several)
@@ -85,11 +94,13 @@ def _to_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
 
 def _from_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     def transpose(cotangents: Any, *operands: Any, **named: Any) -> list[Any]:
+        given = primitive.given_parameters(named)
+        operands = tuple(_arrays(operands))
+        cotangents = _arrays(cotangents) if primitive.multiple_results else _arrays([cotangents])[0]
         if primitive.multiple_results:
-            parameters = tuple([named[name] for name in primitive.parameters])
-            avals = primitive.abstract_eval(tuple(map(aval_of, operands)), parameters)
+            avals = primitive.abstract_eval(tuple(map(aval_of, operands)), primitive.pack_parameters(given))
             cotangents = _with_zeros(cotangents, avals)
-        results = rule(cotangents, *operands, **primitive.given_parameters(named))
+        results = rule(cotangents, *operands, **given)
         return list(_without_zeros(results, True)) if results is not None else [None] * len(operands)
 
     return transpose
@@ -113,7 +124,7 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
 
 def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(_mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        results, where = rule(tuple(operands), tuple(axes), **primitive.given_parameters(named))
+        results, where = rule(tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
         return (list(results), list(where)) if primitive.multiple_results else (results, where)
 
     return batch
@@ -130,7 +141,7 @@ def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
 
 def _from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        results, where = rule(mapped, tuple(operands), tuple(axes), **primitive.given_parameters(named))
+        results, where = rule(mapped, tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
         return (list(results), list(where)) if primitive.multiple_results else (results, where)
 
     return batch
@@ -188,23 +199,17 @@ class RuleRegistry(MutableMapping[Primitive, Any]):
         if not isinstance(primitive, Primitive):
             raise TypeError(
                 f"{self.name}: a rule is registered for a primitive such as xtrace.extend.core.Primitive('name'), got "
-                f"{primitive!r}"
+                f"{abbreviate(primitive)}"
             )
         if not callable(rule):
-            raise TypeError(f"{self.name}: the rule of {primitive} must be a function, got {rule!r}")
+            raise TypeError(f"{self.name}: the rule of {primitive} must be a function, got {abbreviate(rule)}")
         self._given[primitive] = rule
-        self._set(primitive, self._from_jax(primitive, rule))
+        primitive.set_rule(self.kind, self._from_jax(primitive, rule))
 
     def __delitem__(self, primitive: Primitive) -> None:
         self[primitive]
         self._given.pop(primitive, None)
-        self._set(primitive, None)
-
-    def _set(self, primitive: Primitive, rule: _Rule | None) -> None:
-        setattr(primitive, self.kind, rule)
-        # Recorded work of the rule before it is not that of this one, which may do more than record operations.
-        primitive.subprograms.clear()
-        primitive.replayable = False
+        primitive.set_rule(self.kind, None)
 
     def __iter__(self) -> Iterator[Primitive]:
         known = {p: None for p in all_primitives() if getattr(p, self.kind, None) is not None}

@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
 
 class StagedTracer(Tracer):
-    """A value being recorded: the variable `variable` of the jaxpr in the making, or a literal."""
+    """A value being recorded: the variable `variable` of the jaxpr in the making, or a literal.
+
+    Args:
+        trace: its trace.
+        aval: its type.
+        variable: the variable or the literal.
+
+    Example:
+        >>> kinds = []
+        >>> _ = xtrace.make_jaxpr(lambda x: kinds.append(type(x)) or x)(1.0)
+        >>> kinds[0] is xtrace.interpreters.partial_eval.DynamicJaxprTracer
+        True
+    """
 
     __slots__ = ("variable",)
 

@@ -9,15 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib.mlir import ir
+from jaxlib.mlir import ir as ir
 from jaxlib.mlir.dialects import func, stablehlo
 
 from xtrace._src.xla import modules
 
 
 class RuleFunction(NamedTuple):
-    """The lines of a function's body, and the names of the values that it returns."""
+    """A function as text: its name, the types of its arguments and results, its body, and the values it returns."""
 
+    name: str
+    argument_types: list[str]
+    result_types: list[str]
     lines: list[str]
     returned: list[str]
 
@@ -25,10 +28,12 @@ class RuleFunction(NamedTuple):
 _numbers = itertools.count()
 
 
-def function_of_rule(
+def functions_of_rule(
     name: str, build: Callable[[Sequence[Any]], Any], in_types: Sequence[str], out_types: Sequence[str]
-) -> RuleFunction:
-    """Return the body of a function whose operations ``build(arguments)`` makes; its arguments are %arg0, %arg1, …
+) -> list[RuleFunction]:
+    """Return a function whose operations ``build(arguments)`` makes, the last one, after those that it calls.
+
+    The arguments of each are %arg0, %arg1, …
 
     TypeError if the rule returns other types.
     """
@@ -49,11 +54,17 @@ def function_of_rule(
                 )
             func.ReturnOp(results)
         module.operation.verify()
-        lines = str(function.operation.get_asm(assume_verified=True)).splitlines()
+        called = [each for each in module.body.operations if each.operation != function.operation]
+        return [_text_of(each) for each in (*called, function)]
+
+
+def _text_of(function: Any) -> RuleFunction:
+    lines = str(function.operation.get_asm(assume_verified=True)).splitlines()
     body = [line.strip() for line in lines[1:-1] if line.strip()]
-    last = body.pop()
-    names = re.findall(r"%[\w#]+", last.partition(":")[0])
-    return RuleFunction(body, names)
+    names = re.findall(r"%[\w#]+", body.pop().partition(":")[0])
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    return RuleFunction(name, list(map(str, kind.inputs)), list(map(str, kind.results)), body, names)
 
 
 def flatten(results: Any) -> list[Any]:
@@ -73,24 +84,20 @@ def inline_text(text: str, name: str, operands: Sequence[Any]) -> list[Any]:
     while body.parent is not None and body.name != "builtin.module":
         body = body.parent
     number = next(_numbers)
-    symbols = ir.SymbolTable(parsed.operation)
-    renamed = {}
-    for function in list(parsed.body.operations):
+    functions = list(parsed.body.operations)
+    for function in functions:
         old = ir.StringAttr(function.attributes["sym_name"]).value
-        renamed[old] = f"{old}_{number}"
-    for old, new in renamed.items():
-        ir.SymbolTable.replace_all_symbol_uses(old, new, parsed.operation)
-        ir.SymbolTable.set_symbol_name(symbols[old], new)
-        ir.SymbolTable.set_visibility(symbols[new] if new in symbols else symbols[old], "private")
-    target = body.regions[0].blocks[0]
-    called = None
-    for function in list(parsed.body.operations):
+        ir.SymbolTable.replace_all_symbol_uses(old, f"{old}_{number}", parsed.operation)
+        function.attributes["sym_name"] = ir.StringAttr.get(f"{old}_{number}")
+        function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    target, wanted, called = body.regions[0].blocks[0], f"{name}_{number}", None
+    for function in functions:
         clone = function.operation.clone(ir.InsertionPoint.at_block_begin(target))
-        if ir.StringAttr(clone.attributes["sym_name"]).value == renamed[name]:
+        if ir.StringAttr(clone.attributes["sym_name"]).value == wanted:
             called = clone
     assert called is not None
     types = ir.FunctionType(ir.TypeAttr(called.attributes["function_type"]).value).results
-    call = func.CallOp(types, ir.FlatSymbolRefAttr.get(renamed[name]), list(operands))
+    call = func.CallOp(types, ir.FlatSymbolRefAttr.get(wanted), list(operands))
     return list(call.results)
 
 

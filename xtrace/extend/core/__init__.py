@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import typing as _typing
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from xtrace._src.api.tracing import eval_jaxpr
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, explain
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace._src.core.check import check_jaxpr
@@ -22,16 +25,17 @@ from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import tangent_aval
-from xtrace._src.core.trace import Trace, axis_environment, current_trace
+from xtrace._src.core.trace import Trace, Tracer, axis_environment, current_trace, use_trace
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
 
 __all__ = [
     "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation",
-    "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "Var", "array_types", "check_jaxpr", "gensym",
-    "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE",
-    "primal_dtype_to_tangent_dtype", "subjaxprs", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types", "check_jaxpr",
+    "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params",
+    "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype",
+    "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]
 
@@ -132,12 +136,12 @@ def new_jaxpr_eqn(
         >>> xtrace.extend.core.new_jaxpr_eqn([x], [y], lax.neg_p, {}, frozenset())
         a:f32[] = neg b
     """
-    if params.keys() != set(primitive.parameters):
+    if not primitive.is_users and params.keys() != set(primitive.parameters):
         raise TypeError(
             f"new_jaxpr_eqn: {primitive} has the parameters ({', '.join(primitive.parameters)}); "
             f"got ({', '.join(params)})"
         )
-    values = tuple([params[name] for name in primitive.parameters])
+    values = primitive.pack_parameters(params)
     return JaxprEqn(list(invars), list(outvars), primitive, values, effects, source_info)
 
 
@@ -237,6 +241,126 @@ def valid_jaxtype(x: object) -> bool:
         (True, False)
     """
     return is_array_like(x)
+
+
+class TraceTag:
+    """A mark that the traces of one transformation have in common.
+
+    Example:
+        >>> xtrace.extend.core.TraceTag() == xtrace.extend.core.TraceTag()
+        False
+    """
+
+
+class _OpaqueTraceState:
+    """Stands for the trace in force; equal to another one of the same trace."""
+
+    __slots__ = ("_trace",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = weakref.ref(trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OpaqueTraceState) and self._trace() is not None and self._trace() is other._trace()
+
+
+def get_opaque_trace_state(convention: str | None = None) -> Any:
+    """Return an object that is equal to another one exactly where the same trace is in force.
+
+    Args:
+        convention: the name of the library that asks; not used.
+
+    Returns:
+        An object without a hash.
+
+    Example:
+        >>> from xtrace.extend import core
+        >>> state = core.get_opaque_trace_state()
+        >>> inside = []
+        >>> _ = xtrace.jit(lambda x: inside.append(core.get_opaque_trace_state()) or x)(1.0)
+        >>> state == core.get_opaque_trace_state(), state == inside[0]
+        (True, False)
+    """
+    return _OpaqueTraceState(current_trace.get())
+
+
+def find_top_trace(_: object) -> Trace:
+    """Return the trace in force.
+
+    Args:
+        _: not used.
+
+    Returns:
+        A trace.
+
+    Example:
+        >>> isinstance(xtrace.extend.core.find_top_trace(()), xtrace.core.Trace)
+        True
+    """
+    return current_trace.get()
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """Give the trace in force to a block, which puts another one there with `set_current_trace`.
+
+    Yields:
+        The trace.
+
+    Example:
+        >>> with xtrace.extend.core.take_current_trace() as trace: isinstance(trace, xtrace.core.Trace)
+        True
+    """
+    yield current_trace.get()
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]:
+    """Put a trace in force for a block.
+
+    Args:
+        trace: the trace.
+        check_leaks: not used; the setting ``jax_check_tracer_leaks`` decides.
+
+    Yields:
+        None.
+
+    Raises:
+        TypeError: `trace` is no trace.
+
+    Example:
+        >>> from xtrace.extend import core
+        >>> with core.take_current_trace() as trace, core.set_current_trace(trace): jnp.sin(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    if not isinstance(trace, Trace):
+        raise TypeError(f"set_current_trace: trace must be a trace, got {abbreviate(trace)}")
+    with use_trace(trace):
+        yield
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """Return a value that is known while programs are traced, as an object of a class.
+
+    Args:
+        force: the class, such as ``int``; None for the value as it is.
+        val: the value.
+        context: the reason for messages.
+
+    Returns:
+        ``force(val)``.
+
+    Raises:
+        ConcretizationTypeError: the value is traced.
+
+    Example:
+        >>> xtrace.extend.core.concrete_or_error(int, jnp.array(3))
+        3
+    """
+    if isinstance(val, Tracer):
+        raise explain.concretization(val, context or "a value that must be known")
+    return val if force is None else force(val)
 
 
 def _traces() -> Iterator[Trace]:

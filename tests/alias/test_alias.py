@@ -1,0 +1,126 @@
+"""`import jax` as xtrace: each case runs in a process of its own, where xtrace stands before jax."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import xtrace
+
+
+def run(code, *arguments, check=True):
+    """Return the lines that a program prints; its arguments are those of Python."""
+    command = [sys.executable, *arguments] if arguments else [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or not check, done.stderr
+    return done.stdout.splitlines() if check else done
+
+
+def test_modules_are_one_object_under_both_names():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        xtrace.as_jax()
+        import jax, jax.numpy as jnp, jax.scipy.stats, jax.extend.core, jax.interpreters.ad, xtrace.numpy, sys
+        from jax import lax, tree_util
+        from jax.sharding import PartitionSpec
+        print(jax is xtrace, jnp is xtrace.numpy, jax.scipy.stats.norm is xtrace.scipy.stats.norm, lax is xtrace.lax)
+        print(isinstance(jnp.ones(2), jax.Array), PartitionSpec is xtrace.P, jnp.__spec__.name)
+        import importlib, pickle
+        print(importlib.reload(jax.ops) is xtrace.ops, pickle.loads(pickle.dumps(jnp.sum)) is jnp.sum)
+        print("jax._src.numpy" in sys.modules, [n for n in sys.modules if "site-packages/jax/" in str(
+            getattr(sys.modules[n], "__file__", ""))])
+    """) == ["True True True True", "True True xtrace.numpy", "True True", "False []"]
+
+
+def test_versions_are_those_of_the_release_whose_behaviour_it_is():
+    assert run("""
+        import xtrace
+        print(xtrace.__version__ == "0.10.2")
+        xtrace.as_jax()
+        import importlib.metadata, jax, jax.version
+        print(jax.__version__, jax.__version_info__, jax.version.__version__, importlib.metadata.version("jax"))
+        print(jax.__version_info__ >= (0, 4, 30), importlib.metadata.version("numpy") is not None)
+    """) == ["False", "0.10.2 (0, 10, 2) 0.10.2 0.10.2", "True True"]
+
+
+@pytest.mark.parametrize(("statement", "texts"), [
+    ("import jax.experimental.pallas", ["Pallas is outside", "xtrace.ffi", "<string>:4"]),
+    ("import jax._src.mosaic", ["private to jax", "xtrace.alias_names()"]),
+    ("import jax.nothing", ["No module named 'jax.nothing'", "xtrace does not have it"]),
+    ("from jax import nothing", ["cannot import name 'nothing'"]),
+    ("from jax._src.core import nothing", ["cannot import name 'nothing'"]),
+    ("import jax; jax.nothing", ["has no attribute 'nothing'"]),
+])
+def test_names_that_are_not_there(statement, texts):
+    lines = run(f"""
+        import xtrace
+        xtrace.as_jax()
+        {statement}
+    """, check=False).stderr
+    for text in texts:
+        assert text in lines, lines
+
+
+def test_it_is_too_late_once_jax_is_there():
+    lines = run("""
+        import jax, xtrace
+        try:
+            xtrace.as_jax()
+        except RuntimeError as error:
+            print(error)
+        print(jax is xtrace)
+    """)
+    assert "jax 0.1" in lines[0] and "before the first import of jax" in lines[0] and lines[1] == "False"
+
+
+def test_processes_that_do_not_ask_are_left_alone():
+    assert run("""
+        import sys, xtrace
+        print("jax" in sys.modules, any("Jax" in str(finder) for finder in sys.meta_path))
+    """) == ["False False"]
+
+
+def test_the_command_line(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import sys, jax, helper\nprint(jax.__name__, sys.argv[1:], __name__, helper.value)\n")
+    (tmp_path / "helper.py").write_text("import jax.numpy as jnp\nvalue = float(jnp.ones(3).sum())\n")
+    assert run("", "-m", "xtrace", "run", str(program), "a", "--help") == ["xtrace ['a', '--help'] __main__ 3.0"]
+    assert run("", "-m", "xtrace", "run", "-m", "json.tool", "--help")[0].startswith("usage: python -m json.tool")
+    for words in ([], ["-m"], [str(tmp_path / "absent.py")]):
+        done = run("", "-m", "xtrace", "run", *words, check=False)
+        assert done.returncode == 1 and done.stderr.startswith("xtrace run: "), done.stderr
+
+
+def test_the_plugin_of_pytest(tmp_path):
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_name(): assert jax.__name__ == 'xtrace'\n")
+    base = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path))
+    assert "1 passed" in run("", *base, "-p", "xtrace.pytest_plugin", "-n", "1")[-1]
+    assert "1 failed" in run("", *base, check=False).stdout
+
+
+def test_private_names_that_libraries_use():
+    assert set(run("""
+        import xtrace
+        xtrace.as_jax()
+        from jax._src import core, dtypes, traceback_util
+        from jax._src.ad_util import stop_gradient_p
+        from jax._src.dispatch import wait_for_tokens
+        from jax._src.dtypes import TypePromotionError
+        from jax._src.flatten_util import ravel_pytree
+        from jax._src.tree_util import tree_flatten
+        wait_for_tokens()
+        traceback_util.register_exclusion("/somewhere")
+        seen = []
+        xtrace.jit(lambda x: seen.append(core.trace_state_clean()) or x)(1.0)
+        assert core.trace_state_clean() and seen == [False] and issubclass(TypePromotionError, ValueError)
+        import jax
+        for name in xtrace.alias_names():
+            __import__(name)
+        print("ok")
+    """)) == {"ok"}
+
+
+def test_alias_names_lists_modules():
+    assert {"jax.version", "jax._src.core", "jax._src.traceback_util"} <= set(xtrace.alias_names())
