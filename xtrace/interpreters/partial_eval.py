@@ -14,11 +14,11 @@ from xtrace._src.transforms import dce
 from xtrace._src.transforms.stage import StagedTracer, stage
 
 __all__ = [
-    "DynamicJaxprTracer", "JaxprTracer", "PartialVal", "Val", "dce_jaxpr", "trace_to_jaxpr_dynamic",
+    "DynamicJaxprTracer", "PartialVal", "Val", "dce_jaxpr", "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
 
-DynamicJaxprTracer = JaxprTracer = StagedTracer
+DynamicJaxprTracer = StagedTracer
 Val = Any
 
 
@@ -115,3 +115,5 @@ def dce_jaxpr(
 
 
 _make_public(globals(), __all__)
+JaxprTracer = DynamicJaxprTracer
+__all__ = sorted([*__all__, "JaxprTracer"])

@@ -36,6 +36,7 @@ class JVPTracer(Tracer):
     """
 
     __slots__ = ("primal", "tangent")
+    __module__ = "xtrace.interpreters.ad"
 
     def __init__(self, trace: Trace, primal: Any, tangent: Array) -> None:
         self.owner, self.primal, self.tangent = trace, primal, tangent
@@ -80,6 +81,7 @@ class JVPTrace(StackedTrace):
     """
 
     __slots__ = ("rules", "tape", "linearizing", "described")
+    __module__ = "xtrace.interpreters.ad"
 
     def __init__(self, parent: Trace, rules: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)

@@ -40,6 +40,8 @@ class StagedTracer(Tracer):
     """
 
     __slots__ = ("variable",)
+    # Where programs find it; messages show it so.
+    __module__, __qualname__ = "xtrace.interpreters.partial_eval", "DynamicJaxprTracer"
 
     def __init__(self, trace: StagingTrace, aval: ShapedArray, variable: Atom) -> None:
         self.owner = trace
