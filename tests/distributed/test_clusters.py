@@ -60,7 +60,7 @@ def test_one_scheduler_or_none_is_chosen():
 
 def test_initialize_checks_its_arguments(monkeypatch):
     """Missing and impossible arguments are named with a correction, and nothing is connected."""
-    monkeypatch.setattr("xtrace._src.xla.clients._clients", {})
+    monkeypatch.setattr("xtrace._src.xla.clients.started_clients", {})
     initialize = xtrace.distributed.initialize
     with pytest.raises(ValueError, match=r"num_processes, process_id must be given.*XTRACE_NUM_PROCESSES"):
         initialize("127.0.0.1:1", cluster_detection_method="deactivate")

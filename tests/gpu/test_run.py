@@ -13,4 +13,4 @@ def test_without_a_gpu_it_says_why_and_succeeds():
         [Path(__file__).parent / "run"], env=os.environ | hidden, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("skipped: this machine shows no ") and "_VISIBLE_DEVICES hides it" in done.stdout
+X

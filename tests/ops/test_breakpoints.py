@@ -1,5 +1,6 @@
 """debug.breakpoint: commands are read while a compiled function runs, and see the values it has then."""
 
+import contextlib
 import io
 
 import numpy as np
@@ -100,3 +101,27 @@ def test_arguments():
         xtrace.debug.breakpoint(backend="web")
     with pytest.raises(TypeError, match="takes no argument 'color'"):
         xtrace.debug.breakpoint(color=True)
+
+
+def _free_levels():
+    """Return how many calls deep a function can go."""
+    count = 0
+
+    def deeper():
+        nonlocal count
+        count += 1
+        deeper()
+
+    with contextlib.suppress(RecursionError):
+        deeper()
+    return count
+
+
+def test_variables_that_are_no_trees_cost_no_levels_of_recursion():
+    nested = {1: "keys", "that": "have no order"}
+    for _ in range(50):
+        nested = [nested]
+    before = _free_levels()
+    xtrace.debug.breakpoint(stdin=io.StringIO("continue\n"), stdout=io.StringIO())
+    xtrace.effects_barrier()
+    assert _free_levels() == before and len(nested) == 1

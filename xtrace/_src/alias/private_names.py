@@ -9,6 +9,10 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.source import leave_out, left_out
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
+from xtrace._src.xla.clients import started_clients
+
+# The clients that have been made, by platform.
+_backends = started_clients
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

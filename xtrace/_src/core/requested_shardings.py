@@ -39,7 +39,8 @@ def requested_sharding(function: str, argument: str, given: Any) -> Sharding | N
 def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
     """Return the sharding of a result that a user gives as ``out_sharding``."""
     sharding = requested_sharding(function, "out_sharding", given)
-    if sharding is None:
+    # A type without a mesh says an empty one, as programs pass it on.
+    if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return None
     if not isinstance(sharding, NamedSharding):
         raise TypeError(

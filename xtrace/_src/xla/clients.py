@@ -17,7 +17,8 @@ from xtrace._src.xla import distributed
 Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device
 
-_clients: dict[str, Any] = {}
+# The clients that have been made, by platform.
+started_clients: dict[str, Any] = {}
 _lock = threading.RLock()
 _default: list[str] = []
 
@@ -55,7 +56,7 @@ def _settings() -> Request:
 
 def check_not_started(platform: str, setting: str) -> None:
     """Raise a RuntimeError if the client of `platform`, which is made as `setting` says, is there already."""
-    if platform in _clients:
+    if platform in started_clients:
         raise RuntimeError(
             f"{setting} is read when the {platform} client is made, and that has happened: set it before the first "
             f"computation, or in the environment, as {setting.upper().replace('JAX_', 'XTRACE_')}"
@@ -64,7 +65,7 @@ def check_not_started(platform: str, setting: str) -> None:
 
 def any_started() -> bool:
     """Return whether a client is there already."""
-    return bool(_clients)
+    return bool(started_clients)
 
 
 def client(platform: str | Client | None = None) -> Client:
@@ -72,13 +73,13 @@ def client(platform: str | Client | None = None) -> Client:
     if isinstance(platform, _jax.Client):
         return platform
     name = canonical_platform(platform) if platform is not None else default_platform()
-    known = _clients.get(name)
+    known = started_clients.get(name)
     if known is not None:
         return known
     with _lock:
-        if name not in _clients:
-            _clients[name] = _make(name)
-        return _clients[name]
+        if name not in started_clients:
+            started_clients[name] = _make(name)
+        return started_clients[name]
 
 
 def canonical_platform(platform: str) -> str:

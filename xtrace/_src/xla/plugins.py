@@ -80,7 +80,7 @@ def load(
     """
     _check_platform(platform)
     if platform in PLATFORMS and not device_present(platform):
-        raise RuntimeError(f"{_NO_DEVICE[platform]}. {_INSTALL[platform]}")
+        raise RuntimeError(f"Backend '{platform}' failed to initialize: {_NO_DEVICE[platform]}. {_INSTALL[platform]}")
     options = {}
     if platform in ("cuda", "rocm"):
         options = _gpu_options(platform, visible_devices, node_id, num_nodes)

@@ -7,6 +7,7 @@ import contextlib
 import linecache
 import pprint
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -90,14 +91,28 @@ def _extract_values(frames: Sequence[_Frame]) -> tuple[list[_Frame], list[Any]]:
             values.append(leaf)
         return slots[id(leaf)]
 
-    return [f._replace(variables=_map_leaves(slot_of, Tracer, f.variables)) for f in frames], values
+    return _map_frames(slot_of, Tracer, frames), values
 
 
 def _fill_slots(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]:
     def value_of(slot: _Slot) -> Any:
         return values[slot.number]
 
-    return [f._replace(variables=_map_leaves(value_of, _Slot, f.variables)) for f in frames]
+    return _map_frames(value_of, _Slot, frames)
+
+
+def _map_frames(function: Callable[[Any], Any], kind: type, frames: Sequence[_Frame]) -> list[_Frame]:
+    """Return the frames with `function` applied to the leaves of type `kind` among their variables."""
+    mapped: list[_Frame] = []
+
+    def map_all() -> None:
+        mapped.extend([f._replace(variables=_map_leaves(function, kind, f.variables)) for f in frames])
+
+    # A tree that does not flatten costs its thread as many levels of recursion as it has, for good (jaxlib).
+    thread = threading.Thread(target=map_all)
+    thread.start()
+    thread.join()
+    return mapped
 
 
 def _map_leaves(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
