@@ -13,4 +13,5 @@ def test_without_a_gpu_it_says_why_and_succeeds():
         [Path(__file__).parent / "run"], env=os.environ | hidden, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-X
+    assert done.stdout.startswith("skipped: Backend '") and "this machine shows no " in done.stdout
+    assert "_VISIBLE_DEVICES hides it" in done.stdout
