@@ -36,7 +36,7 @@ from xtrace.numpy.logic import *
 bool = bool_
 globals().update(_one_bit_types)
 
-# The newest version of the Python array API standard that the module follows.
+# The version of the Python array API standard that the module follows.
 __array_api_version__ = "2024.12"
 
 __all__ = _make_public(globals())
@@ -110,7 +110,7 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 
-# What few programs use is loaded when it is first asked for; one line for each file.
+# Rarely used names load at their first use; one line for each file.
 _late, __getattr__, __dir__ = _late_names(
     "xtrace.numpy",
     {

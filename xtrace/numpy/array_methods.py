@@ -46,7 +46,7 @@ from xtrace.numpy import (
     updates,
 )
 
-# More results take longer to compile than they save.
+# The most rows that one program returns; more take longer to compile than they save.
 _ROWS_AT_ONCE = 16
 
 
@@ -84,7 +84,7 @@ def _copy(self: Array) -> Array:
 
 
 def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
-    """Return the same bits as elements of `dtype`; the last axis grows or shrinks where the sizes differ.
+    """Return the same bits as elements of `dtype`; the last axis grows or shrinks if the sizes differ.
 
     ValueError if it does not divide.
     """
@@ -142,7 +142,7 @@ def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None =
 
 
 def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
-    """Return for each integer the element of the choice that it numbers."""
+    """Return for each integer the element of the choice with that number."""
     return sys.modules[__package__].choose(self, choices, out, mode)
 
 
@@ -157,7 +157,7 @@ def _searchsorted(self: object, v: Array, side: str = "left", sorter: object = N
 
 
 def _byteswap(self: Any) -> Any:
-    """Return the array with the bytes of each element in reverse order; those of each part of a complex one."""
+    """Return the array with the bytes of each element reversed; of each part for complex numbers."""
     if dtypes.is_complex(self.dtype):
         return complex_numbers.complex(_byteswap(self.real), _byteswap(self.imag))
     if self.dtype.itemsize == 1:
@@ -183,7 +183,7 @@ def _reflected_matmul(self: Array, other: Array) -> Array:
 
 
 def _is_operand(other: object, symbol: str) -> bool:
-    """Whether the other side of an operator can be one; a container says that it must be converted first."""
+    """Return whether an object can be an operand of an operator; TypeError for containers."""
     if isinstance(other, Array) or is_array_like(other):
         return True
     if isinstance(other, (list, tuple, str, bytes, dict, set, type(None))):
@@ -194,7 +194,7 @@ def _is_operand(other: object, symbol: str) -> bool:
 
 
 def _contains(self: Array, item: object) -> bool:
-    """Whether an element of a 1-D array equals `item`; TypeError for what is no array or number."""
+    """Return whether an element of a 1-D array equals `item`; TypeError unless that is an array or number."""
     if not _is_operand(item, "in"):
         raise TypeError(f"unsupported operand for in: {not_an_array(item)}")
     if self.ndim != 1:
@@ -212,9 +212,9 @@ def _iterate(self: Array) -> Iterator[Any]:
 
 
 def _rows(array: ConcreteArray) -> Iterator[Any]:
-    """Iterate over the first axis of a concrete array, many rows with one program.
+    """Iterate over the first axis of a concrete array; one program returns many rows.
 
-    The rows of an array that is split over devices come from the host, as in JAX, and are on the default device.
+    Rows of an array sharded over devices are copied from the host to the default device, as in JAX.
     """
     length = len(array)
     if not array.is_fully_replicated and array.is_fully_addressable:
@@ -239,12 +239,12 @@ def _getitem(self: Array, index: Array) -> Array:
 
 
 def _no_assignment(self: Array, index: Array, value: Array) -> None:
-    """Raise: arrays are immutable."""
+    """Raise TypeError: arrays are immutable."""
     raise explain.item_assignment(self)
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
-    """Return ``round(self, ndigits)``: without `ndigits` integers, as of Python's numbers."""
+    """Return ``round(self, ndigits)``; integers without `ndigits`, as for Python's numbers."""
     if ndigits is not None:
         return rounding.round(self, ndigits)
     return convert_to(rounding.round(self), dtypes.default_int(config.enable_x64.value))
@@ -299,9 +299,9 @@ _ABSENT = LateAttribute("", lambda: None)
 
 
 def install_methods(*classes: type) -> None:
-    """Give the methods and attributes to the array classes, in place of the ones that wait for this module.
+    """Set the methods and attributes of array classes, in place of late attributes.
 
-    Attributes that a class has itself, other than by inheritance, it keeps.
+    A class keeps attributes that it defines itself.
     """
     for cls in classes:
         for name, method in METHODS.items():

@@ -21,7 +21,7 @@ from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
 
 
 def _shifts(order: str) -> Array:
-    """Return by how many places each of eight bits is shifted."""
+    """Return the shift of each of eight bits."""
     counted = iota(dtypes.uint8, 8)
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 

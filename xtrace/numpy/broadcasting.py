@@ -1,4 +1,4 @@
-"""Arrays spread over a shape, and grids of coordinates."""
+"""Arrays broadcast to a shape, and grids of coordinates."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 def _along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
-    """Return the vector `x` along one axis of `rank`, spread over `shape` if that is given."""
+    """Return the vector `x` along one of `rank` axes, broadcast to `shape` if that is given."""
     target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
     return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
 

@@ -1,4 +1,4 @@
-"""Whether whole arrays are equal, or close."""
+"""Comparisons of whole arrays: equal, equivalent, or close."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _angle(z: ArrayLike, *, deg: bool) -> Array:
         given = aval_of(z)
         if given.shape:
             angle = lax.atan2(fill_as(x, 0.0, weak=given.weak_type and dtypes.is_inexact(given.dtype)), x)
-        else:  # the 0 beside a single number is of the default dtype, as in JAX
+        else:  # As in JAX, the 0 for a single number has the default dtype.
             default = dtypes.default_float(config.enable_x64.value)
             wider = max(aval_of(x).dtype, default, key=dtypes.bit_width)
             angle = lax.atan2(fill_as(x, 0.0, wider), convert_to(x, wider))

@@ -50,7 +50,7 @@ class _Plan:
         self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(function, preferred)
-        # Where the type of the result is given, nothing is promoted implicitly.
+        # A given dtype of the result makes promotion explicit.
         x64, mode, wide = config.promotion()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
 
@@ -90,9 +90,9 @@ def _contracted(
 
 
 def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
-    """Return an operand of a product, a weakly typed one in the product's dtype where that is narrower.
+    """Return an operand of a product; weakly typed ones are converted to a narrower dtype of the product.
 
-    Floating operands stay: dot_general rounds their sums to a narrower dtype, and refuses to do so for other kinds.
+    Floating operands stay, since dot_general rounds their sums; it takes no narrower dtype for other kinds.
     """
     aval = type_of(function, x)
     narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
@@ -140,7 +140,7 @@ def dot(
 def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[int, int]) -> Array:
     """Contract the last axis of `a` with the first core axis of `b`; axes before the `cores` broadcast.
 
-    An axis of size 1 that meets another size is dropped, which leaves the other operand's as a free axis: nothing is
+    An axis of size 1 that broadcasts is dropped, and the other operand's axis becomes a free one: no elements are
     repeated in memory.
     """
     shapes = [plan.left.shape, plan.right.shape]
@@ -169,7 +169,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
     free = [[label for label in own if label != -1 and label not in shared] for own in kept]
     over = tuple([(own.index(-1),) for own in kept])
     batch = tuple([tuple([own.index(label) for label in shared]) for own in kept])
-    # What dot_general gives: the shared axes, then the free ones of each operand.
+    # The axes of dot_general's result: the shared ones, then the free ones of each operand.
     axes_of_product = [*shared, *free[0], *free[1]]
     order = tuple(sorted(range(len(axes_of_product)), key=axes_of_product.__getitem__))
     return plan.contract(
@@ -265,7 +265,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _check_rank(plan: _Plan, left: int, right: int) -> None:
-    """Raise ValueError for operands with too few axes; the settings may want as many before those of the product."""
+    """Raise ValueError for operands with too few axes; check the rank promotion of the batch dimensions."""
     for i, (aval, least) in enumerate(((plan.left, left), (plan.right, right))):
         if aval.ndim < least:
             raise ValueError(f"{plan.function}: argument {i} must have ndim at least {least}, got shape {aval.shape}")
@@ -358,7 +358,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     """
     plan = _Plan("inner", a, b, precision, preferred_element_type)
     if plan.left.ndim == 0 or plan.right.ndim == 0:
-        # As in JAX, not the product but the operands are converted.
+        # As in JAX, the operands are converted, not the product.
         return multiply(*[x if plan.preferred is None else convert_to(x, plan.preferred) for x in (a, b)])
     over = (plan.left.ndim - 1,), (plan.right.ndim - 1,)
     plan.check(*over)

@@ -1,4 +1,4 @@
-"""Arrays of Python's and NumPy's data."""
+"""Conversion of Python's and NumPy's data to arrays."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _array(
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
     if isinstance(device, NamedSharding) and _is_plain(value) and current_trace.get() is base_trace:
-        # Piece by piece: all of it need not fit on one device.
+        # Copied shard by shard, since the whole array may not fit on one device.
         value, wanted, copy = device_put(value if wanted is None else dtypes.cast(value, wanted), device), None, None
     result = _from_value(function, value, wanted, copy)
     if ndmin > result.ndim:
@@ -150,7 +150,7 @@ def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy:
     if isinstance(value, (str, bytes)):
         raise TypeError(f"{function}: {not_an_array(value)}")
     try:
-        # Whatever has __array__, the buffer protocol or a length: what NumPy makes of it.
+        # NumPy converts objects with __array__, the buffer protocol or a length.
         data = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{function}: {not_an_array(value)} ({error})") from None
@@ -222,7 +222,7 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
                 check_unmasked(item)
                 kinds[aval_of(item)] = None
             except TypeError as error:
-                # As jax's: the class of an unusable value, not that of an unusable type.
+                # As in jax, the error class for a bad value, not for a bad type.
                 kind = ValueError if item is None else TypeError
                 raise kind(f"{function}: a list element is no number or array: {error}") from None
     return traced
@@ -251,7 +251,7 @@ def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
 
 
 def to_array_operand(function: str, value: Any, position: int = 0) -> Array:
-    """Return an operand as an array or tracer; a TypeError names the function and the argument that is none."""
+    """Return an operand as an array or tracer; TypeError names the function and the bad argument."""
     if isinstance(value, Array):
         return value
     type_of(function, value, position)
@@ -285,7 +285,7 @@ def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = Fa
     aval = type_of(function, x)
     wanted = requested_dtype(function, float if dtype is None else dtype)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
-        # Unlike a conversion, which drops the imaginary part first.
+        # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
     result = _from_value(function, x, wanted, copy)
     return result if device is None else device_put(result, device)
@@ -327,9 +327,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     try:
         view = np.from_dlpack(x)
     except (BufferError, RuntimeError):
-        # A type that NumPy has not, such as bfloat16.
+        # NumPy lacks the dtype, such as bfloat16.
         return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
-    # The memory is that of the first CPU, whatever new data goes to.
+    # Host memory belongs to the first CPU device, whatever the default device.
     place = clients.local_devices("cpu")[0] if device is None else device
     array = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
     if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:

@@ -131,7 +131,7 @@ def _checked(
 def _correlation(c: Array) -> Array:
     if not c.ndim:
         return c / c
-    # One division after the other, as the product of two spreads may be too small for the dtype.
+    # Two divisions, since the product of two standard deviations may underflow.
     spread = sqrt(diag(c).real)
     spread = convert_to(spread, c.dtype, False)
     c = c / spread[:, None] / spread[None]

@@ -36,7 +36,7 @@ SCALARS = frozenset((bool, int, float, complex))
 
 
 def python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a Python scalar as the one whose class fits `dtype`; TypeError for a complex one made real."""
+    """Return a Python scalar in the class of `dtype`; TypeError for a complex number and a real dtype."""
     if dtypes.is_boolean(dtype):
         return bool(value)
     if dtypes.is_complex(dtype):
@@ -185,7 +185,7 @@ def _filled(
 
 
 def _wrapped(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a Python scalar as one of the class of `dtype`, integers modulo its range; None if that loses a part."""
+    """Return a Python scalar in the class of `dtype`, integers modulo its range; None for a lossy conversion."""
     if dtypes.is_integer(dtype) and isinstance(value, int):
         if config.enable_x64.value or -(2**63) <= value < 2**63:
             bits = dtypes.bit_width(dtype)
@@ -198,7 +198,7 @@ def _wrapped(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def warn_of_lost_part(own: object, wanted: object) -> None:
-    """Warn where complex numbers become real ones."""
+    """Warn if complex numbers are converted to a real dtype."""
     if dtypes.is_complex(own) and not dtypes.is_complex(wanted) and not dtypes.is_boolean(wanted):
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
@@ -322,7 +322,7 @@ def full_like(
 
 
 def to_size(function: str, name: str, value: object) -> int:
-    """Return a length that a user gave; ConcretizationTypeError if it is traced, ValueError if it is negative."""
+    """Return a length as an integer; ConcretizationTypeError if it is traced, ValueError if it is negative."""
     number = to_known_integer(function, name, value)
     if number < 0:
         raise ValueError(f"{function}: {name} must not be negative, got {number}")
@@ -330,7 +330,7 @@ def to_size(function: str, name: str, value: object) -> int:
 
 
 def _static_or_array(function: str, name: str, value: ArrayLike) -> Any:
-    """Return a diagonal's number: a Python int, or an integer array as it is; TypeError for anything else."""
+    """Return the number of a diagonal as a Python int or an integer array; TypeError for other values."""
     if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
         return value
     return to_integer(function, name, value)
@@ -338,7 +338,7 @@ def _static_or_array(function: str, name: str, value: ArrayLike) -> Any:
 
 @inline_jit
 def diagonal_mask(offset: ArrayLike, *, rows: int, columns: int, below: bool) -> Array:
-    """Where column - row equals `offset` or, with `below`, is at most that."""
+    """Return whether column - row equals `offset` or, with `below`, is at most `offset`."""
     row = broadcasted_iota(dtypes.int32, (rows, columns), 0)
     column = broadcasted_iota(dtypes.int32, (rows, columns), 1)
     return (ge if below else eq)(add(row, offset), column)

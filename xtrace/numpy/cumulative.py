@@ -36,7 +36,7 @@ def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dty
 def running(
     function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
 ) -> Array:
-    """Check the arguments of `function` and return the running results of lax's operation `name`."""
+    """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
     aval = type_of(function, a)
     wanted = dtype_of_sum(function, a, dtype, promote)
     # A scalar counts as a vector of one.

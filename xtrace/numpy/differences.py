@@ -227,7 +227,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
     spacing = to_array_operand("trapezoid", spacing)
-    # Of coordinates of another rank, it is their own axis of that number.
+    # Coordinates of another rank are differenced along their own axis of that number.
     return _integral(y, spacing, axis=to_integer("trapezoid", "axis", axis), sampled=x is not None, dtype=dtype)
 
 
@@ -300,7 +300,7 @@ def _interpolated(
     above = clip(searchsorted(xp, x, "right"), 1, length - 1)
     first_x, first_f = take(xp, above - 1, mode="clip"), take(fp, above - 1, mode="clip")
     run = take(xp, above, mode="clip") - first_x
-    # Points that are one within rounding have no slope.
+    # Points that coincide up to rounding have no slope.
     vertical = abs(run) <= float(dtypes.finfo(dtype).eps) ** 2
     slope = (x - first_x) / where(vertical, 1, run)
     values_at_x = where(vertical, first_f, first_f + slope * (take(fp, above, mode="clip") - first_f))
@@ -350,7 +350,7 @@ def interp(
     points, dtype, weak = common_dtype("interp", (x, xp), as_inexact)
     values = type_of("interp", fp, 2)
     result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
-    # Integers among the values become floating numbers of their own width.
+    # Integer values become floating ones of the same width.
     _, own, weak_values = common_dtype("interp", (fp,), as_inexact)
     both = (result, False), (own, weak_values)
     result = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]

@@ -32,10 +32,10 @@ _Axes = tuple[int, ...]
 
 
 class _Side(NamedTuple):
-    """What is done to an operand before it is multiplied.
+    """The steps on an operand before it is multiplied.
 
-    diagonals: pairs of axes of which equal indices are taken. summed: axes that vanish. squeezed: axes of size 1, of
-    what is left, that meet longer ones.
+    diagonals: pairs of axes with one letter. summed: axes that are summed over. squeezed: axes of size 1, numbered
+    after the summation, that broadcast against longer ones.
     """
 
     diagonals: tuple[tuple[int, int], ...]
@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The operands that are taken out of the list, what becomes of each, their product (of two), and its axes."""
+    """The positions of one or two operands in the list, the steps on each, their dot_general, and its permutation."""
 
     positions: _Axes
     sides: tuple[_Side, ...]
@@ -145,7 +145,7 @@ def _hashable(value: object) -> Any:
 
 
 def _interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Return subscripts and operands of the form that gives a list of axes after each operand."""
+    """Return the subscripts and operands of a call that has a list of axes after each operand."""
     try:
         subscripts, operands = convert_interleaved_input(arguments)
     except (TypeError, KeyError) as error:
@@ -157,7 +157,7 @@ def _interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[
 
 
 def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
-    """Return opt_einsum's path and its report. ValueError says what does not fit."""
+    """Return opt_einsum's path and its report; ValueError for subscripts that do not fit the operands."""
     strategy = optimize
     if isinstance(optimize, bool):
         strategy = "optimal" if optimize or len(shapes) < 2 else [(0, 1)] * (len(shapes) - 1)
@@ -178,7 +178,7 @@ def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: obj
 
 
 def _check_path(function: str, path: Sequence[Any], count: int) -> None:
-    """Raise an error that says why `path` does not contract `count` operands: TypeError, IndexError or ValueError."""
+    """Raise TypeError, IndexError or ValueError unless `path` contracts `count` operands."""
     for entry in path:
         if not isinstance(entry, (list, tuple)) or not all(isinstance(i, int) for i in entry):
             raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {abbreviate(path)}")
@@ -196,7 +196,7 @@ def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: object)
     terms = list(zip(inputs.split(","), shapes, strict=True))
     steps = []
     for entry in path:
-        # Of more than two operands, pairs: each product goes to the end of the list.
+        # More than two operands are contracted in pairs; each product goes to the end of the list.
         together = sorted(entry)
         while together:
             pair: _Axes = tuple(together[:2])
@@ -218,7 +218,7 @@ def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, la
         sides: tuple[_Side, ...] = (side,)
     else:
         own = [dict(zip(names, shape, strict=True)) for names, shape in taken]
-        # An axis of size 1 that meets another size is not there; what is left on one side only is summed there.
+        # Axes of size 1 that broadcast are dropped; letters left in one operand only are summed there.
         left = [
             {k: n for k, n in sizes.items() if n != 1 or other.get(k, 1) == 1}
             for sizes, other in ((own[0], own[1]), (own[1], own[0]))
@@ -238,7 +238,7 @@ def _step(positions: _Axes, taken: Sequence[Any], later: str, output: str, *, la
 
 
 def _side(names: str, shape: _Axes, kept: set[str], other: dict[str, int]) -> tuple[_Side, dict[str, int]]:
-    """Return what is done to an operand, and the sizes of the axes it has then."""
+    """Return the steps on an operand, and the sizes of its axes after them."""
     diagonals, summed = [], []
     last: dict[str, int] = {}
     for axis, name in enumerate(names):
@@ -256,7 +256,7 @@ def _side(names: str, shape: _Axes, kept: set[str], other: dict[str, int]) -> tu
 def _product(left: dict[str, int], right: dict[str, int], needed: set[str], output: str) -> tuple[Any, str, bool]:
     """Return the axes of the dot_general of two operands, the names of its result, and whether they are exchanged.
 
-    The order is the one whose result is nearest to that of `output`, so that few transposes are left.
+    The order of the operands is the one whose result needs fewer transpositions to `output`.
     """
     shared = [k for k in left if k in right]
     over = [k for k in shared if k not in needed]
@@ -272,7 +272,7 @@ def _product(left: dict[str, int], right: dict[str, int], needed: set[str], outp
 
 
 def _inversions(names: str, output: str) -> int:
-    """Return how many pairs of the names that are in `output` stand the other way round there."""
+    """Return the number of pairs of names whose order is reversed in `output`."""
     places = [output.index(k) for k in names if k in output]
     return sum(a > b for i, a in enumerate(places) for b in places[i + 1 :])
 

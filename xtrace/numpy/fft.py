@@ -28,13 +28,13 @@ from xtrace.numpy.operands import axes_of, scalar_of, type_of
 _Axes = tuple[int, ...]
 
 
-# XLA transforms at most so many axes at once.
+# The largest number of axes that XLA transforms at once.
 _MOST = 3
 _COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
 
 
 def _resized(x: Array, axis: int, size: int) -> Array:
-    """Return `x` cut off, or continued by zeros, to `size` along an axis."""
+    """Return `x` cut or padded with zeros to `size` along an axis."""
     aval = aval_of(x)
     own = aval.shape[axis]
     if size < own:
@@ -54,14 +54,14 @@ def _along(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Array:
 def _transformed(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
 ) -> Any:
-    """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate before, and after."""
+    """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate the operand, the result."""
     x = convert_to(x, aval_of(x).dtype)
     if conjugates[0]:
         x = conj_if_complex(x)
     for axis, size in zip(axes, sizes, strict=True):
         given = size // 2 + (size > 0) if kind is FftType.IRFFT and axis == axes[-1] else size
         x = _resized(x, axis, given)
-    # The last group is where real numbers are; theirs is the first transform of them and the last one to them.
+    # The last group has the real numbers: RFFT transforms it first, IRFFT last.
     starts = list(range(max(len(axes) - _MOST, 0), -1, -_MOST)) or [0]
     if starts[-1] > 0:
         starts.append(0)
@@ -75,7 +75,7 @@ def _transformed(
 
 
 def _nothing_transformed(x: Array, kind: FftType) -> Array:
-    """Return what a transform along no axis gives: complex numbers, but for RFFT, which gives floats."""
+    """Return the result of a transform along no axis: complex numbers, for RFFT floats."""
     dtype = aval_of(x).dtype
     if kind is FftType.RFFT:
         dtype = as_inexact(dtype, False)[0]
@@ -86,7 +86,7 @@ def _nothing_transformed(x: Array, kind: FftType) -> Array:
 
 
 def _scale(function: str, norm: object, size: int, divided: bool) -> float:
-    """Return what the result is multiplied by; `divided`: the transform divides by `size` already."""
+    """Return the factor of the result; `divided`: the transform itself divides by `size`."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
         raise ValueError(
@@ -106,7 +106,7 @@ def _length(function: str, size: int) -> int:
 def _checked(
     function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
 ) -> Array:
-    """Check the arguments of a transform and do it; `hermitian`: of the half of what is conjugate-symmetric."""
+    """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
     aval = type_of(function, a)
     lengths = None if s is None else [_length(function, n) for n in s]
     if axes is None:
@@ -127,7 +127,7 @@ def _checked(
     if not numbers:
         return _nothing_transformed(a, kind)
     if hermitian:
-        # The transform divides where the result should not be divided, and the other way round.
+        # hfft runs IRFFT, which divides by the size, and ihfft runs RFFT, which does not: the norm undoes that.
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)

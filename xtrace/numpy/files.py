@@ -196,7 +196,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 def _refused(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"{name} is not there: it reads from outside, which a traced function must not do. Write "
+        f"{name} is not supported: it reads external data, which a traced function must not do. Write "
         f"xtrace.numpy.asarray(numpy.{name}(...))"
     )
 

@@ -24,6 +24,7 @@ from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq
 from xtrace._src.ops.complex_numbers import imag, real
 from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.transfer import to_array
+from xtrace.numpy.operands import refuse
 from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
 
 __all__ = [
@@ -93,8 +94,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
         >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
         Array([ True, False], dtype=bool)
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to xtrace.numpy.isposinf is not supported; arrays are immutable")
+    refuse("isposinf", out=out)
     return _is_infinity["isposinf"](x)
 
 
@@ -117,8 +117,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
         >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
         Array([False,  True], dtype=bool)
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to xtrace.numpy.isneginf is not supported; arrays are immutable")
+    refuse("isneginf", out=out)
     return _is_infinity["isneginf"](x)
 
 
@@ -249,7 +248,7 @@ nextafter = binary_function(
 
 @custom_jvp
 def _scaled(mantissa: object, x: Array, exponent: object) -> Any:
-    """`mantissa`, which is x / 2**exponent, found without a derivative of its own."""
+    """Return `mantissa`, which is x / 2**exponent; the derivative takes the exponent as constant."""
     return mantissa
 
 
@@ -274,7 +273,7 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     bits = _INTEGERS[width]
     exponent_mask, fraction_mask, bias = (1 << limits.nexp) - 1, (1 << digits) - 1, (1 << (limits.nexp - 1)) - 1
     pattern = bitcast_convert_type(x, bits)
-    # Arithmetic takes subnormal numbers for 0, so they are told by their bits; their fraction is an integer.
+    # XLA flushes subnormal numbers to 0, so their bits are read; their fraction is an integer.
     fraction = operators.bitwise_and(pattern, fraction_mask)
     subnormal = operators.equal(operators.bitwise_and(pattern, exponent_mask << digits), 0)
     unscaled = bitwise_or(
@@ -286,7 +285,7 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
     exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
-    # The bits of the exponent are replaced by those of numbers in [0.5, 1).
+    # The exponent bits become those of numbers in [0.5, 1).
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
     mantissa = bitcast_convert_type(operators.bitwise_or(kept, (bias - 1) << digits), dtype)
     exponent = convert_to(choose(unscaled, 0, exponent), dtypes.int32)
@@ -322,7 +321,7 @@ def _ldexp(x: Array, exponent: Array) -> Array:
     x, exponent = promote("ldexp", x, convert_to(exponent, x.dtype))
     mantissa, own = _frexp(x)
     exponent = lax.add(convert_to(own, x.dtype), exponent)
-    # Mantissas from 1 on: 2 ** exponent stays in range where the result does.
+    # With mantissas of at least 1, 2 ** exponent is in range if the result is.
     above = operators.greater(exponent, 0)
     mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
     exponent = choose(above, operators.subtract(exponent, 1), exponent)

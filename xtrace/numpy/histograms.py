@@ -125,7 +125,7 @@ def _number_of_bins(function: str, bins: Any) -> int:
 def _bin_edges(function: str, a: Any, bins: Any, range: object) -> Array:
     if isinstance(bins, str):
         raise TypeError(
-            f"{function}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not there"
+            f"{function}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not supported"
         )
     aval, of_bins = type_of(function, a), type_of(function, bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
@@ -169,7 +169,7 @@ def histogram_bin_edges(
 
 
 def _places(edges: Array, x: Array) -> Array:
-    """Return the number of the bin of each element, from 1, the last edge belonging to the last bin."""
+    """Return the number of each element's bin, from 1; the last bin includes its upper edge."""
     wide = dtype_of_all(edges, x)
     edges, x = convert_to(edges, wide, False), convert_to(x, wide, False)
     places = searchsorted(edges, x, "right")

@@ -70,7 +70,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
 def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     dtype, weak = indices.dtype, indices.aval.weak_type
     total = math.prod(shape)
-    # In 32 bits or more, so that bounds fit.
+    # At least 32 bits, so that the bounds fit.
     wide = dtype if dtypes.bit_width(dtype) >= 32 else dtypes.int32
     rest = convert_to(indices, wide, weak)
 
@@ -196,7 +196,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
 
 
 def _range(function: str, span: Any) -> Array:
-    """Return the numbers of a slice; an imaginary step is how many there are, ends included."""
+    """Return the numbers of a slice; an imaginary step is their count, with both ends included."""
     for part, value in (("start", span.start), ("stop", span.stop), ("step", span.step)):
         if isinstance(value, Tracer):
             raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
@@ -207,7 +207,7 @@ def _range(function: str, span: Any) -> Array:
 
 
 def _in_common_dtype(arrays: list[Any]) -> list[Any]:
-    """Return the arrays in the dtype that they promote to, whatever the settings."""
+    """Return the arrays in their promoted dtype, also under strict promotion."""
     if not arrays:
         return []
     dtype = dtype_of_all(*arrays)
@@ -242,8 +242,8 @@ ogrid = _Grid("ogrid", sparse=True)
 class _Joiner:
     """Arrays, numbers and slices joined along an axis, as ``r_[0:3, 5, x]``.
 
-    A text before them, "axis,ndmin,place", says along which axis, how many axes each has at least, and where the own
-    axes of one with fewer stand among them (-1: last); "r" and "c" make a row and a column.
+    A string before them, "axis,ndmin,place", gives the axis, the least number of axes, and the position of the own
+    axes of an array with fewer (-1: last); "r" and "c" make a row and a column.
     """
 
     def __init__(self, name: str, axis: int, ndmin: int, place: int) -> None:

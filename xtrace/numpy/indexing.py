@@ -1,7 +1,7 @@
 """Indexing: ``x[index]``, ``x.at[index]`` and `take`.
 
-An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice where its position is not
-known while tracing), a gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
+An index is read once into a `Plan`: a window of the operand (a slice, or a dynamic slice if its position is unknown
+while tracing), a gather for index arrays, and the axes that `None` adds. Equal plans share compiled programs.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and inte
 
 
 class Plan(NamedTuple):
-    """What an index does to an operand, in this order; axes are numbered as each step finds them.
+    """The steps that an index applies to an operand, in this order; each numbers the axes of the result of the last.
 
-    inserted: places of axes of size 1 that scalar booleans index. starts: for each axis where the window begins, None
-    where an operand says so; sizes: its lengths; strides and reversed: what is taken of it. squeezed: axes of integers.
-    gathered: axes that index arrays go over, and block: where their axes come in the result; None without arrays.
-    new_axes: places of the axes of `None` in the result. signed: for each operand that is a start, whether it may be
-    negative.
+    inserted: positions of new axes of size 1, which scalar booleans index. starts: the first position of the window
+    along each axis, None if it is an operand. sizes: the lengths of the window. strides: its steps. reversed: axes
+    with a negative step. squeezed: axes indexed by integers. gathered: axes indexed by arrays, None without arrays.
+    block: the position of the index arrays' axes in the result. new_axes: positions of the axes of `None` in the
+    result. signed: for each start that is an operand, whether it may be negative.
     """
 
     inserted: tuple[int, ...]
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What to do about index arrays that are out of bounds, unsorted or repeated."""
+    """The out-of-bounds mode of a gather, and promises about its index arrays."""
 
     mode: Any = None
     fill_value: Any = None
@@ -73,14 +73,14 @@ class Options(NamedTuple):
 DEFAULT = Options()
 
 
-# For positions whose being out of bounds is no error.
+# Positions out of bounds are no error here.
 CLIPPED = Options(index_vectors.GatherScatterMode.CLIP)
 
 
 class Reading(NamedTuple):
-    """An index read: the plan, and its operands, the window's starts first and then the index arrays.
+    """The plan of an index and its operands: the starts of the window, then the index arrays.
 
-    outside: what to say of Python numbers that are out of bounds, where that is an error.
+    outside: the message of the error for a Python number out of bounds; None if all are in bounds.
     """
 
     plan: Plan
@@ -88,7 +88,7 @@ class Reading(NamedTuple):
     outside: str | None = None
 
     def check(self) -> None:
-        """Raise an IndexError for a Python number out of bounds where the setting asks for that."""
+        """Raise IndexError for a Python number out of bounds if ``jax_check_static_indices`` is set."""
         if self.outside is not None and config.check_static_indices.value:
             raise IndexError(self.outside)
 
@@ -139,7 +139,7 @@ def _has_arrays(values: Iterable[Any]) -> bool:
 
 
 def _entries(index: object) -> list[Any]:
-    """Return the items of an index; TypeError for a list, which NumPy reads in two ways."""
+    """Return the items of an index; TypeError for a list, which NumPy takes as a tuple or as an array."""
     if isinstance(index, tuple):
         return [_entry(x, i) for i, x in enumerate(index)]
     if isinstance(index, (list, range)) or (isinstance(index, Sequence) and not isinstance(index, (str, bytes))):
@@ -150,8 +150,8 @@ def _entries(index: object) -> list[Any]:
     return [_entry(index, 0)]
 
 
-def _expanded(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
-    """Replace the ellipsis, and what is missing at the end, by full slices; an ellipsis for no axes stays."""
+def _expand_ellipsis(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Replace the ellipsis and missing items at the end by full slices; an ellipsis for no axes stays."""
     consumed = sum(
         e.ndim
         if isinstance(e, np.ndarray) and e.dtype == bool
@@ -173,9 +173,9 @@ def _expanded(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
 
 
 def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int) -> list[np.ndarray[Any, Any]]:
-    """Return the positions that hold in a mask, one array an axis; IndexError if it does not fit the operand.
+    """Return the positions of the true elements of a mask, one array for each axis; IndexError for a wrong shape.
 
-    An axis of the mask may be empty, as in NumPy: there is no position then.
+    An axis of the mask may be empty, as in NumPy: it has no positions.
     """
     expected = shape[axis : axis + mask.ndim]
     if not all(own in (0, n) for own, n in zip(mask.shape, expected, strict=True)):
@@ -186,7 +186,7 @@ def _positions_of(mask: np.ndarray[Any, Any], shape: tuple[int, ...], axis: int)
 
 
 def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
-    """Return where the window of a slice starts, how many elements it takes, and the (signed) step."""
+    """Return the first position, the number of elements and the signed step of a slice's window."""
     parts = []
     for part in (entry.start, entry.stop, entry.step):
         if isinstance(part, Tracer):
@@ -212,10 +212,10 @@ def _in_front(index: int, length: int) -> int:
 def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
     """Return the plan of an index for an operand of `shape`.
 
-    `eager` leaves positions of windows to operands, so that one program serves all; with `exact`, integers are index
-    arrays, whose out-of-bounds treatment is for the gather to decide.
+    `eager` makes the positions of windows operands, so that one program serves all; `exact` makes integers index
+    arrays, so that the mode of the gather applies to them.
     """
-    entries = _expanded(_entries(index), shape)
+    entries = _expand_ellipsis(_entries(index), shape)
     has_arrays = any(type(e) is bool or (isinstance(e, (np.ndarray, Array)) and e.ndim) for e in entries)
     advanced = exact or has_arrays
     inserted: list[int] = []
@@ -228,8 +228,8 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
     gathered: list[int] = []
     scalars: list[Any] = []
     signed: list[bool] = []
-    # What each item leaves in the result: 'a' for the index arrays' block, 'n' for a new axis, 's' for a sliced axis,
-    # 'e' for nothing: an ellipsis that stands for no axes.
+    # The part of the result that each item gives: 'a' the block of index arrays, 'n' a new axis, 's' a sliced axis,
+    # 'e' no axis: an empty ellipsis.
     layout: list[str] = []
     outside: str | None = None
     taken = 0
@@ -285,7 +285,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             length = shape[taken]
             outside = outside or _outside(entry, taken, length)
             if type(entry) is int and not eager and not -length <= entry < length:
-                # Moved inside by the program, where a check can see it.
+                # The program clamps it, so that checkify sees the index.
                 entry = entry + length if entry < 0 else entry
                 axis = axis_of_length(None, 1)
             elif type(entry) is int:
@@ -316,10 +316,10 @@ def _outside(index: ArrayLike, axis: int, length: int) -> str | None:
 
 
 def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, ...]]:
-    """Return where the block of index arrays goes among the sliced axes, and the places of new axes in the result.
+    """Return the position of the index arrays' block among the sliced axes, and those of new axes in the result.
 
-    NumPy's rule: where the first index array stands if they stand together, else in front. An ellipsis separates them
-    also where it stands for no axes.
+    NumPy's rule: adjacent index arrays put the block at the position of the first, others put it in front. An empty
+    ellipsis between index arrays separates them, too.
     """
     places = [i for i, kind in enumerate(layout) if kind == "a"]
     rank = len(check_broadcast("indexing", [np.shape(a) for a in arrays])) if arrays else 0
@@ -338,7 +338,7 @@ def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, .
 
 
 def with_axes(x: Any, places: tuple[int, ...]) -> Any:
-    """Return `x` with axes of size 1 put in at the given places, one after the other."""
+    """Return `x` with axes of size 1 inserted at the given positions, one after the other."""
     if not places:
         return x
     shape = list(x.shape)
@@ -365,7 +365,7 @@ def _window_and_gather(x: Array, *operands: ArrayLike, plan: Plan, options: Opti
 
 
 def _window(x: Array, operands: list[Any], plan: Plan) -> Array:
-    """Return the part of `x` that the plan looks at, taking the starts that are operands off the list."""
+    """Return the window of `x`, and remove its starts from the list of operands."""
     starts: list[Any] = list(plan.starts)
     strides = plan.strides if max(plan.strides, default=1) > 1 else None
     if None in starts:
@@ -400,7 +400,7 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
 
 
 def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
-    """Return the elements of `x` that broadcast index arrays over `axes` name; their axes come at `block`."""
+    """Return `x` indexed along `axes` by index arrays, which broadcast; their axes come at position `block`."""
     avals = [type_of("indexing", i) for i in indices]
     shape = check_broadcast("indexing", [a.shape for a in avals])
     others = [n for i, n in enumerate(x.shape) if i not in axes]
@@ -427,7 +427,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
     )
 
 
-# Indices made of numbers, slices and None that were read before, by the operand's shape.
+# Plans of indices without arrays, by the operand's shape and the index.
 _readings = Table(8192)
 
 
@@ -470,7 +470,7 @@ def getitem(x: Any, index: Any) -> Any:
     """
     eager = current_trace.get() is base_trace
     if eager and type(x.aval.dtype) is dtypes.ExtendedDType and config.debug_key_reuse.value:
-        # Which keys are taken must be seen in the program.
+        # The check of key reuse needs the positions in the program.
         eager = False
     reading = _reading(x.aval.shape, index, eager)
     reading.check()
@@ -483,7 +483,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _operand(value: Array) -> Array:
-    """Return an operand of a plan for a compiled program: small numbers come again, and are kept on the device."""
+    """Return an operand of a plan for a compiled program; small numbers are cached on the device, as they repeat."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return scalar_array(value, scalar_aval(int), current_device())
     return value
@@ -495,8 +495,8 @@ def get_at(
 ) -> Array:
     """Return ``x[index]``, with `mode` for positions that are out of bounds.
 
-    mode: 'promise_in_bounds' or 'clip' take the nearest, 'fill' or 'drop' give `fill_value` (by default NaN, the
-    smallest signed or the largest unsigned integer, or True). ValueError for another one.
+    mode: 'promise_in_bounds' or 'clip' take the nearest element, 'fill' or 'drop' give `fill_value` (by default NaN,
+    the smallest signed or the largest unsigned integer, or True). ValueError for other modes.
     """
     if mode is None and wrap_negative_indices:
         return getitem(x, index)
@@ -547,7 +547,7 @@ def take(
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":
         raise NotImplementedError(
-            "take: mode 'raise' is not there, since values are not known while tracing; use 'fill'"
+            "take: mode 'raise' is not supported, since values are unknown while tracing; use 'fill'"
         )
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {abbreviate(mode)}; .at has others")
@@ -557,7 +557,7 @@ def take(
         along = canonical_axis("take", axis, a.ndim)
     if a.shape[along] == 0:
         if aval.size:
-            raise IndexError("take: an axis without elements has none to take")
+            raise IndexError("take: indices into an axis of size 0 are out of bounds; pass no indices")
         return convert_to(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
         indices = _wrapped(indices, length=a.shape[along])

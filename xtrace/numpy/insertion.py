@@ -34,7 +34,7 @@ def _along(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
 
 
 def _counted_from_front(positions: Array, length: int) -> Array:
-    """Return integer positions as int32 in [0, length], cut before they are converted where they are too wide."""
+    """Return integer positions as int32 in [0, length]; wider integers are clamped before the conversion."""
     if dtypes.iinfo(positions.dtype).max > dtypes.iinfo(dtypes.int32).max:
         positions = clip(positions, -length - 1 if dtypes.is_signed(positions.dtype) else None, length)
     positions = convert_to(positions, dtypes.int32)
@@ -47,7 +47,7 @@ def _without_unique(a: Array, positions: Array, *, axis: int) -> Array:
     length = a.shape[axis]
     positions = clip(_counted_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
     gone = sum(iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
-    # A stable sort of what is gone puts what is left first, in its order.
+    # A stable sort of the mask puts the remaining elements first, in order.
     kept = argsort(gone)[: length - positions.size]
     return take(a, kept, axis, mode="clip")
 
@@ -110,7 +110,7 @@ def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
     position = _counted_from_front(position, length)
-    # The new elements stand at the end, and every place of the result knows where it takes its element.
+    # The new elements are appended; a vector of positions then gives each element of the result.
     place = iota(dtypes.int32, length + count)
     source = where(place < position, place, where(place < position + count, length + place - position, place - count))
     return take(concatenate([a, values], axis), source, axis, mode="clip")
@@ -121,7 +121,7 @@ def _with_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> A
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
     positions = _counted_from_front(positions, length)
-    # Elements sort after the new ones at their place, which keep their order.
+    # A stable sort by position puts new elements, in order, before the old one there.
     places = concatenate([positions * 2, iota(positions.dtype, length) * 2 + 1])
     return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")
 

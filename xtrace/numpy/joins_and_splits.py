@@ -40,7 +40,7 @@ def _joined(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:
 
 
 def _sequence(function: str, arrays: object) -> list[Any]:
-    """Return the arrays of a list, or the rows of an array; TypeError for what is neither."""
+    """Return the arrays of a list, or the rows of an array; TypeError for other objects."""
     if isinstance(arrays, (list, tuple, range)):
         operands = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
     elif isinstance(arrays, (Array, np.ndarray)):
@@ -56,14 +56,14 @@ def _join(
     function: str, arrays: object, axis: int | Callable[[int], int], dtype: object,
     raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
 ) -> Array:
-    """Return arrays, or the rows of an array, joined along an axis, or the one that `axis` says for their rank.
+    """Return arrays, or the rows of an array, joined along `axis`, which may be a function of their rank.
 
-    raise_shape: the shape that an array has before it is joined, by its own.
+    raise_shape: maps the shape of an array to the one that is joined.
     """
     if not isinstance(arrays, (Array, np.ndarray)):
         raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(function, arrays)]
         return _concatenated(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
-    # The program must not grow with the number of rows.
+    # One transposition, so that the program does not grow with the number of rows.
     array = to_array_operand(function, arrays)
     if not array.ndim or not array.shape[0]:
         raise ValueError(f"{function}: Need at least one array")

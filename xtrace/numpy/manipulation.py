@@ -38,7 +38,7 @@ __all__ = [
 
 
 def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
-    """Return the shape `wanted` means for an array of `size` elements, its -1 filled in."""
+    """Return the shape `wanted` for an array of `size` elements, with -1 replaced by the missing length."""
     if type(wanted) is not tuple or any(type(n) is not int or n < 0 for n in wanted):
         entries = [wanted] if isinstance(wanted, Tracer) or not isinstance(wanted, Iterable) else list(wanted)
         unknown = [

@@ -1,4 +1,4 @@
-"""What `xtrace.numpy` can do, as the Python array API standard asks for it."""
+"""The capabilities of `xtrace.numpy`, as the Python array API standard defines their inspection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xtrace._src.api.devices import devices
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 
-# Names of kinds of dtypes, and the dtypes by name; those of 64 bits are there with x64 only.
+# Dtypes by kind and name; 64-bit ones exist with x64 only.
 _KINDS = {
     "bool": ("bool",), "signed integer": ("int8", "int16", "int32", "int64"),
     "unsigned integer": ("uint8", "uint16", "uint32", "uint64"), "real floating": ("float32", "float64"),
@@ -25,15 +25,15 @@ class NamespaceInfo:
     """Capabilities, devices and dtypes of `xtrace.numpy`, by the standard's inspection methods."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what holds of every array, traced ones included: their shapes must not depend on values."""
+        """Return the capabilities of all arrays, traced ones included: their shapes must not depend on values."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """Return None: arrays are put where ``default_device`` says at the time."""
+        """Return None: the setting ``default_device`` gives the device of new arrays."""
         return None
 
     def devices(self) -> list[Any]:
-        """Return the devices that an array can be on; None stands for the default one."""
+        """Return the devices that hold arrays; None stands for the default one."""
         return [None, *devices()]
 
     def default_dtypes(self, *, device: object = None) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """Return the standard's dtypes by name, of one kind or several; ValueError for a kind that is not known."""
+        """Return the standard's dtypes by name, of one kind or several; ValueError for an unknown kind."""
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         by_name: dict[str, Any] = {}
         for one in kinds:

@@ -26,14 +26,14 @@ def _is_number(a: Array) -> Array:
 
 
 def _checked(function: str, a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
-    """Return whether `a` can hold NaN, and its axes that `axis` means."""
+    """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
     refuse(function, out=out)
     aval = type_of(function, a)
     return dtypes.is_inexact(aval.dtype), axes_of(function, axis, aval.ndim)
 
 
 def _options(function: str, **options: object) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the options that are not None, as operands of a unit, and their names."""
+    """Return the given options as operands of an inlined function, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
         type_of(function, value, 1)
@@ -321,7 +321,7 @@ def _variance_of_numbers(
     a: Array, ddof: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
     keepdims: bool, given: tuple[str, ...], root: bool,
 ) -> Array:
-    """Return the variance of the numbers in `a`, or its `root`; `options` are called as `given` says."""
+    """Return the variance of the numbers in `a`, or its `root`; `given` names the `options`."""
     values = dict(zip(given, options, strict=True))
     mask = values.get("where")
     a = convert_to(a, compute, False)

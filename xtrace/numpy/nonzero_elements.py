@@ -63,7 +63,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         if isinstance(a, Tracer):
             raise explain.concretization(a, "numpy.nonzero without size=")
         if fill_value is not None:
-            # The type of the result is the one with a size.
+            # The dtype is the same as with a size.
             return tuple(_nonzero_of_size(a, *fills, size=int(np.count_nonzero(np.asarray(a)))))
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
@@ -80,7 +80,7 @@ def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     flat = ne(reshape(a, (a.size,)), scalar_of(0, a.dtype))
     place, is_there = nth_counted(flat, size, dtype)
     if not a.size or not size:
-        # As in JAX, whatever the fill is.
+        # As in JAX, for every fill value.
         return [zeros((size,), dtype)] * a.ndim
     coordinates = []
     for axis, fill in enumerate(fills):
@@ -92,9 +92,9 @@ def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
 
 
 def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
-    """Return for 1, 2 … `size` the first place up to which the vector `numbers` adds up to it, and whether one does.
+    """Return for 1, 2 … `size` the first position whose cumulative sum reaches it, and whether there is one.
 
-    Of truth values: where the first, second … true one stands.
+    For a mask, these are the positions of its first, second … true element.
     """
     length = numbers.size
     order = elementwise.add(iota(dtype, size), scalar_of(1, dtype))
@@ -104,7 +104,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     counts = reductions.cumsum(convert_to(numbers, dtype), 0)
     high = broadcast_in_dim(scalar_of(length, dtype), (size,), ())
 
-    # Binary search for the first place where that many are counted, all places at once.
+    # Binary search for all positions at once.
     def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = state
         middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))

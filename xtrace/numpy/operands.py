@@ -1,4 +1,4 @@
-"""What numpy's functions share: checks of operands, dtypes and axes, and a few steps on checked operands."""
+"""Shared checks of operands, dtypes and axes, and a few steps on checked operands."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from xtrace._src.ops.selection import select_n
 
 
 def to_known_integer(function: str, argument: str, value: object) -> int:
-    """Return an integer on which a shape depends; ConcretizationTypeError if it is traced, TypeError if it is none."""
+    """Return an integer that a shape needs; ConcretizationTypeError if it is traced, TypeError for other values."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{function} argument {argument}")
     return to_integer(function, argument, value)
 
 
 def type_of(function: str, value: object, position: int = 0) -> ShapedArray:
-    """Return the type of an operand; a TypeError names the function and the argument that is no array or scalar."""
+    """Return the type of an operand; TypeError, with function and argument, unless it is an array or scalar."""
     if isinstance(value, Array):
         return value.aval
     return operand_aval(function, position, value)
 
 
 def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
-    """Return an operand of type `aval` with element type `dtype`, itself if it has it."""
+    """Return an operand of type `aval` converted to `dtype`, or itself if it has that dtype."""
     if aval.dtype == dtype and isinstance(value, Array):
         return value
-    # What XLA converts otherwise than NumPy is left to it.
+    # XLA converts these values where NumPy's conversion differs.
     if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
         return cast_constant(value, aval, dtype)
     return convert_to(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 
 def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return the axes `axis` means (None: all), counted from the front.
+    """Return the axes that `axis` names (None: all), counted from the front.
 
-    ValueError for an axis that is not there or is named twice, TypeError for what is no integer or sequence of them.
+    ValueError for missing or repeated axes, TypeError unless it is an integer or a sequence of integers.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -70,7 +70,7 @@ def is_sequence_of_axes(axis: Axes) -> bool:
 
 
 def only_axis(function: str, axis: Any) -> Any:
-    """Return the axis that a sequence of one holds, and what is no sequence as it is; ValueError for several axes."""
+    """Return the only axis of a sequence, or another value as it is; ValueError for several axes."""
     if not is_sequence_of_axes(axis):
         return axis
     if len(axis) != 1:
@@ -79,10 +79,10 @@ def only_axis(function: str, axis: Any) -> Any:
 
 
 def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
-    """Return the one axis `axis` means, where JAX indexes a list of axes with it, and raise the classes that gives.
+    """Return the axis that `axis` names, with the error classes of JAX, which indexes a list of axes with it.
 
-    IndexError for floats, complex numbers and text; ValueError for None, booleans and lists; NumPy's AxisError, which
-    is both, for an axis that is not there. A tuple may hold the axis.
+    IndexError for floats, complex numbers and strings; ValueError for None, booleans and lists; NumPy's AxisError,
+    which is both, for a missing axis. A tuple may hold the axis.
     """
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
@@ -95,7 +95,7 @@ def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
 
 
 def refuse(function: str, **unsupported: object) -> None:
-    """Raise NotImplementedError if one of NumPy's parameters that immutable arrays do not have was given."""
+    """Raise NotImplementedError for a given parameter of NumPy that immutable arrays lack."""
     for name, value in unsupported.items():
         if value is not None:
             raise NotImplementedError(
@@ -105,7 +105,7 @@ def refuse(function: str, **unsupported: object) -> None:
 
 
 def place_of(function: str, device: object, out_sharding: object) -> Any:
-    """Return where a user wants a new array: ``out_sharding``, or ``device``."""
+    """Return the requested place of a new array: ``out_sharding``, or ``device``."""
     return device if out_sharding is None else requested_out_sharding(function, out_sharding)
 
 
@@ -137,7 +137,7 @@ def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shap
 
 
 def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
-    """Return `x` where `mask` holds and the number `other` elsewhere, in the type of `x`, all broadcast."""
+    """Return `x` where `mask` is true and the number `other` elsewhere, broadcast, in the dtype of `x`."""
     aval, own = type_of("where", x), type_of("where", mask).shape
     shape = check_broadcast("where", [own, aval.shape])
     fill = broadcast_in_dim.bind_positional((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))

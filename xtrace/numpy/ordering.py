@@ -39,7 +39,7 @@ def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     order = sorting.sort((convert_to(a, a.dtype, False), *places), axis)[-1]
     small = slicing.slice_in_dim(order, 0, kth + 1, axis=axis)
     rest = slicing.slice_in_dim(order, kth + 1, length, axis=axis)
-    # Of the larger elements JAX gives the values in descending order, and the positions in ascending order.
+    # As in JAX, the values of the larger elements are in descending order, their positions in ascending order.
     rest = sorting.sort(rest, axis) if positions else shapes.rev(rest, (axis,))
     order = concatenate([small, rest], axis)
     return convert_to(order, order.dtype, a.weak_type)
@@ -183,7 +183,7 @@ def _less(x: Array, y: Array) -> Array:
 
 
 def _goes_before(values: Array, elements: Array, side: str) -> Array:
-    """Return whether values belong before elements of the sorted sequence."""
+    """Return whether values are inserted before elements of the sorted sequence."""
     return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
@@ -210,7 +210,7 @@ def _by_comparing(a: Array, v: Array, side: str) -> Array:
 
 
 def _by_sorting(a: Array, v: Array, side: str) -> Array:
-    """Return positions by sorting values and elements together, equal ones in the order `side` asks for."""
+    """Return positions by sorting values and elements together, equal ones in the order of `side`."""
     flat, count = reshape(v, (v.size,)), v.size
     parts, first = ([flat, a], 0) if side == "left" else ([a, flat], a.shape[0])
     places = iota(dtypes.int32, count + a.shape[0])
@@ -218,7 +218,7 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
     start, stop = scalar_of(first, dtypes.int32), scalar_of(first + count, dtypes.int32)
     is_value = bitwise_and(ge(order, start), lt(order, stop))
     passed = reductions.cumsum(convert_to(bitwise_not(is_value), dtypes.int32), 0)
-    # Sorting by where they came from puts the counts back in the order of the values.
+    # Sorting by the original positions restores the order of the values.
     ranks = sorting.sort((order, passed), 0)[1]
     return reshape(slicing.slice_in_dim(ranks, first, first + count), v.shape)
 

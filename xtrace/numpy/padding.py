@@ -41,7 +41,7 @@ Widths = tuple[tuple[int, int], ...]
 
 
 def _pad_widths(pad_width: object, rank: int) -> Widths:
-    """Return the padding before and after each axis, from any of the forms NumPy accepts."""
+    """Return the padding before and after each axis, from any form that NumPy accepts."""
     if isinstance(pad_width, dict):
         pairs = dict.fromkeys(range(rank), (0, 0))
         for axis, widths in pad_width.items():
@@ -70,7 +70,7 @@ def _part(x: Array, start: int, stop: int, axis: int) -> Array:
 
 
 def _repeated(x: Array, count: int, axis: int) -> Array:
-    """Return `x`, of size 1 along `axis`, `count` times."""
+    """Return `x`, of size 1 along `axis`, repeated `count` times."""
     return broadcast_in_dim(x, [count if i == axis else n for i, n in enumerate(x.shape)], range(x.ndim))
 
 
@@ -112,7 +112,7 @@ def _by_statistic(
 
 
 def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
-    """Extend both ends by mirrored parts of at most the original length, as often as it takes."""
+    """Extend both ends by mirrored parts of at most the original length until the widths are reached."""
     skipped = 1 if mode == "reflect" else 0
     longest = x.shape[axis] - skipped
     if not longest:
@@ -167,7 +167,7 @@ def _by_function(function: Callable[..., Any], x: Array, widths: Widths, options
 
 
 def _pairs(name: str, values: object, rank: int) -> Any:
-    """Return two values for each axis, from any of the forms NumPy accepts."""
+    """Return two values for each axis, from any form that NumPy accepts."""
     if not isinstance(values, Array):
         values = asarray(values) if _has_array(values) else np.asarray(values)
     if values.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
@@ -222,7 +222,7 @@ def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
     array = to_array_operand("pad", array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
-            f"pad: mode {abbreviate(mode)} is not there; the modes are {', '.join(map(repr, _OPTIONS))}"
+            f"pad: mode {abbreviate(mode)} is not supported; the modes are {', '.join(map(repr, _OPTIONS))}"
         )
     widths = _pad_widths(pad_width, array.ndim)
     unknown = set(kwargs) - _OPTIONS[mode]

@@ -1,4 +1,4 @@
-"""Polynomials as vectors of coefficients, that of the highest power first."""
+"""Polynomials as vectors of coefficients, the highest power first."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from xtrace.numpy.reductions import sum as sum_over
 from xtrace.numpy.signals import convolve
 from xtrace.numpy.ufuncs import where
 
-# Of so many coefficients and more, a loop is traced once; of fewer it is written out.
+# From this number of coefficients on, a loop is traced once; below it, it is unrolled.
 _LONG = 33
 
 
 def _vectors(function: str, *operands: object) -> list[Any]:
-    """Return operands as vectors of their common inexact type; ValueError for other ranks."""
+    """Return operands as vectors of their common inexact dtype; ValueError for other ranks."""
     avals, dtype, weak = common_dtype(function, operands, as_inexact)
     for i, aval in enumerate(avals):
         if aval.ndim != 1:
@@ -51,7 +51,7 @@ def _vectors(function: str, *operands: object) -> list[Any]:
 
 
 def _count(function: str, argument: str, value: Any) -> int:
-    """Return an integer; TypeError for what is none, ValueError for a negative one."""
+    """Return a nonnegative integer; TypeError for other types, ValueError for negative numbers."""
     number = to_integer(function, argument, value)
     if number < 0:
         raise ValueError(f"{function}: {argument} must be nonnegative, got {number}")
@@ -65,7 +65,7 @@ def _known(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:
 
 
 def _of_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
-    """Return operands of their common type in the longer one's shape, the shorter one with zeros in front."""
+    """Return operands in their common dtype and the longer one's shape, padded with zeros in front."""
     avals, dtype, weak = common_dtype(function, operands)
     for i, aval in enumerate(avals):
         if not aval.ndim:
@@ -188,7 +188,7 @@ def _divided(above: Array, below: Any) -> tuple[Any, Any]:
     def step(rest: Any, _: Any) -> tuple[Any, Any]:
         factor = true_divide(getitem(rest, 0), first)
         near = subtract(getitem(rest, slice(0, below.size)), multiply(factor, below))
-        # What is left in front is nearly zero, or NaN where a coefficient is not finite.
+        # The leading remainders are nearly zero, or NaN if a coefficient is not finite.
         left = getitem(near, 0)
         near = getitem(near, slice(1, None))
         return concatenate([near, getitem(rest, slice(below.size, None)), zeros(1, rest.dtype)]), (factor, left)
@@ -273,7 +273,7 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
 def _integrated(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, divisors), (spread, own)
-    # By divisors that it knows XLA does not divide: it multiplies by their reciprocals, which rounds twice.
+    # XLA multiplies by reciprocals of constant divisors, which rounds twice.
     return concatenate([elementwise.div(x, optimization_barrier(convert_to(y, p.dtype))) for x, y in parts])
 
 
@@ -363,7 +363,7 @@ def _with_zeros(roots_of: Any) -> Any:
     nothing = full((1,), 0, roots_of.dtype)
     for piece in split(roots_of, [1] * roots_of.size, 0):
         root = broadcast_in_dim(reshape(piece, ()), coefficients.shape, ())
-        # What is added to align the two is not multiplied: an infinite zero would make NaN of it.
+        # The padding is not multiplied: an infinite zero would make it NaN.
         product = elementwise.mul(root, coefficients)
         coefficients = elementwise.sub(concatenate([coefficients, nothing]), concatenate([nothing, product]))
     return coefficients
@@ -411,7 +411,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
 
 @inline_jit
 def _as_many_roots(p: Array) -> Array:
-    """Return the zeros of a polynomial; leading coefficients of 0 are moved behind, and their zeros are made NaN."""
+    """Return the zeros of a polynomial, padded with NaN for leading coefficients of 0, which move to the end."""
     nonzero = not_equal(p, 0)
     in_front = where(any_of(nonzero), argmax(nonzero), p.size)
     moved = roll(where(equal(in_front, p.size), ones_like(p), p), elementwise.neg(in_front))

@@ -1,4 +1,4 @@
-"""Arrays with some elements replaced, by NumPy's functions for that; arrays are immutable, so all return a new one."""
+"""NumPy's functions that replace some elements of an array; they return a new one, since arrays are immutable."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
 
 
 def _check_promotion(function: str, a: Array, values: Array) -> None:
-    """Raise TypePromotionError where the settings forbid what `values` would be converted by."""
+    """Raise TypePromotionError if the settings forbid the conversion of `values`."""
     common_dtype(function, (a, values))
 
 
@@ -115,7 +115,9 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if not (a.size and ind.size and v.size):
         return a
     if mode == "raise":
-        raise NotImplementedError("put: mode 'raise' is not there, since values are not known while tracing")
+        raise NotImplementedError(
+            "put: mode 'raise' is not supported, since values are unknown while tracing; use 'wrap' or 'clip'"
+        )
     if mode not in (None, "wrap", "clip"):
         raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got mode={abbreviate(mode)}")
     return _put(a, ind, v, mode=mode)

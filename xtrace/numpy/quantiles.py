@@ -32,7 +32,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _flattened(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
-    """Return `x` with several axes made one, and that one."""
+    """Return `x` with several axes merged into one, and that axis."""
     if len(axes) == 1:
         return x, axes[0]
     others = [i for i in range(x.ndim) if i not in axes]
@@ -41,7 +41,7 @@ def _flattened(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
 
 
 def _at_axis(x: Array, axis: int, vector: bool) -> Array:
-    """Return positions with the axis of quantiles (size 1 if there is none) at `axis`."""
+    """Return positions with the axis of quantiles moved to `axis`, of size 1 for a scalar `q`."""
     if not vector:
         return shapes.expand_dims(x, (axis,))
     return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
@@ -50,7 +50,7 @@ def _at_axis(x: Array, axis: int, vector: bool) -> Array:
 def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     """Return the elements of `x` at `places` along `axis`, the axis of quantiles first.
 
-    of_all: `places` are the same everywhere; else they have the other axes of `x` too.
+    of_all: `places` are equal for all other axes of `x`; otherwise they have these axes, too.
     """
     if of_all:
         return gathered(x, [places], (axis,), 0, DEFAULT)
@@ -62,19 +62,19 @@ def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
 
 
 def _spread(q: Array, rank: int) -> Array:
-    """Return quantiles with `rank` axes of size 1 behind."""
+    """Return quantiles with `rank` axes of size 1 appended."""
     return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
 
 
 def _before(x: Array, q: Array) -> Array:
-    """Return `x` with an axis of size 1 in front, where there is one of quantiles."""
+    """Return `x` with an axis of size 1 in front, unless `q` is a scalar."""
     return shapes.expand_dims(x, (0,)) if q.ndim else x
 
 
 def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     """Return the quantiles `q` of the elements of sorted `x` along `axis`, by one of the methods.
 
-    counts: how many elements there are, where it is not all of them.
+    counts: the numbers of elements that are not NaN; None for all elements.
     """
     of_all, rank = counts is None, x.ndim - 1
     q = q if of_all else _spread(q, rank)
@@ -110,7 +110,7 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
 
 def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
-    """Return the first elements of sorted `x` up to which the weights come to the share `q`, NaN for bad weights."""
+    """Return the first elements of sorted `x` whose cumulative weight reaches the share `q`; NaN for bad weights."""
     right = ge(weights, scalar_of(0, weights.dtype))
     there = eq(x, x)
     running = cumulative.cumsum(select_or_fill(bitwise_and(there, right), weights, 0), axis)
@@ -147,7 +147,7 @@ def _quantiles(
     else:
         quantiles = convert_to(_between(a, q, counts, axis, method), dtype, False)
     if not only_numbers:
-        # NaN is sorted last, and makes all quantiles NaN.
+        # A NaN is the last of the sorted elements, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
         quantiles = select_or_fill(eq(last, last), quantiles, math.nan)
     if keepdims:
@@ -181,17 +181,17 @@ def _checked(
         )
     axes = axes_of(function, axis, aval.ndim)
     if not aval.ndim:
-        # One element along an axis, which keepdims keeps, as in JAX.
+        # A scalar is a vector of one element, whose axis keepdims keeps, as in JAX.
         a, axes = reshape(to_array_operand(function, a), (1,)), (0,)
     elif not axes and weights is None:
-        # Each element is the quantile of itself.
+        # Without axes, each element is its own quantile.
         a, axes, keepdims = reshape(to_array_operand(function, a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
-        raise ValueError(f"{function}: axis=() leaves nothing for weights to weigh; name an axis")
+        raise ValueError(f"{function}: axis=() gives the weights no axis to apply to; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
         if type_of(function, q, 1).size:
             raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
-        # No share of nothing is asked for.
+        # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
     given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
     return _quantiles(

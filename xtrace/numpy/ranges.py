@@ -1,4 +1,4 @@
-"""Numbers counted and spaced."""
+"""Sequences of evenly and logarithmically spaced numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
 
 def _concrete_number(function: str, name: str, value: Any) -> Any:
-    """Return a Python or NumPy number; an error names the argument if it is traced, no scalar or complex."""
+    """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{function} argument {name}")
     aval = type_of(function, value)
@@ -45,7 +45,7 @@ def _concrete_number(function: str, name: str, value: Any) -> Any:
 
 
 def _steps(function: str, start: ArrayLike, stop: Array, step: ArrayLike) -> int:
-    """Return how many values there are from `start` to before `stop`."""
+    """Return the number of values from `start` up to, without, `stop`."""
     if step == 0:
         raise ZeroDivisionError(f"{function}: step must not be zero")
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
@@ -116,7 +116,7 @@ def arange(
 def _count_of_steps(
     _: Any, start: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: np.dtype[Any] | None
 ) -> tuple[int, Any, list[Any]]:
-    """Return how many numbers `arange` gives, their dtype, and the first and the step in it; settings come first."""
+    """Return the number of values of `arange`, their dtype, and the start and step in that dtype."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
     if dtype is None:

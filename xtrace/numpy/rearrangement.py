@@ -299,7 +299,7 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
 
 
 def _shifts(shift: Any) -> Any:
-    """Return shifts as a list of scalars, or as an array of one axis that is no NumPy array."""
+    """Return shifts as a list of scalars, or as a 1-D array that is not NumPy's."""
     several = isinstance(shift, (tuple, list, range))
     shifts = list(shift) if several else [shift]
     for each in shifts:
@@ -312,7 +312,7 @@ def _shifts(shift: Any) -> Any:
 
 
 def _rolled_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Array:
-    """Return `a` rolled once, by the sum of the shifts at `places`."""
+    """Return `a` rolled along `axis` by the sum of the shifts at `places`."""
     size, step = a.shape[axis], 0
     if isinstance(shifts, list):
         moving = []
@@ -508,7 +508,7 @@ def _checked_sort(
 ) -> Array:
     a = to_array_operand(function, a)
     if kind is not None or order is not None:
-        raise TypeError(f"{function}: kind and order are not supported; use stable= for the order of equals")
+        raise TypeError(f"{function}: kind and order are not supported; stable=True keeps equal elements in order")
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(function, axis, a.ndim)

@@ -27,28 +27,28 @@ __all__ = [
 
 
 class _Reduction(NamedTuple):
-    """How elements along axes become one: lax's reduction, what joins two results, and what joining leaves alone."""
+    """A reduction of lax, the operation that joins two of its results, and the identity of that operation."""
 
     reduce: Callable[..., Any]
     join: Callable[[Any, Any], Any]
     identity: Callable[[Any], Any]
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
     return (
         False if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
     )
 
 
-def _highest(dtype: np.dtype[Any]) -> float:
+def highest(dtype: np.dtype[Any]) -> float:
     return True if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
 
 
 _REDUCTIONS = {
     "sum": _Reduction(reductions.reduce_sum, elementwise.add, lambda dtype: 0),
     "prod": _Reduction(reductions.reduce_prod, elementwise.mul, lambda dtype: 1),
-    "max": _Reduction(reductions.reduce_max, elementwise.max, _lowest),
-    "min": _Reduction(reductions.reduce_min, elementwise.min, _highest),
+    "max": _Reduction(reductions.reduce_max, elementwise.max, lowest),
+    "min": _Reduction(reductions.reduce_min, elementwise.min, highest),
     "any": _Reduction(reductions.reduce_or, bitwise_or, lambda dtype: False),
     "all": _Reduction(reductions.reduce_and, bitwise_and, lambda dtype: True),
 }
@@ -72,7 +72,7 @@ def _reduced(
     a: Array, *options: ArrayLike, name: str, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
     keepdims: bool, masked: bool, initialised: bool,
 ) -> Array:
-    """Reduce `a` in element type `compute`; `options` are the mask and the initial value, where there are any."""
+    """Reduce `a` in element type `compute`; `options` are the mask and the initial value, if given."""
     operation, rest = _REDUCTIONS[name], list(options)
     a = strong(a, compute)
     if masked:
@@ -89,17 +89,13 @@ def _reduce(
     function: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
     name: str | None = None, widen: bool = False,
 ) -> Any:
-    """Check the arguments of a reduction and do it; `dtype` is the result's, None for the operand's."""
+    """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
     refuse(function, out=out)
     aval = type_of(function, a)
     axes = axes_of(function, axis, aval.ndim)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
-    options = []
-    if mask is not None:
-        if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
-            raise ValueError(f"{function}: where must be None or a boolean array; got {type_of(function, mask, 1)}")
-        options.append(mask)
+    options = [*masks_of(function, mask)]
     if initial is not None:
         if type_of(function, initial, 1).shape:
             raise ValueError(f"{function}: initial must be a scalar; got shape {type_of(function, initial, 1).shape}")
@@ -112,14 +108,14 @@ def _reduce(
 
 
 def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype to add up in: float32 at least where the operand has a smaller floating type."""
+    """Return the dtype of the accumulator: at least float32 for narrower floating operands."""
     if dtypes.is_floating(own) and own.itemsize < 4 and dtypes.is_floating(dtype) and dtype.itemsize < 4:
         return dtypes.float32
     return dtype
 
 
 def dtype_of_sum(function: str, a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
-    """Return the dtype of a sum: integers narrower than the default one, and booleans, become it."""
+    """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
     wanted = requested_dtype(function, dtype)
     own = type_of(function, a).dtype
     x64 = config.enable_x64.value
@@ -137,7 +133,7 @@ def _accumulate(
     function: str, name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
     where: object, promote_integers: bool = True,
 ) -> Array:
-    """Return the sum or product, as `name` says, for the public function called `function`."""
+    """Return the sum or product, by `name`, for the public function called `function`."""
     sum_dtype = dtype_of_sum(function, a, dtype, promote_integers)
     if dtypes.is_boolean(sum_dtype):
         name = {"sum": "any", "prod": "all"}[name]
@@ -213,7 +209,7 @@ def prod(
 def extremum(
     function: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object, name: str
 ) -> Array:
-    """Check the arguments of `function` and return the largest or smallest element, as `name` says."""
+    """Check the arguments of `function` and return the largest or smallest element, by `name`."""
     aval = type_of(function, a)
     if initial is None:
         if mask is not None:
@@ -404,13 +400,13 @@ def all(
 
 
 def check_divides(function: str, dtype: DTypeLike) -> None:
-    """Raise TypeError if the dtype of a mean or variance is that of truth values."""
+    """Raise TypeError if the dtype of a mean or variance is bool."""
     if dtypes.is_boolean(dtype):
-        raise TypeError(f"{function}: dtype must be one of numbers, which can be divided; got bool")
+        raise TypeError(f"{function}: dtype must be a number type, since bool has no division; got bool")
 
 
 def masks_of(function: str, mask: ArrayLike | None) -> tuple[Any, ...]:
-    """Return `mask` in a tuple that is empty for None; ValueError if it holds no truth values."""
+    """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
     if mask is None:
         return ()
     if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
@@ -431,7 +427,7 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
 
 
 def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
-    """Check the arguments of `function` and return the index of an extremum as lax's operation `name` finds it."""
+    """Check the arguments of `function` and return the index of an extremum by lax's operation `name`."""
     refuse(function, out=out)
     aval = type_of(function, a)
     if dtypes.is_complex(aval.dtype):
@@ -591,7 +587,7 @@ def nanprod(
 
 
 def begun_with(function: str, initial: ArrayLike) -> Array | None:
-    """Return the initial value of a reduction that leaves out NaN: an array, which the program converts, as in jax."""
+    """Return the initial value of a reduction without NaN as an array, which the program converts, as in jax."""
     return None if initial is None else to_array_operand(function, initial, 1)
 
 

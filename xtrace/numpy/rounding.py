@@ -1,4 +1,4 @@
-"""Numbers rounded, and split into whole and fractional parts."""
+"""Rounding, and whole and fractional parts of numbers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.selection import select
+from xtrace.numpy.operands import refuse
 from xtrace.numpy.ufuncs import of_parts
 
 __all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
@@ -79,8 +80,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         >>> jnp.round(jnp.array([0.5, 2.75]), 1)
         Array([0.5, 2.8], dtype=float32)
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to xtrace.numpy.round is not supported; arrays are immutable")
+    refuse("round", out=out)
     return round_decimals(a, decimals=to_integer("round", "decimals", decimals))
 
 
@@ -134,6 +134,5 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
         >>> jnp.modf(-2.5)
         (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to xtrace.numpy.modf is not supported; arrays are immutable")
+    refuse("modf", out=out)
     return _modf(x)

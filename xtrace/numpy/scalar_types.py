@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ScalarType(type):
-    """The class of ``float32`` and the others: calling one makes an array, and it stands for its dtype."""
+    """The class of ``float32`` and the others, which make arrays when called and are accepted as dtypes."""
 
     dtype: Any
 
@@ -96,7 +96,7 @@ complex128 = _scalar_type(dtypes.complex128)
 one_bit_types: dict[str, Any] = {
     name: _scalar_type(dtypes.all_dtypes[name]) for name in ("int1", "uint1") if name in dtypes.all_dtypes
 }
-# The names that C and older NumPy have for them.
+# Aliases from C and older NumPy.
 single, double, float_ = float32, float64, float64
 csingle, cdouble, complex_ = complex64, complex128, complex128
 int_, uint = int64, uint64

@@ -1,4 +1,4 @@
-"""Reductions of segments: elements with one number become one element of the result; public as ``xtrace.ops``."""
+"""Reductions of segments, which are the elements with equal ids; public as ``xtrace.ops``."""
 
 from __future__ import annotations
 
@@ -26,29 +26,22 @@ from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import to_known_integer, type_of
+from xtrace.numpy.reductions import highest, lowest
 
 
 class _Reduction(NamedTuple):
-    """How segments reduce: into what, along the axis of buckets, and what empty ones hold."""
+    """The scatter of a reduction, its reduction over buckets, and the value of empty segments."""
 
     scatter: Callable[..., Any]
     reduce: Callable[..., Any]
     empty: Callable[[Any], Any]
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    return dtypes.iinfo(dtype).min if dtypes.is_integer(dtype) else False if dtypes.is_boolean(dtype) else -math.inf
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    return dtypes.iinfo(dtype).max if dtypes.is_integer(dtype) else True if dtypes.is_boolean(dtype) else math.inf
-
-
 _REDUCTIONS = {
     "segment_sum": _Reduction(scatter_add, reduce_sum, lambda dtype: 0),
     "segment_prod": _Reduction(scatter_mul, reduce_prod, lambda dtype: 1),
-    "segment_max": _Reduction(scatter_max, reduce_max, _lowest),
-    "segment_min": _Reduction(scatter_min, reduce_min, _highest),
+    "segment_max": _Reduction(scatter_max, reduce_max, lowest),
+    "segment_min": _Reduction(scatter_min, reduce_min, highest),
 }
 
 
@@ -65,7 +58,7 @@ def _segmented(
     indices = expand_dims(ids, (1,))
     lead: tuple[int, ...] = (count,)
     if bucket is not None:
-        # Each bucket of consecutive rows has a result of its own first.
+        # Each bucket of consecutive rows is reduced separately first.
         lead = (-(-rows // bucket), count)
         position = broadcasted_iota(ids.dtype, (rows, 1), 0) // bucket
         indices = concatenate([position, indices], 1)
@@ -84,7 +77,7 @@ def _segment_count(name: str, num_segments: object, ids: ArrayLike, size: int) -
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
-                f"{name}: num_segments is not given, and the largest of the traced segment_ids is not known; pass "
+                f"{name}: num_segments is not given, and the largest of the traced segment_ids is unknown; pass "
                 "num_segments=, a Python integer"
             )
         if not size:

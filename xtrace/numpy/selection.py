@@ -67,7 +67,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return _selected(*condlist, *choicelist, default)
 
 
-# The most conditions that are looked at one after the other: XLA makes one loop of so many, a hundred times as quick.
+# The most conditions for a chain of selects: XLA fuses up to this number, a hundred times as quick.
 _CHAINED = 64
 
 
@@ -86,7 +86,7 @@ def _selected(*operands: ArrayLike) -> Array:
         for condition in conditions
     ]
     if count > _CHAINED:
-        # A chain of thousands of choices would end XLA's compiler.
+        # A chain of thousands of selects would crash XLA's compiler.
         rows = stack([*masks, full(shape, True)])
         return select_n(reductions.argmax(rows, 0, np.int32), *values)
     result = values.pop()
@@ -139,7 +139,7 @@ def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw
 
 @inline_jit
 def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
-    """Return the number, from 1, of the last condition that holds, and 0 where none does."""
+    """Return the number, from 1, of the last true condition; 0 if all are false."""
     position = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
         mask = broadcast_operand_to("piecewise", truth(condition), condition.shape, shape)

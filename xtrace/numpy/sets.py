@@ -1,6 +1,6 @@
 """Arrays as sets: unique elements, unions, intersections, differences, and membership.
 
-How many elements come out depends on values; under `jit` the parameter `size` says it, and the result is cut or filled.
+The number of elements depends on values; under `jit` the parameter `size` gives it, and the result is cut or padded.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from xtrace.numpy.operands import scalar_of, type_of
 from xtrace.numpy.ordering import searchsorted
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
-# Up to so many elements, comparing with each is quicker than searching.
+# The largest number of elements for which comparing with each is quicker than searching.
 _FEW = 64
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -51,14 +51,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
@@ -68,7 +68,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 def _size(function: str, size: object, *operands: ArrayLike) -> int | None:
-    """Return `size` checked; without one, raise ConcretizationTypeError for an operand that is traced."""
+    """Return `size` as an integer or None; raise ConcretizationTypeError for traced operands without a size."""
     if size is None:
         for x in operands:
             if isinstance(x, Tracer):
@@ -81,7 +81,7 @@ def _size(function: str, size: object, *operands: ArrayLike) -> int | None:
 
 
 def _with_one_nan(x: Array) -> Array:
-    """Return `x` with a real NaN for each complex number that has one in a part: they are one element of a set."""
+    """Return `x` with complex NaNs, which are one element of a set, made equal: real NaN and imaginary 0."""
     return _without_parts_of_nan(x) if dtypes.is_complex(x.dtype) else x
 
 
@@ -92,7 +92,7 @@ def _without_parts_of_nan(x: Array) -> Array:
 
 @inline_jit
 def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
-    """Return the order of the rows of a matrix, which of them in that order are new, and the sorted first column."""
+    """Return a sorting order of the rows, a mask of the first of equal rows in it, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
     in_order = sorting.sort([*columns, iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
     differ = broadcast_in_dim(scalar_of(False, dtypes.bool_), (rows.shape[0] - 1,), ())
@@ -108,7 +108,7 @@ def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
 
 
 def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
-    """Return of each of `values` the elements where `mask` holds; `size` of them, filled up with `fills`."""
+    """Return the elements of each of `values` where `mask` is true, cut or padded with `fills` to `size`."""
     if size is None:
         chosen = np.asarray(mask)
         kept = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
@@ -133,14 +133,14 @@ def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
 
 @inline_jit
 def _numbered(order: Array, new: Array) -> Array:
-    """Return for each element, in its own place, the number of the group that it is in."""
+    """Return the group number of each element, in the original order."""
     number = elementwise.sub(cumsum(convert_to(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
 
 
 @inline_jit
 def _member(element: Any, tested: Any, *, compare: bool) -> Any:
-    """Return which elements are in the vector `tested`, not empty, of the same type."""
+    """Return whether each element is in the non-empty vector `tested` of the same type."""
     if compare:
         whole = (*element.shape, tested.size)
         left = broadcast_in_dim(element, whole, tuple(range(element.ndim)))
@@ -150,7 +150,7 @@ def _member(element: Any, tested: Any, *, compare: bool) -> Any:
 
 
 def _in(element: Array, tested: Array, compare: bool = False) -> Array:
-    """Return which elements are in `tested`, a vector of the same type."""
+    """Return whether each element is in the vector `tested` of the same type."""
     if not tested.size or not element.size:
         return full(element.shape, False)
     few = tested.size <= _FEW or dtypes.is_complex(element.dtype) or dtypes.is_boolean(element.dtype)
@@ -167,7 +167,7 @@ def _pair(function: str, one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
 
 
 def _least(values: Array, mask: Array) -> Array:
-    """Return the first of the sorted elements where `mask` holds, 0 where it holds nowhere."""
+    """Return the first of the sorted elements where `mask` is true; 0 if it is true nowhere."""
     return take(values, flatnonzero(mask, size=1, fill_value=mask.size)[0], 0, mode="fill", fill_value=0)
 
 
@@ -231,9 +231,9 @@ def unique(
 
 
 def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: tuple[int, ...]) -> list[Any]:
-    """Return what is unique of no slices, or of slices of no elements, which are equal.
+    """Return the results of `unique` for no slices, or for slices without elements, which are equal.
 
-    As in JAX, only the slices themselves are cut or filled up to `count`.
+    As in JAX, only the slices themselves are cut or padded to `count`.
     """
     length = moved.shape[0]
     groups = min(length, 1)
@@ -244,7 +244,7 @@ def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: t
 
 
 def _gathered(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
-    """Return the unique slices, where they come first, and how often they occur."""
+    """Return the unique slices, their first positions, and their counts."""
     if size is None:
         starts = np.flatnonzero(np.asarray(new))
         first = np.asarray(order)[starts]
@@ -440,9 +440,9 @@ def intersect1d(
 
 
 def _type_of_filled(function: str, operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
-    """Return the dtype of a set of elements of `operand` filled up to `size` with `fill`, and whether it is weak.
+    """Return the dtype of a set of elements of `operand` padded to `size` with `fill`, and whether it is weak.
 
-    It is promoted with that of `fill`. Where nothing is filled up it is weak if the operand is, and not complex.
+    It is promoted with the dtype of `fill`. Without padding it is weak if the operand is, and not complex.
     """
     if size is None:
         return operand.dtype, operand.weak_type and not dtypes.is_complex(operand.dtype)
@@ -453,7 +453,7 @@ def _type_of_filled(function: str, operand: Array, size: int | None, fill: objec
 
 
 def _place_in(values: Array, other: Array) -> Array:
-    """Return where each of `values`, if it is in the vector `other`, first comes there."""
+    """Return the first position of each of `values` in the vector `other`."""
     order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):
         return take(order, searchsorted(ordered, values), 0, mode="clip")
@@ -545,14 +545,14 @@ def setxor1d(
 
 @inline_jit
 def _least_or_nan(ordered: Array, mask: Array, of_nan: Array) -> Array:
-    """Return `_least` of the elements, or NaN if one of them is, 0 if that is complex."""
+    """Return `_least` of the elements; if one of them is NaN, NaN, or 0 for complex numbers."""
     nan = scalar_of(0 if dtypes.is_complex(ordered.dtype) else np.nan, ordered.dtype)
     return select_n(reduce_or(of_nan, (0,)), _least(ordered, mask), nan)
 
 
 @inline_jit
 def _first_nan(ordered: Array, order: Array, new: Array, *, length: int) -> Array:
-    """Return which elements are the first NaN of those that come from before `length`, or from after it."""
+    """Return a mask of two NaNs: the first from before position `length`, and the first from after it."""
     second = ge(order, scalar_of(length, dtypes.int32))
     earlier = bitwise_not(concatenate([getitem(second, slice(0, 1)), getitem(second, slice(None, -1))]))
     first = bitwise_or(new, bitwise_and(second, earlier))
@@ -593,6 +593,6 @@ def isin(
     one, other = _pair("isin", element, test_elements)
     is_member = reshape(_in(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:
-        # Here jax's truth values are those of one comparison of two weakly typed operands.
+        # As in jax, the result of comparing two weakly typed operands.
         is_member = convert_to(is_member, is_member.dtype, True)
     return bitwise_not(is_member) if invert else is_member

@@ -26,7 +26,7 @@ def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types
     x, y = convert_to(x, dtype, weak), convert_to(y, dtype, weak)
     if not flipped and dtypes.is_complex(dtype):
         y = conj(y)
-    # The shorter one is the kernel: a convolution does not care which one is turned around, a correlation comes out so.
+    # The shorter one is the kernel: convolution is symmetric, and the result of a correlation is reversed.
     exchanged = x.shape[0] < y.shape[0]
     if exchanged:
         x, y = y, x

@@ -1,4 +1,4 @@
-"""Weights for the samples of a signal: windows that fall off to both ends."""
+"""Window functions: weights of a signal's samples that fall off towards both ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _places(count: int) -> Array:
 
 @inline_jit
 def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
-    """Return the sum of the `weights` times the cosines of multiples of the angle, which goes once around."""
+    """Return the sum of `weights` times the cosines of multiples of an angle from 0 to 2π."""
     total: Any = weights[0]
     for i, weight in enumerate(weights[1:], 1):
         angle = true_divide(multiply(_places(count), 2 * math.pi * i), count - 1)

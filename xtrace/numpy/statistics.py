@@ -64,7 +64,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 
 
 def _count(own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return how many elements the axes hold, as a literal."""
+    """Return the number of elements along the axes as a literal."""
     return scalar_of(math.prod([own[i] for i in axes]), dtype)
 
 
@@ -137,7 +137,7 @@ def _variance(
     a: ArrayLike, correction: ArrayLike, *options: Array, axes: tuple[int, ...], compute: np.dtype[Any],
     dtype: np.dtype[Any], keepdims: bool, masked: bool, root: bool,
 ) -> Array:
-    """Return the variance, or its `root`; `options` are the mask and the mean, where they are given."""
+    """Return the variance, or its `root`; `options` are the mask and the mean, if given."""
     masks, means = (options[:1], options[1:]) if masked else ((), options)
     a = strong(a, compute)
     centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
@@ -158,7 +158,7 @@ def _variance(
     divisor = elementwise.sub(count, strong(correction, part))
     variance = strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
-        # An integer dtype is asked for, and there must be room for NaN.
+        # The requested dtype is integer, but the computation needs NaN.
         variance = convert_to(variance, dtypes.default_float(config.enable_x64.value), True)
     variance = select_or_fill(gt(divisor, scalar_of(0, part)), variance, math.nan)
     if root:
@@ -167,7 +167,7 @@ def _variance(
 
 
 def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
-    """Return the dtype to compute the variance of elements of dtype `own` in, and the result's; `dtype` asks for it."""
+    """Return the dtypes of the computation and the result of a variance of `own` elements; `dtype` is requested."""
     wanted = requested_dtype(function, dtype)
     inexact = _inexact_dtype(own)
     if wanted is None:
@@ -185,14 +185,14 @@ def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any
 
 
 def check_correction(function: str, ddof: ArrayLike) -> None:
-    """Raise ValueError if what the number of elements is reduced by is no scalar."""
+    """Raise ValueError unless the correction is a scalar."""
     shape = type_of(function, ddof, 1).shape
     if shape:
         raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
 
 
 def _correction(function: str, ddof: object, correction: ArrayLike | None) -> Array:
-    """Return the one of two names' values that is given, as an operand."""
+    """Return the correction, given by either of its two names, as an operand."""
     if correction is not None:
         if ddof:
             raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")

@@ -31,7 +31,7 @@ _Method = Callable[..., Any]
 
 
 def as_ufunc(function: Callable[..., Any]) -> ufunc:
-    """Return the ufunc that is `function`, of arrays, with the methods of its name."""
+    """Return the ufunc of `function`, which takes arrays, with the methods for its name."""
     name = function.__name__
     own = {"nin": 2, **_OWN[name]}
     made = ufunc(function, nout=1, name=name, call=function, **own)
@@ -41,7 +41,7 @@ def as_ufunc(function: Callable[..., Any]) -> ufunc:
 
 
 def _with_numpy_parameters(docstring: str) -> str:
-    """Return the docstring of an elementwise function with the parameters of ufuncs in the place of its operands."""
+    """Return the docstring of an elementwise function, with the parameters of a ufunc as its Args."""
     operands, rest = docstring.split("\n\n    Returns:", 1)
     contract, operands = operands.split("Args:\n", 1)
     return (
@@ -51,7 +51,7 @@ def _with_numpy_parameters(docstring: str) -> str:
 
 
 def _at(update: str, of_booleans: str = "") -> _Method:
-    """Return the method that scatters by ``x.at[indices].update(b)``, in the type of `x`; booleans have another one."""
+    """Return the method that scatters by ``x.at[indices].update(b)``, or by `of_booleans` for booleans."""
 
     def at(a: Any, indices: Any, b: Any) -> Array:
         if of_booleans and dtypes.is_boolean(a.dtype):
@@ -74,7 +74,7 @@ def _extreme_at(update: str) -> _Method:
 
 
 def _along(running: Callable[..., Any]) -> _Method:
-    """Return the method that accumulates by an operation over one axis."""
+    """Return the method that accumulates by the operation `running` along one axis."""
 
     def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
         a = to_array_operand("accumulate", a)
@@ -101,7 +101,7 @@ def _extreme(reduction: Callable[..., Any]) -> _Method:
 
 
 def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: bool = False) -> _Method:
-    """Return the method that reduces by `operation`, of truth values if `logical`."""
+    """Return the method that reduces by `operation`; `logical`: on booleans."""
 
     @inline_jit
     def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
@@ -113,7 +113,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
         reduced = operation(a, axes)
         if rest:
             reduced = join(reduced, truth(rest[0]) if logical else convert_to(rest[0], a.dtype, False))
-        return _kept(reduced, a.shape, axes) if keepdims else reduced
+        return reductions.keep_axes(reduced, axes, a.shape) if keepdims else reduced
 
     def reduce(
         a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
@@ -130,12 +130,6 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
 
 def _all_bits(dtype: np.dtype[Any]) -> int:
     return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
-
-
-def _kept(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    """Return what was reduced over `axes` of an array of `shape` with axes of size 1 there."""
-    target = [1 if i in axes else n for i, n in enumerate(shape)]
-    return broadcast_in_dim(x, target, [i for i in range(len(shape)) if i not in axes])
 
 
 def _log_of_sum(name: str, base: float) -> _Method:
@@ -171,7 +165,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         if base != math.e:
             logarithm = elementwise.div(logarithm, scalar_of(scale, dtype))
         logarithm = elementwise.add(logarithm, shift)
-        return _kept(logarithm, a.shape, axes) if keepdims else logarithm
+        return reductions.keep_axes(logarithm, axes, a.shape) if keepdims else logarithm
 
     def reduce(
         a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None

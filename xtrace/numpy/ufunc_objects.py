@@ -62,13 +62,13 @@ class ufunc(functools.partial[Any]):
         Array(123, dtype=int32)
     """
 
-    # A partial object, because Python calls it in less time than an object with a method `__call__`.
+    # A partial object, because Python calls it quicker than an object with a method `__call__`.
 
     _numbers: tuple[int, int, int, Any]
     _function: Callable[..., Any]
     _call: Callable[..., Any]
     _own: dict[str, _Method]
-    # The name in xtrace.numpy, of NumPy's own ufuncs.
+    # The name in xtrace.numpy; only NumPy's ufuncs have one.
     _own_name: str | None
     __name__: str
     __qualname__: str
@@ -108,12 +108,12 @@ class ufunc(functools.partial[Any]):
 
     @property
     def nargs(self) -> int:
-        """The number of operands, and of those given for results."""
+        """The number of operands and results together."""
         return self._numbers[2]
 
     @property
     def identity(self) -> Array:
-        """The operand that leaves the other one as it is; None if there is none."""
+        """The identity element; None if there is none."""
         return self._numbers[3]
 
     def _key(self) -> tuple[Any, ...]:
@@ -135,7 +135,7 @@ class ufunc(functools.partial[Any]):
         return _ufunc_of, (self._function, self._numbers, self.__name__)
 
     def _check(self, method: str, out: Any = None) -> str:
-        """Return the name of the method for messages; ValueError if the ufunc is not one of two operands."""
+        """Return the method's name for messages; ValueError unless the ufunc has two operands and one result."""
         name = f"{self.__name__}.{method}"
         if self.nin != 2:
             raise ValueError(f"{name}: {method} only supported for binary ufuncs; this one has nin={self.nin}")
@@ -145,13 +145,13 @@ class ufunc(functools.partial[Any]):
         return name
 
     def _operand(self, name: str, a: Array, dtype: object) -> Array:
-        """Return `a` in the element type the ufunc works in: `dtype`, or what it gives for two elements of `a`."""
+        """Return `a` converted to `dtype`, by default the dtype of the ufunc's result for two elements of `a`."""
         a = to_array_operand(name, a)
         wanted = requested_dtype(name, dtype)
         return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
     def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
-        """Return the dtype of the function of elements of `operands`."""
+        """Return the dtype of the function's result for elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
         return eval_shape(self._call, *scalars).dtype
 
@@ -203,7 +203,7 @@ class ufunc(functools.partial[Any]):
         else:
             along = canonical_axis(name, axis, rank)
         if initial is None:
-            # Also where there are elements: it matters to a function that it does change.
+            # An identity is used for non-empty arrays, too: a user's function may not leave elements unchanged.
             initial = self.identity
         if initial is None and not a.shape[along]:
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
@@ -285,9 +285,9 @@ class ufunc(functools.partial[Any]):
             if result is not NotImplemented:
                 return result
         dtype = self._result_dtype(a, *operands)
-        # Where each element stands in the flattened array; outside of it there is none, and nothing happens.
+        # Positions in the flattened array; updates out of bounds have none and are dropped.
         places = indexing.get_at(reshape(arange(a.size), a.shape), indices, mode="fill", fill_value=a.size)
-        # Widened before they are spread, so that their cotangents are added up in the wider type.
+        # Converted before they broadcast, so that their cotangents are summed in the wider dtype.
         if dtypes.is_inexact(dtype):
             operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
         operands = [reshape(broadcast_operand_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
@@ -359,7 +359,7 @@ class ufunc(functools.partial[Any]):
 
 
 def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | None) -> Callable[..., Any]:
-    """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which are refused.
+    """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which raise if given.
 
     Its own messages name it where the number is fixed.
     """
@@ -440,7 +440,7 @@ def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.
 
     def step(carry: Any, element: tuple[Array, ...]) -> tuple[Any, None]:
         place, *others = element
-        # A truth value takes the type of its operand again, which is that of the other one or may promote with it.
+        # A boolean result takes the dtype of `a` again before it meets the other operand.
         result = ufunc._call(convert_to(indexing.get_at(carry, place, mode="clip"), own, False), *others)
         return carry.at[place].set(convert_to(result, dtype, False), mode="drop"), None
 

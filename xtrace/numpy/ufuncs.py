@@ -63,7 +63,7 @@ def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, 
 
 
 def refuse_complex(function: str, error: type[Exception] = TypeError) -> Callable[..., Any]:
-    """Return the operation that says `function` is not defined for complex numbers."""
+    """Return an operation that raises `error`: `function` is not defined for complex numbers."""
 
     def refuse(*_: Array) -> Array:
         raise error(f"{function} does not support complex dtypes; take the absolute value or a part first")
@@ -275,7 +275,7 @@ def _finite_above(x: Array) -> Array:
     return choose(operators.equal(x, math.inf), 0, x)
 
 
-# Of complex numbers the imaginary part is brought into (-π, π], in units of the base.
+# The imaginary part of a complex result is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     def of_complex(x: ArrayLike, y: Array) -> Array:
         larger = choose(eq(lax.max(x, y), x), x, y)
@@ -285,7 +285,7 @@ def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Ca
         total = lax.add(larger, correction)
         turn = operators.remainder(operators.add(complex_numbers.imag(total), math.pi * scale), 2 * math.pi * scale)
         total = complex_numbers.complex(complex_numbers.real(total), operators.subtract(turn, math.pi * scale))
-        # As in jax, only numbers stay weakly typed.
+        # As in jax, only scalars stay weakly typed.
         return convert_to(total, aval_of(total).dtype, False) if aval_of(total).shape else total
 
     return of_complex
@@ -410,7 +410,7 @@ def _sinc_at_zero_value(x: Array, order: int) -> Array:
     return fill_as(x, value, weak=aval_of(x).weak_type)
 
 
-# That derivative of sinc at 0, whose derivative is the next.
+# The derivative of sinc at 0 of the given order; its own derivative is that of the next order.
 _sinc_at_zero = custom_jvp(_sinc_at_zero_value, nondiff_argnums=(1,))
 
 
@@ -528,7 +528,7 @@ def _clip(*operands: ArrayLike, bounds: str) -> Array:
             "imaginary parts"
         )
     (clipped,) = promote("clip", operands[0])
-    # One bound after the other: the first is converted to the dtype that it and the array have in common.
+    # Each bound is promoted with the result so far, not with the other bound.
     for bound, limit in zip(bounds, operands[1:], strict=True):
         limit, clipped = promote("clip", limit, clipped)
         clipped = (lax.max if bound == "l" else lax.min)(limit, clipped)

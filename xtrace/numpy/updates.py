@@ -31,10 +31,10 @@ from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 
 
 class _Target:
-    """Where the updates of a plan go: their axes as the index reads them, and how a scatter runs over them.
+    """The axes of the updates of a plan, and their division into batch dimensions and windows of a scatter.
 
-    axes: for each axis of the updates the operand's, None for those of the index arrays' block. Index vectors run
-    over the block and over axes taken with a stride (`batch`: their places among `axes`); other slices are windows.
+    axes: the operand's axis for each axis of the updates, None for the index arrays' block. batch: the positions in
+    `axes` of the block and of axes with a stride, over which index vectors run. windows: the positions of the others.
     """
 
     def __init__(self, plan: Plan, rank: int, block: tuple[int, ...]) -> None:
@@ -50,18 +50,18 @@ class _Target:
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """The shape that the index vectors run over."""
+        """The shape of the batch of index vectors."""
         return tuple([self.shape[n] for n in self.batch])
 
     def along(self, axis: int | None) -> list[int]:
-        """Return the places in `batch_shape` of an operand's axis, or of the block."""
+        """Return the positions in `batch_shape` of an axis of the operand, or of the block for None."""
         return [k for k, n in enumerate(self.batch) if self.axes[n] == axis]
 
 
 def _index_vectors(
     shape: tuple[int, ...], operands: Any, plan: Plan, options: Options, target: _Target, block: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
-    """Return the index vectors of a scatter, along the last axis, and the operand's axes that they position."""
+    """Return the index vectors of a scatter, along the last axis, and the operand axes of their entries."""
     avals = [type_of("indexing", i) for i in operands]
     wide = config.enable_x64.value and any(a.dtype.itemsize == 8 for a in avals)
     dtype = dtypes.int64 if wide else dtypes.int32
@@ -91,7 +91,7 @@ def _scattered(
     x: Any, values: Any, *operands: ArrayLike, plan: Plan, options: Options, dtype: np.dtype[Any], write: Any,
     apply: Any,
 ) -> Array:
-    """Return a copy of `x` with `values` written where a plan reads, by the operation `write`, or `apply` applied.
+    """Return a copy of `x` with `values` written by the operation `write` where a plan reads, or `apply` applied.
 
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
@@ -101,7 +101,7 @@ def _scattered(
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
     numbers = index_vectors.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
-    # Without index arrays, index vectors differ by slices only.
+    # Without index arrays, the index vectors of slices are sorted and unique.
     flags = {
         "indices_are_sorted": options.sorted or not block, "unique_indices": options.unique or not block,
         "mode": options.mode,
@@ -126,7 +126,7 @@ def _update(
     x: Array, index: Array, values: object, write: Scatter | None, indices_are_sorted: bool, unique_indices: bool,
     mode: object, wrap_negative_indices: bool, apply: object = None,
 ) -> Array:
-    """Read the index, cast the values to the dtype of `x`, and write."""
+    """Return a copy of `x` with values, cast to its dtype, written at an index."""
     reading = read(x.aval.shape, index, False, True)
     options = Options(
         index_vectors.GatherScatterMode.from_any(mode), None, bool(indices_are_sorted), bool(unique_indices),
@@ -145,7 +145,7 @@ def _update(
 
 
 def _common_dtype(x: Array, values: Any) -> np.dtype[Any]:
-    """Return the dtype in which values are combined with those of `x`; a FutureWarning if it is not that of `x`."""
+    """Return the dtype of the combination of values and elements of `x`; FutureWarning if it is not that of `x`."""
     pairs = tuple((a.dtype, a.weak_type) for a in (x.aval, values.aval))
     dtype, _ = dtypes.promote(pairs, *config.promotion())
     if dtype != x.dtype:
@@ -258,7 +258,7 @@ _INDEX_OPTIONS = {
 
 
 def _writer(name: str, write: Any, contract: str, example: str, combine: Any = None) -> Any:
-    """Return the method of `IndexedArray` that writes by `write`; `example` has the elements of its example's result.
+    """Return the method of `IndexedArray` that writes by `write`; `example`: the elements of its example's result.
 
     With `combine`, the factors gathered in an array of ones are combined with the whole of ``x``.
     """

@@ -1,4 +1,4 @@
-"""Functions of single numbers or slices made functions of arrays: vectorize, apply_along_axis, apply_over_axes."""
+"""Functions of numbers or slices mapped over arrays: vectorize, apply_along_axis, apply_over_axes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: 
 def _checked(
     function: Callable[..., Any], outputs: tuple[_Names, ...], sizes: dict[str, int], about: str
 ) -> Callable[..., Any]:
-    """Return `function` with a check of what it gives against its signature."""
+    """Return `function` with a check of its results against its signature."""
 
     def checked(*values: ArrayLike) -> Array:
         output = function(*values)
@@ -156,12 +156,12 @@ def _checked(
 
 
 def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
-    """Return `function` mapped over the leading axes of `values`, as many as `ranks` says, broadcast."""
+    """Return `function` mapped over the broadcast leading axes of `values`; `ranks` are their numbers."""
     whole = check_broadcast("vectorize", [x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
     ready, kept = [], []
     for x, rank in zip(values, ranks, strict=True):
         axes = range(len(whole) - rank, len(whole))
-        # What has size 1 is not mapped, so that nothing is repeated; mapped over no array, an axis is added later.
+        # Axes of size 1 are not mapped, so no elements are repeated; an axis of size 1 in all arrays is added later.
         kept.append([axis for axis in axes if x.shape[axis - len(whole) + rank] != 1])
         ready.append(squeeze(x, [i for i, axis in enumerate(axes) if axis not in kept[-1]]))
     for axis in reversed(range(len(whole))):
@@ -203,7 +203,7 @@ def apply_along_axis(
     def function(vector: Any) -> Any:
         return func1d(vector, *args, **kwargs)
 
-    # The axes behind it come out behind those that the function gives, in order.
+    # In the result, the axes after `axis` follow those of the function's result, in order.
     for i in range(1, arr.ndim - along):
         function = vmap(function, in_axes=i, out_axes=-1)
     for _ in range(along):

@@ -1,4 +1,4 @@
-"""Determinants, their logarithms, and how they change."""
+"""Determinants, their logarithms, and the derivatives of both."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class SlogdetResult(NamedTuple):
 
 
 def _exchanged(pivots: Array) -> Array:
-    """Return at which steps a factorisation exchanged two rows."""
+    """Return a mask of the steps at which a factorisation exchanged two rows."""
     shape = aval_of(pivots).shape
     return ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
 
 
 def _sign_and_logarithm(main: Array, negated: Array) -> SlogdetResult:
-    """Return those of the product of `main` along the last axis, with the factors `negated` says negated."""
+    """Return sign and logarithm of the product of `main` along the last axis; `negated` factors change sign."""
     last = (aval_of(main).ndim - 1,)
     zero = constant_like(main, 0)
     singular = reduce_or(eq(main, zero), last)
@@ -71,7 +71,7 @@ def _element(a: Array, row: int, column: int) -> Array:
 
 
 def _expanded(a: Array, columns: Sequence[int] | None = None) -> Array:
-    """Return the determinants of the last rows and some columns, of at most three, expanded along the first row."""
+    """Return determinants of at most three last rows and given columns, expanded along the first row."""
     size = aval_of(a).shape[-1]
     columns = range(size) if columns is None else columns
     terms = [_element(a, size - len(columns), column) for column in columns]
@@ -84,7 +84,7 @@ def _expanded(a: Array, columns: Sequence[int] | None = None) -> Array:
 
 
 def _by_lu(a: Array) -> tuple[SlogdetResult, Any, Any]:
-    """Return sign and logarithm, and the factors and permutation they were read from."""
+    """Return sign and logarithm, and the LU factors and permutation."""
     factors, pivots, permutation = lu(a)
     return _sign_and_logarithm(diagonal(factors), _exchanged(pivots)), factors, permutation
 
@@ -94,7 +94,7 @@ def _added_diagonal(x: Array) -> Array:
 
 
 def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
-    """Return how sign and logarithm change where the determinant grows by the factor 1 + `relative`."""
+    """Return the tangents of sign and logarithm if the determinant changes by the factor 1 + `relative`."""
     if not dtypes.is_complex(aval_of(relative).dtype):
         return SlogdetResult(zeros(aval_of(sign)), relative)
     turn = complex_numbers.complex(zeros(aval_of(complex_numbers.imag(relative))), complex_numbers.imag(relative))
@@ -135,7 +135,7 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
 
 @custom_jvp
 def _slogdet_by_qr(a: Array) -> SlogdetResult:
-    # Each reflection has determinant -1, but one with the factor 0 is none.
+    # Each reflection has determinant -1, but with factor 0 it is the identity.
     packed, factors = geqrf(a)
     return _sign_and_logarithm(diagonal(packed), ne(factors, constant_like(factors, 0)))
 
@@ -206,7 +206,7 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
     filled = select(zero, full_like(main, 1), main)
     shifted = lax.add(factors, lax.mul(one, as_row(convert_to(zero, aval.dtype))))
     inverse = triangular_solve(shifted, one, left_side=True)
-    # Zeros are numbered, so that neighbours among them are found.
+    # Zeros are numbered, so that consecutive ones are found.
     number = cumsum(convert_to(zero, dtypes.int32), last - 1)
     count = slice_in_dim(number, aval.shape[-1] - 1, aval.shape[-1], 1, last - 1)
     spread = [broadcast_in_dim(x, aval.shape, axes) for x, axes in _orientations(zero, aval.ndim)]

@@ -28,7 +28,7 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 
 
 class QRResult(NamedTuple):
-    """Q with orthonormal columns and upper triangular R; of mode "raw", the packed reflections and their factors."""
+    """Q with orthonormal columns and upper triangular R; for mode "raw", the packed reflections and their factors."""
 
     Q: Any
     R: Any
@@ -50,7 +50,7 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """Real eigenvalues, which rise, and orthonormal eigenvectors, as columns."""
+    """Real eigenvalues in ascending order, and orthonormal eigenvectors, as columns."""
 
     eigenvalues: Any
     eigenvectors: Any
@@ -135,7 +135,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
 
 def _hermitian_svd(a: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
-    """The singular values of a Hermitian matrix are the sizes of its eigenvalues, whose signs go to the vectors."""
+    """Return the SVD of a Hermitian matrix from its eigenvalues: their sizes; their signs go to the vectors."""
     vectors, eigenvalues = spectral.eigh(a)
     last = aval_of(eigenvalues).ndim - 1
     size = lax.abs(eigenvalues)

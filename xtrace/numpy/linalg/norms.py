@@ -34,7 +34,7 @@ _Axes = tuple[int, ...]
 
 
 def _number(function: str, ord: Any, kind: str) -> Any:
-    """Return `ord` as a float or one of the names of norms; ValueError for what cannot be an order."""
+    """Return `ord` as a float or the name of a norm; ValueError for other values."""
     if ord is None or isinstance(ord, str):
         return ord
     try:
@@ -92,7 +92,7 @@ def _added(x: Array, axis: int, keepdims: bool) -> Array:
 _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
     1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
 }
-# From the order to what is taken of the singular values.
+# For each order of a matrix norm, the reduction of the singular values.
 _OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
 
 
@@ -235,7 +235,7 @@ def _cond(x: ArrayLike, *, p: Array) -> Array:
         condition = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
     if p in (None, 2):
         return condition
-    # Singular matrices have no inverse, but a condition number: infinity.
+    # The condition number of a singular matrix is infinity.
     missing = reduce_or(ne(x, x), (aval.ndim - 2, aval.ndim - 1))
     undefined = bitwise_and(ne(condition, condition), bitwise_not(missing))
     return select(undefined, full_like(condition, math.inf), condition)

@@ -1,4 +1,4 @@
-"""What the functions of linear algebra share: checks of matrices, and their conversion to a floating dtype."""
+"""Shared checks of matrices, and their conversion to a floating dtype."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
     """Return the type of an operand that holds matrices in its last two axes.
 
-    TypeError for what is no array, ValueError for fewer than two axes, or matrices that are not `square`.
+    TypeError for other objects, ValueError for fewer than two axes, or for matrices that are not `square`.
     """
     aval = type_of(function, a, position)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
@@ -34,7 +34,7 @@ def inexact(function: str, *operands: ArrayLike) -> list[Array]:
 
 
 def for_each_matrix(function: Callable[..., Result], *operands: ArrayLike) -> Result:
-    """Return what `function` of matrices gives for each element of batches of one shape."""
+    """Return `function` of matrices, applied to each element of batches of one shape."""
     for _ in range(aval_of(operands[0]).ndim - 2):
         function = vmap(function)
     return function(*operands)

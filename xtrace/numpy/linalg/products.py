@@ -274,7 +274,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 
 def _best_order(sizes: Sequence[int]) -> list[list[int]]:
-    """Return for each range of matrices where to split it, for the fewest multiplications.
+    """Return the best split of each range of matrices, with the fewest multiplications.
 
     Matrix i has `sizes[i]` rows and `sizes[i + 1]` columns (Cormen et al., Introduction to Algorithms, section 15.2).
     """

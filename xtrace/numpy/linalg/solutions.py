@@ -36,7 +36,7 @@ __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
 def solved_by(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: ArrayLike) -> Array:
-    """Return a⁻¹ b for equal batch axes, by the factors `lu` gave of `a`; derivatives use these factors again."""
+    """Return a⁻¹ b for equal batch axes, by the LU factors of `a`, which derivatives use again."""
     factors = stop_gradient(factors)
 
     def forwards(_: object, right: ArrayLike) -> Array:
@@ -67,7 +67,7 @@ def _solve(a: ArrayLike, b: ArrayLike) -> Array:
     if right.ndim == 1:
         return squeeze(_solve(a, as_column(b)), (left.ndim - 1,))
     if left.ndim == 2 and right.ndim > 2:
-        # One matrix for all: the right-hand sides stand side by side, in one system.
+        # One matrix: the batch of right-hand sides becomes columns of one system.
         moved = moveaxis(b, -2, 0)
         solution = solved(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
         return moveaxis(reshape(solution, aval_of(moved).shape), 0, -2)
@@ -151,7 +151,7 @@ def _reciprocals(values: Array, kept: Array) -> Array:
 
 
 def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
-    """The solution of systems without rows or columns: zero, or nothing."""
+    """Return the solution of systems without rows or columns: zeros, or an empty array."""
     size = lax.abs(b)
     real = aval_of(size).dtype
     solution = broadcast_in_dim(scalar_of(0, a.dtype), (a.shape[1], aval_of(b).shape[1]), ())
@@ -159,7 +159,7 @@ def _no_equations(a: ShapedArray, b: Array) -> tuple[Any, Any, Any, Any]:
 
 
 def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, Any, Any, Any]:
-    """Return the solution, squared residuals, which singular values count, and all of them."""
+    """Return the solution, squared residuals, a mask of the significant singular values, and all of them."""
     aval = aval_of(a)
     if not aval.size:
         return _no_equations(aval, b)
