@@ -48,7 +48,7 @@ ERRORS = [
     ("xtrace.jit(jnp.bincount)(n)", xtrace.errors.ConcretizationTypeError, r"bincount argument x \(without length=\)"),
     ("jnp.histogram(v, weights=x)", ValueError, "histogram: weights of shape"),
     ("jnp.histogram(v, 2.5)", TypeError, "histogram: bins must be an integer"),
-    ("jnp.histogram(v, 'auto')", TypeError, "the rule 'auto' is not there"),
+    ("jnp.histogram(v, 'auto')", TypeError, "the rule 'auto' is not supported"),
     ("jnp.histogram_bin_edges(v, 'auto')", NotImplementedError, "the rule 'auto' is not implemented"),
     ("jnp.histogram(v, x)", TypeError, "histogram: bins must be an integer or a 1-D array"),
     ("jnp.histogram(jnp.ones(0))", ValueError, "histogram: an array without elements has no range"),

@@ -52,7 +52,7 @@ def test_rules():
 
 
 ERRORS = [
-    ("jnp.pad(v, 2, 'foo')", NotImplementedError, "pad: mode 'foo' is not there; the modes are 'constant'"),
+    ("jnp.pad(v, 2, 'foo')", NotImplementedError, "pad: mode 'foo' is not supported; the modes are 'constant'"),
     ("jnp.pad(v, 2, 'edge', stat_length=2)", ValueError, "unsupported keyword arguments for mode 'edge'"),
     ("jnp.pad(v[:0], 2, 'reflect')", ValueError, "cannot apply 'reflect' padding to an empty axis"),
     ("jnp.pad(v, 2, 'maximum', stat_length=0)", ValueError, "stat_length of 0 yields no value"),

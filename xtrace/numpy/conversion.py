@@ -200,7 +200,7 @@ def _pair(kind: Any) -> tuple[Any, bool]:
 
 
 def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
-    """Gather the types of the leaves of a nested list; return whether one of them is an array or tracer."""
+    """Collect the types of the leaves of a nested list; return whether one of them is an array or tracer."""
     types = set(map(type, value))
     if types <= SCALARS:
         kinds.update(dict.fromkeys(types))
@@ -281,7 +281,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: obj
 
 
 def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None) -> Array:
-    """Return `x` with elements of type `dtype`; what `astype` does, for a caller of any name."""
+    """Return `x` converted to `dtype` as by `astype`, for a function whose messages have another name."""
     aval = type_of(function, x)
     wanted = requested_dtype(function, float if dtype is None else dtype)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):

@@ -36,7 +36,7 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
             parts.append(x.T if not rows and values[name].ndim == 2 else x)
     x = concatenate(parts) if len(parts) > 1 else parts[0]
     real = dtypes.real_part_dtype(dtype)
-    # Rows in the dtype of the data, so that nothing is left to promote.
+    # The weights are rows in the dtype of the data, so that no operand is promoted.
     given_weights = [values[name] for name in ("fweights", "aweights") if name in values]
     weights = [convert_to(abs(convert_to(w, real, False)), dtype, False)[None] for w in given_weights]
     if not weights:

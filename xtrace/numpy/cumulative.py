@@ -39,11 +39,11 @@ def running(
     """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
     aval = type_of(function, a)
     wanted = dtype_of_sum(function, a, dtype, promote)
-    # A scalar counts as a vector of one.
+    # A scalar is treated as a vector of one element.
     along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
     along = along if aval.ndim else None
     if dtypes.is_boolean(wanted):
-        # Sums of booleans are counts before they are truth values again, and only what is not zero counts.
+        # For a boolean result, nonzero elements are counted, and the counts converted back.
         a, compute = ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
     else:
         compute = wanted

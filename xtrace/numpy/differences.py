@@ -69,7 +69,7 @@ def diff(
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
     if not count:
-        # Any integer is an axis along which nothing is done.
+        # Without differences, any integer is accepted as an axis.
         canonical_axis("diff", axis, sys.maxsize)
         return a
     if not a.ndim:

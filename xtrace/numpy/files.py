@@ -144,7 +144,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(data, np.ndarray):
         return data
     if data.dtype == np.dtype("V2"):
-        # NumPy's format has no name for bfloat16, and jax reads such elements so.
+        # NumPy's format lacks a name for bfloat16; jax, too, reads elements of two bytes as bfloat16.
         data = data.view(dtypes.bfloat16)
     return asarray(data) if is_array_like(data) else data
 

@@ -162,7 +162,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))
     if aval.size == 1:
         if not aval.ndim:
-            # The axes of the values begin with those that go in.
+            # For a scalar position, the inserted axis is the first one of the values.
             values = moveaxis(values, 0, along)
         shape = list(arr.shape)
         shape[along] = values.shape[along]

@@ -39,7 +39,7 @@ def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
     """Return an operand of type `aval` converted to `dtype`, or itself if it has that dtype."""
     if aval.dtype == dtype and isinstance(value, Array):
         return value
-    # XLA converts these values where NumPy's conversion differs.
+    # NumPy converts constants, except floating ones to integers, where XLA's conversion differs.
     if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
         return cast_constant(value, aval, dtype)
     return convert_to(value, dtype, aval.weak_type and aval.dtype == dtype)

@@ -176,7 +176,7 @@ def put_along_axis(
             f"{function} arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
             f"indices.ndim={indices.ndim}."
         )
-    # A weakly typed array counts as a strong one.
+    # Promotion is checked as for a strongly typed array.
     _check_promotion(function, convert_to(arr, arr.dtype), values)
     along = canonical_axis(function, axis, arr.ndim)
     if values.ndim > indices.ndim or any(

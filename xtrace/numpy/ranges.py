@@ -58,7 +58,7 @@ def _steps(function: str, start: ArrayLike, stop: Array, step: ArrayLike) -> int
 
 
 def _ramp(first: ArrayLike, increment: Any, *, length: int, dtype: np.dtype[Any]) -> Array:
-    # Not a unit: fused, the sum would be rounded once, and values that are exact in two steps would not be.
+    # Not one program: fusion rounds product and sum once, and makes values inexact that are exact in two steps.
     return add(first, multiply(increment, iota(dtype, length)))
 
 
@@ -116,7 +116,7 @@ def arange(
 def _count_of_steps(
     _: Any, start: ArrayLike, stop: ArrayLike, step: ArrayLike, dtype: np.dtype[Any] | None
 ) -> tuple[int, Any, list[Any]]:
-    """Return the number of values of `arange`, their dtype, and the start and step in that dtype."""
+    """Return the number of values of `arange`, their dtype, start and step; `_` is the key of the settings."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
     numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
     if dtype is None:

@@ -67,7 +67,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return _selected(*condlist, *choicelist, default)
 
 
-# The most conditions for a chain of selects: XLA fuses up to this number, a hundred times as quick.
+# The most conditions of a chain of selects, which XLA fuses into one loop, a hundred times as quick.
 _CHAINED = 64
 
 
@@ -385,8 +385,8 @@ def _taken_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, 
     whole = tuple([own[i] if i == axis else n for i, n in enumerate(whole)])
     if 0 in whole or not shape[axis]:
         return zeros(whole, arr.dtype)
-    # An axis that the indices lack is a window; one that the array lacks is dropped; where both have it they go
-    # together.
+    # Axes of size 1 of the indices are windows, axes of size 1 of the array are dropped, others are batch
+    # dimensions.
     kept = [i for i in range(len(own)) if i == axis or own[i] != 1]
     dropped = [i for i in kept if i != axis and shape[i] == 1]
     left = [i for i in range(len(shape)) if i not in dropped]

@@ -62,7 +62,7 @@ def _at(update: str, of_booleans: str = "") -> _Method:
 
 
 def _extreme_at(update: str) -> _Method:
-    """Return the method that scatters so where the dtype stays that of `x`; the result is strongly typed."""
+    """Return a method such as `_at`, for operands whose common dtype is that of `a`; the result is strongly typed."""
     scatter = _at(update)
 
     def at(a: Any, indices: Any, b: Any) -> Any:

@@ -135,7 +135,7 @@ def _update(
     if apply is not None:
         values = zeros((), x.dtype)
     elif not isinstance(values, Array):
-        # An integer that only the dtype of `x` holds has no dtype of its own.
+        # An integer outside the range of int32 takes the dtype of `x`.
         own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
         values = asarray(values, own)
     dtype = x.dtype if apply is not None else _common_dtype(x, values)

@@ -231,7 +231,7 @@ def _cofactors(factors: Array, permutation: Array, sign: Array) -> Array:
 
 
 def _orientations(x: Array, rank: int) -> list[tuple[Any, tuple[int, ...]]]:
-    """Return vectors along the rows and along the columns of matrices, with the axes they have there."""
+    """Return vectors as the rows and as the columns of matrices, each with its axes for `broadcast_in_dim`."""
     batch = tuple(range(rank - 2))
     return [(x, (*batch, rank - 2)), (x, (*batch, rank - 1))]
 

@@ -88,7 +88,7 @@ def _added(x: Array, axis: int, keepdims: bool) -> Array:
     return summed(x, axis, keepdims=keepdims)
 
 
-# From the order of a norm of matrices to whether it adds up columns or rows, and what it takes of the sums.
+# For each order of a matrix norm, whether it sums columns or rows, and the reduction of the sums.
 _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
     1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
 }
