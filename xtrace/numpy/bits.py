@@ -36,7 +36,7 @@ def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]
 
 
 @inline_jit
-def _packed(a: Any, *, axis: int, order: str) -> Array:
+def _pack(a: Any, *, axis: int, order: str) -> Array:
     bits = moveaxis(ne(a, scalar_of(0, a.dtype)), axis, -1)
     missing = -bits.shape[-1] % 8
     bits = slicing.pad(bits, scalar_of(False, dtypes.bool_), [*[(0, 0, 0)] * (bits.ndim - 1), (0, missing, 0)])
@@ -69,11 +69,11 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
     a, along = _checked("packbits", a, axis, bitorder)
-    return _packed(a, axis=along, order=bitorder)
+    return _pack(a, axis=along, order=bitorder)
 
 
 @inline_jit
-def _unpacked(a: ArrayLike, *, axis: int, order: str, count: int | None) -> Array:
+def _unpack(a: ArrayLike, *, axis: int, order: str, count: int | None) -> Array:
     a = moveaxis(a, axis, -1)
     shape = (*a.shape, 8)
     shifts = broadcast_in_dim(_shifts(order), shape, (a.ndim,))
@@ -114,4 +114,4 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
     a, along = _checked("unpackbits", a, axis, bitorder)
     count = None if count is None else to_integer("unpackbits", "count", count)
-    return _unpacked(a, axis=along, order=bitorder, count=count)
+    return _unpack(a, axis=along, order=bitorder, count=count)

@@ -71,14 +71,14 @@ class _Plan:
 
         `squeezed` are the size-1 axes of the operands that are dropped first.
         """
-        return _contracted(
+        return _contract(
             a, b, function=self.function, dimensions=dimensions, order=order, squeezed=squeezed,
             precision=self.precision, dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
         )
 
 
 @inline_jit
-def _contracted(
+def _contract(
     a: Any, b: Any, *, function: str, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType,
     weak: bool,
 ) -> Array:
@@ -261,7 +261,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     plan = _Plan("vecmat", x1, x2, None, None)
     _check_rank(plan, 1, 2)
-    return _broadcast_contract(plan, _conjugated(x1, plan.left), x2, (1, 2))
+    return _broadcast_contract(plan, _conjugate(x1, plan.left), x2, (1, 2))
 
 
 def _check_rank(plan: _Plan, left: int, right: int) -> None:
@@ -272,7 +272,7 @@ def _check_rank(plan: _Plan, left: int, right: int) -> None:
     check_mapped_ranks(plan.function, (plan.left.shape, plan.right.shape), (left, right))
 
 
-def _conjugated(x: ArrayLike, aval: ShapedArray) -> Any:
+def _conjugate(x: ArrayLike, aval: ShapedArray) -> Any:
     return conj(x) if dtypes.is_complex(aval.dtype) else x
 
 
@@ -306,7 +306,7 @@ def vecdot(
         raise ValueError(
             f"vecdot: axes must match; got shapes {plan.left.shape} and {plan.right.shape} with axis={axis}"
         )
-    first, second = moveaxis(_conjugated(x1, plan.left), axes[0], -1), moveaxis(x2, axes[1], -1)
+    first, second = moveaxis(_conjugate(x1, plan.left), axes[0], -1), moveaxis(x2, axes[1], -1)
     plan.left, plan.right = type_of("vecdot", first), type_of("vecdot", second)
     return _broadcast_contract(plan, first, second, (1, 1))
 
@@ -332,7 +332,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_elem
     """
     first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
     return dot(
-        reshape(_conjugated(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
+        reshape(_conjugate(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
         preferred_element_type=preferred_element_type,
     )
 

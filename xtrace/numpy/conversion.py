@@ -135,7 +135,7 @@ def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy:
         wanted, weak = (value.dtype, value.weak_type) if dtype is None else (dtype, False)
         if copy:
             value = shapes.copy.bind(value)
-        return _converted(value, wanted, weak)
+        return _convert(value, wanted, weak)
     if value is None:
         raise ValueError(f"{function}: None is not a valid value; give a number, an array or a list of them")
     if hasattr(value, "__jax_array__"):
@@ -186,7 +186,7 @@ def _from_list(function: str, value: object, dtype: np.dtype[Any] | None) -> Arr
         else:
             dtype = dtypes.default_float(x64)
     if traced:
-        return _stacked(function, value, dtype)
+        return _stack(function, value, dtype)
     try:
         data = np.asarray(value, dtype)
     except ValueError as error:
@@ -228,10 +228,10 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
     return traced
 
 
-def _stacked(function: str, value: Any, dtype: DType) -> Array:
+def _stack(function: str, value: Any, dtype: DType) -> Array:
     """Return a nested list with arrays or tracers among its leaves as one array."""
     parts = [
-        _stacked(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
+        _stack(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
         for item in value
     ]
     if not parts:
@@ -244,7 +244,7 @@ def _stacked(function: str, value: Any, dtype: DType) -> Array:
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
 
 
-def _converted(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
+def _convert(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
         return value
     return convert_to(value, dtype, weak)

@@ -57,7 +57,7 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
     return squeeze(covariance)
 
 
-def _checked_weights(name: str, weights: Array, count: int) -> None:
+def _check_weights(name: str, weights: Array, count: int) -> None:
     aval = type_of("cov", weights, 5)
     if name == "fweights" and not dtypes.is_integer(aval.dtype):
         raise TypeError(f"cov: fweights must be integers, got dtype {aval.dtype.name}")
@@ -97,10 +97,10 @@ def cov(
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _checked("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    return _check("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
-def _checked(
+def _check(
     function: str, m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Any:
     operands = {"m": m} if y is None else {"m": m, "y": y}
@@ -118,7 +118,7 @@ def _checked(
         raise ValueError(f"{function}: m and y differ in the number of samples: shapes {shown}")
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None:
-            _checked_weights(name, weights, samples[0])
+            _check_weights(name, weights, samples[0])
             operands[name] = weights
     if ddof is None:
         ddof = 0 if bias else 1
@@ -162,4 +162,4 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _correlation(_checked("corrcoef", x, y, rowvar, False, None, None, None, dtype))
+    return _correlation(_check("corrcoef", x, y, rowvar, False, None, None, None, dtype))

@@ -164,15 +164,15 @@ def full(
     aval = type_of("full", fill_value, 1)
     wanted = requested_dtype("full", dtype)
     weak = wanted is None and aval.weak_type
-    return _filled("full", canonical_shape("full", shape), fill_value, aval, wanted or aval.dtype, weak, device)
+    return _fill("full", canonical_shape("full", shape), fill_value, aval, wanted or aval.dtype, weak, device)
 
 
-def _filled(
+def _fill(
     function: str, shape: tuple[int, ...], value: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any], weak: bool,
     device: object,
 ) -> Array:
     if type(value) in SCALARS:
-        literal = _wrapped(function, value, dtype)
+        literal = _wrap(function, value, dtype)
         if literal is not None:
             return filled_array(shape, literal, dtype, weak, device)
     if aval.dtype != dtype or aval.weak_type != weak:
@@ -184,7 +184,7 @@ def _filled(
     return result if device is None else device_put(result, device)
 
 
-def _wrapped(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
+def _wrap(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a Python scalar in the class of `dtype`, integers modulo its range; None for a lossy conversion."""
     if dtypes.is_integer(dtype) and isinstance(value, int):
         if config.enable_x64.value or -(2**63) <= value < 2**63:
@@ -218,7 +218,7 @@ def _like(
     weak = wanted is None and model.weak_type and not fill.shape
     if device is None and not fill.shape:
         device = sharding_like(a, size, weak)
-    return _filled(function, size, value, fill, wanted or model.dtype, weak, device)
+    return _fill(function, size, value, fill, wanted or model.dtype, weak, device)
 
 
 def zeros_like(
@@ -440,7 +440,7 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 
-def _checked_triangle(function: str, m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
+def _check_triangle(function: str, m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
     if type_of(function, m).ndim < 2:
         raise ValueError(
             f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"
@@ -468,7 +468,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 0],
                [3, 4]], dtype=int32)
     """
-    return _checked_triangle("tril", m, k, True)
+    return _check_triangle("tril", m, k, True)
 
 
 @inline_jit(static=("k",), public=True)
@@ -491,4 +491,4 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 2],
                [0, 4]], dtype=int32)
     """
-    return _checked_triangle("triu", m, k, False)
+    return _check_triangle("triu", m, k, False)

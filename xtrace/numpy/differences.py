@@ -232,7 +232,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 
 @inline_jit
-def _unwrapped(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any:
+def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any:
     p, period = convert_to(to_array_operand("unwrap", p), dtype, False), convert_to(
         to_array_operand("unwrap", period), dtype, False
     )
@@ -280,11 +280,11 @@ def unwrap(
         return to_array_operand("unwrap", p)
     if discont is not None:
         type_of("unwrap", discont, 1)
-    return _unwrapped(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
+    return _unwrap(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
 
 
 @inline_jit
-def _interpolated(
+def _interpolate(
     x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: ArrayLike
 ) -> Any:
     values = dict(zip(given, options, strict=True))
@@ -373,6 +373,6 @@ def interp(
             options[f"extrapolate {name}"] = 0
         elif value is not None:
             options[name] = value
-    interpolated = _interpolated(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
+    interpolated = _interpolate(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
     weak = weak and weak_values and all(type_of("interp", v).weak_type for v in numbers)
     return convert_to(interpolated, result, weak)

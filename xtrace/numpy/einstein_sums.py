@@ -98,7 +98,7 @@ def einsum(
         )
         return reshard_result(summed, sharding)
     if not isinstance(subscripts, str):
-        subscripts, operands = _interleaved("einsum", (subscripts, *operands))
+        subscripts, operands = _parse_interleaved("einsum", (subscripts, *operands))
     preferred = requested_dtype("einsum", preferred_element_type)
     avals = [type_of("einsum", x, i) for i, x in enumerate(operands)]
     key = (subscripts, _hashable(optimize), *[aval.shape for aval in avals])
@@ -110,7 +110,7 @@ def einsum(
         _, dtype, weak = common_dtype("einsum", operands)
     else:
         dtype, weak = preferred, False
-    run = _contracted if _dot_general is dot_general else _contracted.__wrapped__  # type: ignore[attr-defined]
+    run = _contract if _dot_general is dot_general else _contract.__wrapped__  # type: ignore[attr-defined]
     return run(*operands, steps=steps, dtype=dtype, weak=weak, precision=_hashable(precision), multiply=_dot_general)
 
 
@@ -135,7 +135,7 @@ def einsum_path(
         [(1, 2), (0, 1)]
     """
     if not isinstance(subscripts, str):
-        subscripts, operands = _interleaved("einsum_path", (subscripts, *operands))
+        subscripts, operands = _parse_interleaved("einsum_path", (subscripts, *operands))
     shapes = [type_of("einsum_path", x, i).shape for i, x in enumerate(operands)]
     return _path("einsum_path", subscripts, shapes, optimize)
 
@@ -144,7 +144,7 @@ def _hashable(value: object) -> Any:
     return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
 
 
-def _interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def _parse_interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return the subscripts and operands of a call that has a list of axes after each operand."""
     try:
         subscripts, operands = convert_interleaved_input(arguments)
@@ -278,7 +278,7 @@ def _inversions(names: str, output: str) -> int:
 
 
 @inline_jit
-def _contracted(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
+def _contract(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
     values = [to_factor("einsum", x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
         taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]

@@ -33,7 +33,7 @@ _MOST = 3
 _COMPLEX_KIND = {FftType.RFFT: FftType.FFT, FftType.IRFFT: FftType.IFFT}
 
 
-def _resized(x: Array, axis: int, size: int) -> Array:
+def _resize(x: Array, axis: int, size: int) -> Array:
     """Return `x` cut or padded with zeros to `size` along an axis."""
     aval = aval_of(x)
     own = aval.shape[axis]
@@ -45,13 +45,13 @@ def _resized(x: Array, axis: int, size: int) -> Array:
     return pad(x, scalar_of(0, aval.dtype), padding)
 
 
-def _along(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Array:
+def _transform_group(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Array:
     last = tuple(range(-len(axes), 0))
     return moveaxis(transform(moveaxis(x, axes, last), kind, sizes), last, axes)
 
 
 @inline_jit
-def _transformed(
+def _transform(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
 ) -> Any:
     """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate the operand, the result."""
@@ -60,7 +60,7 @@ def _transformed(
         x = conj_if_complex(x)
     for axis, size in zip(axes, sizes, strict=True):
         given = size // 2 + (size > 0) if kind is FftType.IRFFT and axis == axes[-1] else size
-        x = _resized(x, axis, given)
+        x = _resize(x, axis, given)
     # The last group has the real numbers: RFFT transforms it first, IRFFT last.
     starts = list(range(max(len(axes) - _MOST, 0), -1, -_MOST)) or [0]
     if starts[-1] > 0:
@@ -68,7 +68,7 @@ def _transformed(
     groups = [slice(start, stop) for start, stop in zip(starts, [len(axes), *starts[:-1]], strict=True)]
     steps = [(kind if i == 0 else _COMPLEX_KIND.get(kind, kind), group) for i, group in enumerate(groups)]
     for step, group in reversed(steps) if kind is FftType.IRFFT else steps:
-        x = _along(x, step, axes[group], sizes[group])
+        x = _transform_group(x, step, axes[group], sizes[group])
     if conjugates[1]:
         x = conj_if_complex(x)
     return x if scale == 1 else lax.mul(x, scalar_of(scale, aval_of(x).dtype))
@@ -103,7 +103,7 @@ def _length(function: str, size: int) -> int:
     return length
 
 
-def _checked(
+def _check(
     function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
 ) -> Array:
     """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
@@ -131,10 +131,10 @@ def _checked(
         size = float(math.prod(lengths)) or 1.0
         scale = scale * size if kind is FftType.IRFFT else scale / size
     conjugates = (hermitian and kind is FftType.IRFFT, hermitian and kind is FftType.RFFT)
-    return _transformed(a, kind=kind, axes=tuple(numbers), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
+    return _transform(a, kind=kind, axes=tuple(numbers), sizes=tuple(lengths), scale=scale, conjugates=conjugates)
 
 
-def _checked_one(
+def _check_one(
     function: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: object, *, hermitian: bool = False
 ) -> Array:
     if isinstance(axis, (tuple, list)):
@@ -143,15 +143,15 @@ def _checked_one(
         )
     lengths = None if n is None else (n,)
     axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
-    return _checked(function, kind, a, lengths, axes, norm, hermitian=hermitian)
+    return _check(function, kind, a, lengths, axes, norm, hermitian=hermitian)
 
 
-def _checked_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
+def _check_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
     if axes is None or len(axes) != 2:
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
-    return _checked(function, kind, a, s, axes, norm)
+    return _check(function, kind, a, s, axes, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -180,7 +180,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("fft", FftType.FFT, a, n, axis, norm)
+    return _check_one("fft", FftType.FFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -209,7 +209,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("ifft", FftType.IFFT, a, n, axis, norm)
+    return _check_one("ifft", FftType.IFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -238,7 +238,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("rfft", FftType.RFFT, a, n, axis, norm)
+    return _check_one("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -267,7 +267,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("irfft", FftType.IRFFT, a, n, axis, norm)
+    return _check_one("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -296,7 +296,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
+    return _check_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -325,7 +325,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
+    return _check_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -356,7 +356,7 @@ def fft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_two("fft2", FftType.FFT, a, s, axes, norm)
+    return _check_two("fft2", FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -387,7 +387,7 @@ def ifft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_two("ifft2", FftType.IFFT, a, s, axes, norm)
+    return _check_two("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -418,7 +418,7 @@ def rfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_two("rfft2", FftType.RFFT, a, s, axes, norm)
+    return _check_two("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -449,7 +449,7 @@ def irfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+    return _check_two("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -482,7 +482,7 @@ def fftn(
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked("fftn", FftType.FFT, a, s, axes, norm)
+    return _check("fftn", FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -513,7 +513,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked("ifftn", FftType.IFFT, a, s, axes, norm)
+    return _check("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -544,7 +544,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked("rfftn", FftType.RFFT, a, s, axes, norm)
+    return _check("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -575,7 +575,7 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _checked("irfftn", FftType.IRFFT, a, s, axes, norm)
+    return _check("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
 __all__ = [

@@ -38,7 +38,7 @@ def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -
     return convert_to(lax.div(convert_to(positions, own), span), own if dtype is None else dtype)
 
 
-def _checked_frequencies(function: str, n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
+def _check_frequencies(function: str, n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
     if isinstance(n, Tracer):
         raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
     try:
@@ -73,7 +73,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    return _checked_frequencies("fftfreq", n, d, dtype, device, half=False)
+    return _check_frequencies("fftfreq", n, d, dtype, device, half=False)
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
@@ -95,10 +95,10 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _checked_frequencies("rfftfreq", n, d, dtype, device, half=True)
+    return _check_frequencies("rfftfreq", n, d, dtype, device, half=True)
 
 
-def _shifted(function: str, x: ArrayLike, axes: Axes, sign: int) -> Array:
+def _shift(function: str, x: ArrayLike, axes: Axes, sign: int) -> Array:
     aval = type_of(function, x)
     numbers = axes_of(function, axes, aval.ndim)
     return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
@@ -123,7 +123,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
         >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
         Array([-2, -1,  0,  1], dtype=int32)
     """
-    return _shifted("fftshift", x, axes, 1)
+    return _shift("fftshift", x, axes, 1)
 
 
 @inline_jit(static=("axes",), public=True)
@@ -145,4 +145,4 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
         >>> jnp.fft.ifftshift(jnp.array([0, 1, -2, -1]))
         Array([-2, -1,  0,  1], dtype=int32)
     """
-    return _shifted("ifftshift", x, axes, -1)
+    return _shift("ifftshift", x, axes, -1)

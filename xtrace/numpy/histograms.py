@@ -32,7 +32,7 @@ from xtrace.numpy.ufuncs import maximum, where
 
 
 @inline_jit
-def _counted(x: ArrayLike, weights: Array, *, length: int) -> Array:
+def _count(x: ArrayLike, weights: Array, *, length: int) -> Array:
     x = to_array_operand("bincount", x)
     x = convert_to(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
@@ -88,7 +88,7 @@ def bincount(
         )
     else:
         weights = to_array_operand("bincount", weights, 1)
-    return _counted(x, weights, length=length)
+    return _count(x, weights, length=length)
 
 
 @inline_jit
@@ -102,7 +102,7 @@ def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Arr
     return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
 
 
-def _checked_range(function: str, range: Any) -> tuple[Any, ...]:
+def _check_range(function: str, range: Any) -> tuple[Any, ...]:
     if range is None:
         return ()
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
@@ -133,7 +133,7 @@ def _bin_edges(function: str, a: Any, bins: Any, range: object) -> Array:
         return convert_to(to_array_operand(function, bins), dtype, False)
     if of_bins.ndim:
         raise TypeError(f"{function}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}")
-    limits = _checked_range(function, range)
+    limits = _check_range(function, range)
     if not limits and not aval.size:
         raise ValueError(f"{function}: an array without elements has no range; pass range=")
     return _edges(a, *limits, bins=_number_of_bins(function, bins), dtype=dtype)

@@ -63,11 +63,11 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
     sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
-    return tuple(_unravelled(to_array_operand("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
+    return tuple(_unravel(to_array_operand("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
 
 
 @inline_jit
-def _unravelled(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
+def _unravel(indices: Array, *, shape: tuple[int, ...]) -> list[Any]:
     dtype, weak = indices.dtype, indices.aval.weak_type
     total = math.prod(shape)
     # At least 32 bits, so that the bounds fit.
@@ -139,11 +139,11 @@ def ravel_multi_index(
             values = np.asarray(index)
             if ((values < 0) | (values >= size)).any():
                 raise ValueError(f"{function}: invalid entry in coordinates array for an axis of size {size}: {index}")
-    return _ravelled(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
+    return _ravel(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
 
 
 @inline_jit
-def _ravelled(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
+def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
     shape = np.broadcast_shapes(*[type_of("ravel_multi_index", x).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
     total = None

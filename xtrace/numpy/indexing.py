@@ -560,7 +560,7 @@ def take(
             raise IndexError("take: indices into an axis of size 0 are out of bounds; pass no indices")
         return convert_to(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
-        indices = _wrapped(indices, length=a.shape[along])
+        indices = _wrap(indices, length=a.shape[along])
     return get_at(
         a, ((slice(None),) * along) + (indices,), mode={None: "fill", "wrap": "promise_in_bounds"}.get(mode, mode),
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value,
@@ -569,7 +569,7 @@ def take(
 
 
 @inline_jit
-def _wrapped(indices: Array, *, length: int) -> Array:
+def _wrap(indices: Array, *, length: int) -> Array:
     indices = convert_to(indices, dtypes.int32)
     remainder = elementwise.rem(indices, scalar_of(length, dtypes.int32))
     negative = lt(remainder, scalar_of(0, dtypes.int32))

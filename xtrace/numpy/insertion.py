@@ -33,7 +33,7 @@ def _along(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
     return arr, canonical_axis(function, axis, arr.ndim)
 
 
-def _counted_from_front(positions: Array, length: int) -> Array:
+def _count_from_front(positions: Array, length: int) -> Array:
     """Return integer positions as int32 in [0, length]; wider integers are clamped before the conversion."""
     if dtypes.iinfo(positions.dtype).max > dtypes.iinfo(dtypes.int32).max:
         positions = clip(positions, -length - 1 if dtypes.is_signed(positions.dtype) else None, length)
@@ -45,7 +45,7 @@ def _counted_from_front(positions: Array, length: int) -> Array:
 def _without_unique(a: Array, positions: Array, *, axis: int) -> Array:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
-    positions = clip(_counted_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
+    positions = clip(_count_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
     gone = sum(iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of the mask puts the remaining elements first, in order.
     kept = argsort(gone)[: length - positions.size]
@@ -109,7 +109,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
 def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
     """Return `a` with `values` before a position that may be traced."""
     length, count = a.shape[axis], values.shape[axis]
-    position = _counted_from_front(position, length)
+    position = _count_from_front(position, length)
     # The new elements are appended; a vector of positions then gives each element of the result.
     place = iota(dtypes.int32, length + count)
     source = where(place < position, place, where(place < position + count, length + place - position, place - count))
@@ -120,7 +120,7 @@ def _with_slice(a: Array, position: Array, values: Any, *, axis: int) -> Array:
 def _with_each(a: Array, positions: Array, values: ArrayLike, *, axis: int) -> Array:
     """Return `a` with one of `values` before each position, which may be traced."""
     length = a.shape[axis]
-    positions = _counted_from_front(positions, length)
+    positions = _count_from_front(positions, length)
     # A stable sort by position puts new elements, in order, before the old one there.
     places = concatenate([positions * 2, iota(positions.dtype, length) * 2 + 1])
     return take(concatenate([values, a], axis), argsort(places), axis, mode="clip")

@@ -34,7 +34,7 @@ __all__ = [
 
 
 @inline_jit
-def _joined(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:
+def _join_converted(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:
     parts = [convert_to(x, dtype, weak) for x in arrays]
     return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
@@ -62,7 +62,7 @@ def _join(
     """
     if not isinstance(arrays, (Array, np.ndarray)):
         raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(function, arrays)]
-        return _concatenated(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
+        return _concatenate(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
     # One transposition, so that the program does not grow with the number of rows.
     array = to_array_operand(function, arrays)
     if not array.ndim or not array.shape[0]:
@@ -90,7 +90,7 @@ def _common_type(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     return dtypes.promote(pairs, *config.promotion())
 
 
-def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: object) -> Array:
+def _concatenate(function: str, operands: Sequence[Any], axis: int, dtype: object) -> Array:
     if len({x.ndim for x in operands}) > 1:
         raise TypeError(
             f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
@@ -106,7 +106,7 @@ def _concatenated(function: str, operands: Sequence[Any], axis: int, dtype: obje
             "Choose another axis=, or cut or pad them to one shape."
         )
     wanted, weak = _common_type(operands, dtype)
-    return _joined(*operands, axis=along, dtype=wanted, weak=weak)
+    return _join_converted(*operands, axis=along, dtype=wanted, weak=weak)
 
 
 @inline_jit(static=("axis", "dtype"), trees=True)
@@ -195,11 +195,11 @@ def stack(
         )
     along = canonical_axis("stack", axis, operands[0].ndim + 1)
     common, weak = _common_type(operands, wanted)
-    return _stacked(*operands, axis=along, dtype=common, weak=weak)
+    return _stack(*operands, axis=along, dtype=common, weak=weak)
 
 
 @inline_jit
-def _stacked(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
+def _stack(*arrays: Array, axis: int, dtype: np.dtype[Any], weak: bool) -> Array:
     return concatenation.stack([convert_to(x, dtype, weak) for x in arrays], axis)
 
 
@@ -358,7 +358,7 @@ def block(arrays: Any) -> Array:
         if not isinstance(item, list):
             item = to_array_operand("block", item)
             return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
-        return _concatenated("block", [assemble(x, axis + 1) for x in item], axis, None)
+        return _concatenate("block", [assemble(x, axis + 1) for x in item], axis, None)
 
     return assemble(arrays, rank - levels)
 

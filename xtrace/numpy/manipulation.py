@@ -75,7 +75,7 @@ def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
     return permute(set_shape(permute(a, range(rank)[::-1]), shape[::-1]), range(len(shape))[::-1])
 
 
-def _reshaped(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
+def _reshape(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
     a = to_array_operand(function, a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
@@ -114,10 +114,10 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     try:
         if out_sharding is not None:
             sharding = requested_out_sharding("reshape", out_sharding)
-            return reshard_result(_reshaped("reshape", cast_to_auto(a), shape, order), sharding)
+            return reshard_result(_reshape("reshape", cast_to_auto(a), shape, order), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
             return a.reshape(shape, order=order)  # type: ignore[call-overload]
-        return _reshaped("reshape", a, shape, order)
+        return _reshape("reshape", a, shape, order)
     except BaseException as error:
         hide_frames(error)
         ready = with_arrays(error, (a, shape), {})
@@ -146,10 +146,10 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
         Array([1, 2, 3, 4], dtype=int32)
     """
     refuse("ravel", out_sharding=out_sharding)
-    return _reshaped("ravel", a, (type_of("ravel", a).size,), order)
+    return _reshape("ravel", a, (type_of("ravel", a).size,), order)
 
 
-def _permuted(a: Array, permutation: Sequence[int]) -> Array:
+def _permute(a: Array, permutation: Sequence[int]) -> Array:
     return a if tuple(permutation) == tuple(range(len(permutation))) else permute(a, permutation)
 
 
@@ -173,7 +173,7 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
     """
     a = to_array_operand("transpose", a)
     if axes is None:
-        return _permuted(a, range(a.ndim)[::-1])
+        return _permute(a, range(a.ndim)[::-1])
     if not isinstance(axes, Iterable):
         raise TypeError(f"transpose: axes must be a sequence of integers, got {abbreviate(axes)}")
     order = [canonical_axis("transpose", i, a.ndim) for i in axes]
@@ -182,7 +182,7 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
             f"transpose: axes {tuple(order)} are no permutation of the axes of an array of shape {a.shape}; swapaxes "
             "exchanges two of them"
         )
-    return _permuted(a, order)
+    return _permute(a, order)
 
 
 def permute_dims(a: ArrayLike, /, axes: ShapeLike) -> Array:
@@ -253,7 +253,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     order = list(range(a.ndim))
     first, second = (axis_as_index("swapaxes", i, a.ndim) for i in (axis1, axis2))
     order[first], order[second] = second, first
-    return _permuted(a, order)
+    return _permute(a, order)
 
 
 @inline_jit(static=("source", "destination"), public=True)
@@ -284,7 +284,7 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     order = [i for i in range(a.ndim) if i not in sources]
     for target, one in sorted(zip(targets, sources, strict=True)):
         order.insert(target, one)
-    return _permuted(a, order)
+    return _permute(a, order)
 
 
 @inline_jit(static=("axis", "start"), public=True)

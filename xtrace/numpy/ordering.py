@@ -33,7 +33,7 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
 @inline_jit
-def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
+def _partition(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     length = a.shape[axis]
     places = [broadcasted_iota(dtypes.int32, a.shape, axis)] if positions else []
     order = sorting.sort((convert_to(a, a.dtype, False), *places), axis)[-1]
@@ -45,7 +45,7 @@ def _partitioned(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     return convert_to(order, order.dtype, a.weak_type)
 
 
-def _checked_partition(function: str, a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
+def _check_partition(function: str, a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
     a = to_array_operand(function, a)
     if dtypes.is_complex(a.dtype):
         raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
@@ -54,7 +54,7 @@ def _checked_partition(function: str, a: ArrayLike, kth: object, axis: int, posi
     length = a.shape[along]
     if not -length <= place < length:
         raise ValueError(f"{function}: kth={place} is out of bounds for axis {along} of length {length}")
-    return _partitioned(a, kth=place % length, axis=along, positions=positions)
+    return _partition(a, kth=place % length, axis=along, positions=positions)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
@@ -78,7 +78,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> jnp.partition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 3], dtype=int32)
     """
-    return _checked_partition("partition", a, kth, axis, False)
+    return _check_partition("partition", a, kth, axis, False)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
@@ -102,7 +102,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 0], dtype=int32)
     """
-    return _checked_partition("argpartition", a, kth, axis, True)
+    return _check_partition("argpartition", a, kth, axis, True)
 
 
 @inline_jit
@@ -224,7 +224,7 @@ def _by_sorting(a: Array, v: Array, side: str) -> Array:
 
 
 @inline_jit
-def _searched(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
+def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
     a, v = convert_to(to_array_operand("searchsorted", a), dtype, False), convert_to(
         to_array_operand("searchsorted", v), dtype, False
     )
@@ -275,7 +275,7 @@ def searchsorted(
         if not dtypes.is_integer(given.dtype):
             raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
-    return _searched(a, v, side=side, method=method, dtype=dtype)
+    return _search(a, v, side=side, method=method, dtype=dtype)
 
 
 @inline_jit

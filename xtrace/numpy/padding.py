@@ -69,12 +69,12 @@ def _part(x: Array, start: int, stop: int, axis: int) -> Array:
     return slicing.slice_in_dim(x, start, stop, axis=axis)
 
 
-def _repeated(x: Array, count: int, axis: int) -> Array:
+def _repeat(x: Array, count: int, axis: int) -> Array:
     """Return `x`, of size 1 along `axis`, repeated `count` times."""
     return broadcast_in_dim(x, [count if i == axis else n for i, n in enumerate(x.shape)], range(x.ndim))
 
 
-def _joined(parts: list[Any], axis: int) -> Array:
+def _join(parts: list[Any], axis: int) -> Array:
     parts = [x for x in parts if x.shape[axis]] or parts[:1]
     return parts[0] if len(parts) == 1 else concatenate(parts, axis)
 
@@ -82,8 +82,8 @@ def _joined(parts: list[Any], axis: int) -> Array:
 def _by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     ends = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
-    before, after = (_repeated(end, width, axis) for end, width in zip(ends, widths, strict=True))
-    return _joined([before, x, after], axis)
+    before, after = (_repeat(end, width, axis) for end, width in zip(ends, widths, strict=True))
+    return _join([before, x, after], axis)
 
 
 def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
@@ -94,7 +94,7 @@ def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
         for side, (edge, width) in enumerate(zip(edges, widths, strict=True))
     )
     ramps = [convert_to(ramp, x.dtype, x.aval.weak_type) for ramp in (before, flip(after, axis))]
-    return _joined([ramps[0], x, ramps[1]], axis)
+    return _join([ramps[0], x, ramps[1]], axis)
 
 
 def _by_statistic(
@@ -107,8 +107,8 @@ def _by_statistic(
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if dtypes.is_integer(x.dtype) and mode in ("mean", "median"):
             value = round(value)
-        statistics.append(_repeated(convert_to(value, x.dtype, x.aval.weak_type), width, axis))
-    return _joined([statistics[0], x, statistics[1]], axis)
+        statistics.append(_repeat(convert_to(value, x.dtype, x.aval.weak_type), width, axis))
+    return _join([statistics[0], x, statistics[1]], axis)
 
 
 def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
@@ -125,7 +125,7 @@ def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd:
             part = shapes.rev(_part(x, first, first + count, axis), (axis,))
             if odd:
                 part = convert_to(2 * _part(x, edge, edge + 1, axis) - part, x.dtype, x.aval.weak_type)
-            x = _joined([x, part] if side else [part, x], axis)
+            x = _join([x, part] if side else [part, x], axis)
             width -= count
     return x
 
@@ -134,11 +134,11 @@ def _by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     (rounds_before, before), (rounds_after, after) = (divmod(width, length) for width in widths)
     whole = [x] * (rounds_before + 1 + rounds_after)
-    return _joined([_part(x, length - before, length, axis), *whole, _part(x, 0, after, axis)], axis)
+    return _join([_part(x, length - before, length, axis), *whole, _part(x, 0, after, axis)], axis)
 
 
 @inline_jit
-def _extended(x: Array, *ends: Array, mode: str, widths: Widths, counts: Any, odd: bool) -> Array:
+def _extend(x: Array, *ends: Array, mode: str, widths: Widths, counts: Any, odd: bool) -> Array:
     for axis, width in enumerate(widths):
         if not any(width):
             continue
@@ -239,7 +239,7 @@ def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {abbreviate(reflection)}")
     ends = (_pairs("end_values", kwargs.get("end_values", 0), array.ndim),) if mode == "linear_ramp" else ()
     counts = _stat_lengths(kwargs.get("stat_length"), array.ndim, mode)
-    return _extended(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
+    return _extend(array, *ends, mode=mode, widths=widths, counts=counts, odd=reflection == "odd")
 
 
 def _constant(array: Array, values: Any, widths: Widths) -> Array:

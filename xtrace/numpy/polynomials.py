@@ -170,7 +170,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     above, below = _vectors("polydiv", u, v)
     if not below.size:
         raise ValueError("polydiv: the divisor v has no coefficients")
-    quotient, rest = _divided(above, below)
+    quotient, rest = _divide(above, below)
     if trim_leading_zeros:
         values = _known("polydiv", "trim_leading_zeros", rest)
         large = np.flatnonzero(np.abs(values) > math.sqrt(float(dtypes.finfo(values.dtype).eps)))
@@ -179,7 +179,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 @inline_jit
-def _divided(above: Array, below: Any) -> tuple[Any, Any]:
+def _divide(above: Array, below: Any) -> tuple[Any, Any]:
     count = above.size - below.size + 1
     if count < 1:
         return zeros(1, above.dtype), above
@@ -223,11 +223,11 @@ def polyder(p: Any, m: int = 1) -> Any:
         return p
     powers = np.arange(p.size - 1, count - 1, -1)
     factors = np.prod([powers - i for i in range(count)], axis=0)
-    return _scaled(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
+    return _scale(getitem(p, slice(0, max(p.size - count, 0))), np.asarray(factors, p.dtype))
 
 
 @inline_jit
-def _scaled(p: Array, factors: object) -> Array:
+def _scale(p: Array, factors: object) -> Array:
     return elementwise.mul(convert_to(p, p.dtype, False), convert_to(factors, p.dtype, False))
 
 
@@ -266,11 +266,11 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
         np.prod([powers + i + 1.0 for i in range(count)], axis=0),
         np.array([math.factorial(i) for i in range(count - 1, -1, -1)], float),
     ]
-    return _integrated(p, given, *[np.asarray(x, p.dtype) for x in divisors])
+    return _integrate(p, given, *[np.asarray(x, p.dtype) for x in divisors])
 
 
 @inline_jit
-def _integrated(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
+def _integrate(p: Array, constants: Array, divisors: Any, own: Any) -> Array:
     spread = constants if constants.size == own.size else broadcast_in_dim(reshape(constants, ()), own.shape, ())
     parts = (p, divisors), (spread, own)
     # XLA multiplies by reciprocals of constant divisors, which rounds twice.
@@ -525,7 +525,7 @@ def polyfit(
     if cov and cov != "unscaled" and not full and one.size <= order:
         raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
-    coefficients, distance, rank, values, spread = _fitted(
+    coefficients, distance, rank, values, spread = _fit(
         *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"
     )
     if full:
@@ -534,7 +534,7 @@ def polyfit(
 
 
 @inline_jit
-def _fitted(x: Array, y: Array, *weights: Array, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
+def _fit(x: Array, y: Array, *weights: Array, order: int, rcond: float, covariance: bool, scaled: bool) -> list[Any]:
     left, right = vander(x, order), y
     if weights:
         (w,) = weights

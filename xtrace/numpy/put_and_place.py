@@ -63,7 +63,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
         raise ValueError("place: Cannot place values from an empty array")
     if not shapes[0].size:
         return to_array_operand("place", arr)
-    return _placed(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
+    return _place(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
 
 
 def _check_promotion(function: str, a: Array, values: Array) -> None:
@@ -72,7 +72,7 @@ def _check_promotion(function: str, a: Array, values: Array) -> None:
 
 
 @inline_jit
-def _placed(arr: Array, mask: Array, vals: Array) -> Array:
+def _place(arr: Array, mask: Array, vals: Array) -> Array:
     _check_promotion("place", arr, vals)
     mask = reshape(truth(mask), arr.shape)
     vals = convert_to(vals, arr.dtype, arr.aval.weak_type)

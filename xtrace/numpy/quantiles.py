@@ -31,7 +31,7 @@ from xtrace.numpy.ufuncs import minimum
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _flattened(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
+def _flatten(x: Array, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return `x` with several axes merged into one, and that axis."""
     if len(axes) == 1:
         return x, axes[0]
@@ -47,7 +47,7 @@ def _at_axis(x: Array, axis: int, vector: bool) -> Array:
     return transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
 
 
-def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
+def _pick(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     """Return the elements of `x` at `places` along `axis`, the axis of quantiles first.
 
     of_all: `places` are equal for all other axes of `x`; otherwise they have these axes, too.
@@ -61,7 +61,7 @@ def _picked(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     return transpose(picked, [axis, *[i for i in range(x.ndim) if i != axis]])
 
 
-def _spread(q: Array, rank: int) -> Array:
+def _append_axes(q: Array, rank: int) -> Array:
     """Return quantiles with `rank` axes of size 1 appended."""
     return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
 
@@ -71,13 +71,13 @@ def _before(x: Array, q: Array) -> Array:
     return shapes.expand_dims(x, (0,)) if q.ndim else x
 
 
-def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
+def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     """Return the quantiles `q` of the elements of sorted `x` along `axis`, by one of the methods.
 
     counts: the numbers of elements that are not NaN; None for all elements.
     """
     of_all, rank = counts is None, x.ndim - 1
-    q = q if of_all else _spread(q, rank)
+    q = q if of_all else _append_axes(q, rank)
     counts = scalar_of(x.shape[axis], q.dtype) if of_all else _before(convert_to(counts, q.dtype), q)
     top = subtract(counts, 1)
     index = multiply(q, top)
@@ -90,10 +90,10 @@ def _between(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
 
     def at(place: ArrayLike) -> Array:
         place = elementwise.max(zero, minimum(place, top))
-        return _picked(x, convert_to(place, dtypes.int32), axis, of_all)
+        return _pick(x, convert_to(place, dtypes.int32), axis, of_all)
 
     if of_all:
-        past, before = _spread(past, rank), _spread(before, rank)
+        past, before = _append_axes(past, rank), _append_axes(before, rank)
     if method in ("lower", "inverted_cdf"):
         return at(below)
     if method == "higher":
@@ -122,7 +122,7 @@ def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: i
     places = reductions.sum(_before(running, q) < reached, axis + q.ndim)
     last = length - 1 if counts is None else _before(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
-    picked = _picked(x, places, axis, False)
+    picked = _pick(x, places, axis, False)
     return select_or_fill(reductions.all(right | ~there, axis), picked, math.nan)
 
 
@@ -134,10 +134,10 @@ def _quantiles(
     a, q = convert_to(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
-    spread_weights = [_spread_weights(w, own, axes, dtype) for w in weights]
-    a, axis = _flattened(a, axes)
+    spread_weights = [_broadcast_weights(w, own, axes, dtype) for w in weights]
+    a, axis = _flatten(a, axes)
     if weights:
-        a, ordered = sorting.sort((a, _flattened(spread_weights[0], axes)[0]), axis)
+        a, ordered = sorting.sort((a, _flatten(spread_weights[0], axes)[0]), axis)
     else:
         a = sorting.sort(a, axis)
     length = a.shape[axis]
@@ -145,7 +145,7 @@ def _quantiles(
     if weights:
         quantiles = _by_weight(a, ordered, q, counts, axis)
     else:
-        quantiles = convert_to(_between(a, q, counts, axis, method), dtype, False)
+        quantiles = convert_to(_interpolate(a, q, counts, axis, method), dtype, False)
     if not only_numbers:
         # A NaN is the last of the sorted elements, and makes all quantiles NaN.
         last = slicing.index_in_dim(a, length - 1, axis, keepdims=False)
@@ -155,12 +155,12 @@ def _quantiles(
     return quantiles
 
 
-def _spread_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _broadcast_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     weights = convert_to(to_array_operand("quantile", weights), dtype, False)
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
-def _checked(
+def _check(
     a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
 ) -> Any:
@@ -193,14 +193,14 @@ def _checked(
             raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
         # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
-    given = [] if weights is None else [_checked_weights(function, weights, aval.shape, axis, axes, method)]
+    given = [] if weights is None else [_check_weights(function, weights, aval.shape, axis, axes, method)]
     return _quantiles(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
         keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
     )
 
 
-def _checked_weights(
+def _check_weights(
     function: str, weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
 ) -> Array:
     shape = type_of(function, weights, 2).shape
@@ -252,7 +252,7 @@ def quantile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _checked(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
+    return _check(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -291,7 +291,7 @@ def nanquantile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _checked(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
+    return _check(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
@@ -332,7 +332,7 @@ def percentile(
         names of the methods are those of ``numpy.quantile``.
     """
     refuse("percentile", out_sharding=out_sharding)
-    return _checked(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
+    return _check(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -371,7 +371,7 @@ def nanpercentile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _checked(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
+    return _check(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
@@ -399,7 +399,7 @@ def median(
         >>> jnp.median(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _checked(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
+    return _check(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
@@ -427,4 +427,4 @@ def nanmedian(
         >>> jnp.nanmedian(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _checked(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)
+    return _check(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

@@ -63,7 +63,7 @@ def _ramp(first: ArrayLike, increment: Any, *, length: int, dtype: np.dtype[Any]
 
 
 @inline_jit
-def _counted_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Array:
+def _count_from(first: ArrayLike, *, length: int, dtype: np.dtype[Any]) -> Array:
     return add(first, iota(dtype, length))
 
 
@@ -106,7 +106,7 @@ def arange(
     if step is not None:
         result = _ramp(*host, length=length, dtype=wanted)
     elif host[0]:
-        result = _counted_from(host[0], length=length, dtype=wanted)
+        result = _count_from(host[0], length=length, dtype=wanted)
     else:
         result = iota(wanted, length)
     return result if device is None else device_put(result, device)
@@ -131,7 +131,7 @@ def _count_of_steps(
 
 
 @inline_jit
-def _spaced(
+def _space(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> Any:
@@ -229,7 +229,7 @@ def _samples(
     rank = len(check_broadcast(function, shapes_given)) + 1
     check_mapped_ranks(function, shapes_given, (0, 0))
     compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
-    return _spaced(
+    return _space(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )

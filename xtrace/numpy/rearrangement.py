@@ -121,14 +121,14 @@ def repeat(
         if total_repeat_length is None:
             raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
         total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
-        return take(a, _repeated_positions(repeats, length=length, total=total), along, mode="clip")
+        return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
     counts = np.asarray(repeats)
     if (counts < 0).any():
         raise ValueError(f"repeat: repeats cannot be negative, got {repeats}")
     if not length:
         return a
     if counts.size == 1 and total_repeat_length is None:
-        return _repeated(a, count=int(counts.reshape(())), axis=along)
+        return _repeat(a, count=int(counts.reshape(())), axis=along)
     positions = np.repeat(np.arange(length), counts)
     if total_repeat_length is not None:
         total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
@@ -138,13 +138,13 @@ def repeat(
 
 
 @inline_jit
-def _repeated_positions(repeats: Any, *, length: int, total: int) -> Any:
+def _repeat_positions(repeats: Any, *, length: int, total: int) -> Any:
     repeats = broadcast_operand_to("repeat", repeats, repeats.shape, (length,))
     return nth_counted(repeats, total, dtypes.int32)[0]
 
 
 @inline_jit
-def _repeated(a: Array, *, count: int, axis: int) -> Array:
+def _repeat(a: Array, *, count: int, axis: int) -> Array:
     own = a.shape
     spread = (*own[: axis + 1], count, *own[axis + 1 :])
     copies = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
@@ -170,10 +170,10 @@ def flip(m: Any, axis: Axes = None) -> Array:
         >>> jnp.flip(jnp.array([1, 2, 3]))
         Array([3, 2, 1], dtype=int32)
     """
-    return _flipped("flip", m, axis)
+    return _flip("flip", m, axis)
 
 
-def _flipped(function: str, m: Array, axis: Axes) -> Array:
+def _flip(function: str, m: Array, axis: Axes) -> Array:
     m = to_array_operand(function, m)
     axes = axes_of(function, axis, m.ndim)
     return shapes.rev(m, axes) if axes else m
@@ -198,7 +198,7 @@ def fliplr(m: Any) -> Array:
         Array([[2, 1],
                [4, 3]], dtype=int32)
     """
-    return _flipped("fliplr", m, 1)
+    return _flip("fliplr", m, 1)
 
 
 @inline_jit(public=True)
@@ -220,7 +220,7 @@ def flipud(m: Any) -> Array:
         Array([[3, 4],
                [1, 2]], dtype=int32)
     """
-    return _flipped("flipud", m, 0)
+    return _flip("flipud", m, 0)
 
 
 @inline_jit(static=("k", "axes"), public=True)
@@ -294,7 +294,7 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
     for along in dict.fromkeys(axes):
         if a.shape[along]:
             own = [place for place, i in zip(places, axes, strict=True) if i == along]
-            a = _rolled_along(a, shifts, own, along)
+            a = _roll_along(a, shifts, own, along)
     return a
 
 
@@ -311,27 +311,27 @@ def _shifts(shift: Any) -> Any:
     return list(shift) if isinstance(shift, np.ndarray) else shift
 
 
-def _rolled_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Array:
+def _roll_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Array:
     """Return `a` rolled along `axis` by the sum of the shifts at `places`."""
     size, step = a.shape[axis], 0
     if isinstance(shifts, list):
         moving = []
         for shift in [shifts[i] for i in places]:
             if isinstance(shift, Array) or not dtypes.is_integer(type_of("roll", shift).dtype):
-                moving.append(_reduced(to_array_operand("roll", shift, 1), size=size))
+                moving.append(_reduce(to_array_operand("roll", shift, 1), size=size))
             else:
                 step = (step + int(shift)) % size
         total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
     else:
         own = shifts if len(places) == len(shifts) else take(shifts, np.array(places, np.int32))
-        total = _total(_reduced(own, size=size), size=size)
+        total = _total(_reduce(own, size=size), size=size)
     if total is not None:
-        return _rolled_at(a, total, axis=axis, step=step)
-    return _rolled_by(a, axis=axis, step=step) if step else a
+        return _roll_at(a, total, axis=axis, step=step)
+    return _roll_by(a, axis=axis, step=step) if step else a
 
 
 @inline_jit
-def _reduced(shifts: Array, *, size: int) -> Array:
+def _reduce(shifts: Array, *, size: int) -> Array:
     """Return shifts as uint32, modulo the size of their axis, so that sums of two do not overflow."""
     wide = dtypes.is_integer(shifts.dtype) and shifts.dtype.itemsize >= 4
     return convert_to(remainder(shifts if wide else cast_to(shifts, shifts.aval, dtypes.int32), size), dtypes.uint32)
@@ -348,14 +348,14 @@ def _total(shifts: Array, *, size: int) -> Array:
 
 
 @inline_jit
-def _rolled_by(a: Array, *, axis: int, step: int) -> Array:
+def _roll_by(a: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     parts = [slicing.slice_in_dim(a, size - step, size, axis=axis), slicing.slice_in_dim(a, 0, size - step, axis=axis)]
     return concatenate(parts, axis)
 
 
 @inline_jit
-def _rolled_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
+def _roll_at(a: Array, shift: Array, *, axis: int, step: int) -> Array:
     size = a.shape[axis]
     shift = elementwise.rem(elementwise.add(shift, np.uint32(step)), np.uint32(size)) if step else shift
     start = elementwise.sub(np.uint32(size), shift)
@@ -491,7 +491,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 @inline_jit
-def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: bool) -> Array:
+def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: bool) -> Array:
     # Sorting the reversed array keeps equal elements in their order when the result is reversed again.
     a = shapes.rev(a, (axis,)) if descending else a
     if positions:
@@ -503,7 +503,7 @@ def _sorted(a: Array, *, axis: int, stable: bool, descending: bool, positions: b
     return shapes.rev(ordered, (axis,)) if descending else ordered
 
 
-def _checked_sort(
+def _check_sort(
     function: str, a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool
 ) -> Array:
     a = to_array_operand(function, a)
@@ -512,7 +512,7 @@ def _checked_sort(
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(function, axis, a.ndim)
-    return _sorted(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
+    return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
@@ -540,7 +540,7 @@ def sort(
         >>> jnp.sort(jnp.array([3, 1, 2]))
         Array([1, 2, 3], dtype=int32)
     """
-    return _checked_sort("sort", a, axis, kind, order, stable, descending)
+    return _check_sort("sort", a, axis, kind, order, stable, descending)
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
@@ -569,5 +569,5 @@ def argsort(
         >>> jnp.argsort(jnp.array([3, 1, 2]))
         Array([1, 2, 0], dtype=int32)
     """
-    places = _checked_sort("argsort", a, axis, kind, order, stable, descending)
+    places = _check_sort("argsort", a, axis, kind, order, stable, descending)
     return places if dtype is None else cast_to(places, places.aval, requested_dtype("argsort", dtype))

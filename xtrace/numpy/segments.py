@@ -46,7 +46,7 @@ _REDUCTIONS = {
 
 
 @inline_jit
-def _segmented(
+def _reduce_segments(
     data: Array, ids: ArrayLike, *, name: str, count: int, sorted_ids: bool, unique: bool, bucket: int | None,
     mode: GatherScatterMode,
 ) -> Array:
@@ -89,7 +89,7 @@ def _segment_count(name: str, num_segments: object, ids: ArrayLike, size: int) -
     return count
 
 
-def _checked_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
+def _check_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
     if not dtypes.is_integer(ids.dtype):
         raise TypeError(f"{name}: segment_ids must be integers, got {ids.str_short()}")
     if ids.ndim > 1 or data.shape[: ids.ndim] != ids.shape:
@@ -104,7 +104,7 @@ def _segments(
     bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
     aval, ids = type_of(name, data), type_of(name, segment_ids, 1)
-    _checked_ids(name, aval, ids)
+    _check_ids(name, aval, ids)
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; leave it at None")
     bucket = None if bucket_size is None else to_integer(name, "bucket_size", bucket_size)
@@ -113,7 +113,7 @@ def _segments(
     if not ids.ndim:
         data = broadcast_in_dim(data, (1, *aval.shape), tuple(range(1, aval.ndim + 1)))
         segment_ids = broadcast_in_dim(segment_ids, (1,), ())
-    return _segmented(
+    return _reduce_segments(
         data, segment_ids, name=name, count=_segment_count(name, num_segments, segment_ids, ids.size),
         sorted_ids=bool(sorted_ids), unique=bool(unique), bucket=bucket,
         mode=GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),

@@ -64,7 +64,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ValueError("select: condlist must be non-empty")
     for i, x in enumerate((*condlist, *choicelist, default)):
         type_of("select", x, i)
-    return _selected(*condlist, *choicelist, default)
+    return _select(*condlist, *choicelist, default)
 
 
 # The most conditions of a chain of selects, which XLA fuses into one loop, a hundred times as quick.
@@ -72,7 +72,7 @@ _CHAINED = 64
 
 
 @inline_jit
-def _selected(*operands: ArrayLike) -> Array:
+def _select(*operands: ArrayLike) -> Array:
     count = len(operands) // 2
     conditions, cases = operands[:count], operands[count:]
     avals, dtype, weak = common_dtype("select", cases)
@@ -187,11 +187,11 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
             raise ValueError(f"choose: invalid entry in choice array: there are {len(cases)} choices")
     for i, x in enumerate(cases):
         type_of("choose", x, 1 + i)
-    return _chosen(a, *cases, mode=mode)
+    return _choose(a, *cases, mode=mode)
 
 
 @inline_jit
-def _chosen(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
+def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     avals, dtype, _ = common_dtype("choose", cases)
     own = type_of("choose", a).shape
     shape = check_broadcast("choose", [own, *[aval.shape for aval in avals]])
@@ -271,7 +271,7 @@ def compress(
         Array([1, 3], dtype=int32)
     """
     refuse("compress", out=out)
-    return _compressed("compress", condition, a, axis, size, fill_value)
+    return _compress("compress", condition, a, axis, size, fill_value)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
@@ -295,10 +295,10 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
         Array([5, 6], dtype=int32)
     """
     condition, arr = to_array_operand("extract", condition), to_array_operand("extract", arr, 1)
-    return _compressed("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
+    return _compress("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
 
 
-def _compressed(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Any:
+def _compress(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Any:
     condition, a = to_array_operand(function, condition), to_array_operand(function, a, 1)
     if condition.ndim != 1:
         raise ValueError(f"{function}: condition must be a 1D array, got shape {condition.shape}")
@@ -373,11 +373,11 @@ def take_along_axis(
     wrap = wrap_negative_indices
     if wrap is None:
         wrap = mode_of_gather is not GatherScatterMode.PROMISE_IN_BOUNDS
-    return _taken_along(arr, indices, axis=along, mode=mode_of_gather, fill=fill, wrap=wrap)
+    return _take_along(arr, indices, axis=along, mode=mode_of_gather, fill=fill, wrap=wrap)
 
 
 @inline_jit
-def _taken_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
+def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     shape, own = arr.shape, indices.shape
     whole = check_broadcast(
         "take_along_axis", [tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)]

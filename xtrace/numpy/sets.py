@@ -91,7 +91,7 @@ def _without_parts_of_nan(x: Array) -> Array:
 
 
 @inline_jit
-def _ordered(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
+def _order(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     """Return a sorting order of the rows, a mask of the first of equal rows in it, and the sorted first column."""
     columns = [reshape(x, (rows.shape[0],)) for x in split(rows, [1] * rows.shape[1], 1)] if rows.shape[1] else []
     in_order = sorting.sort([*columns, iota(dtypes.int32, rows.shape[0])], 0, num_keys=max(len(columns), 1))
@@ -132,7 +132,7 @@ def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
 
 
 @inline_jit
-def _numbered(order: Array, new: Array) -> Array:
+def _number_groups(order: Array, new: Array) -> Array:
     """Return the group number of each element, in the original order."""
     number = elementwise.sub(cumsum(convert_to(new, dtypes.int32), 0), scalar_of(1, dtypes.int32))
     return broadcast_in_dim(scalar_of(0, dtypes.int32), order.shape, ()).at[order].set(number, unique_indices=True)
@@ -216,9 +216,9 @@ def unique(
     if empty:
         parts = _unique_of_none(moved, count, fill_value, inverse_shape)
     else:
-        order, new, _ = _ordered(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
-        parts = _gathered(moved, order, new, fill_value, count)
-        parts.insert(2, reshape(_numbered(order, new), inverse_shape))
+        order, new, _ = _order(reshape(moved, (length, moved.size // length)), equal_nan=bool(equal_nan))
+        parts = _gather(moved, order, new, fill_value, count)
+        parts.insert(2, reshape(_number_groups(order, new), inverse_shape))
     if along is not None:
         parts[0] = moveaxis(parts[0], 0, along)
     if dtypes.is_complex(ar.dtype):
@@ -243,7 +243,7 @@ def _unique_of_none(moved: Array, count: int | None, fill: Any, inverse_shape: t
     return [values, first, full(inverse_shape, 0, dtypes.int32), counts]
 
 
-def _gathered(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
+def _gather(moved: Array, order: Array, new: Array, fill: Any, size: int | None) -> list[Any]:
     """Return the unique slices, their first positions, and their counts."""
     if size is None:
         starts = np.flatnonzero(np.asarray(new))
@@ -253,11 +253,11 @@ def _gathered(moved: Array, order: Array, new: Array, fill: Any, size: int | Non
         device = committed_device(moved)
         values, first, counts = [asarray(x, device=device) for x in (values, first, counts)]
         return [convert_to(values, moved.dtype, moved.aval.weak_type), first, counts]
-    return _gathered_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
+    return _gather_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
 @inline_jit
-def _gathered_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike, size: int) -> list[Any]:
+def _gather_of_size(moved: Array, order: Array, new: Array, *fills: ArrayLike, size: int) -> list[Any]:
     length = new.size
     starts = flatnonzero(new, size=size + 1, fill_value=length)
     own, later = getitem(starts, slice(None, -1)), getitem(starts, slice(1, None))
@@ -425,7 +425,7 @@ def intersect1d(
         parts = [convert_to(nothing, dtype, weak)]
         parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
-        order, new, ordered = _ordered(reshape(one, (one.size, 1)), equal_nan=True)
+        order, new, ordered = _order(reshape(one, (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, _in(ordered, other))
         values = [convert_to(ordered, dtype, weak)]
         fills = [_least(ordered, mask) if fill_value is None else fill_value]
@@ -454,7 +454,7 @@ def _type_of_filled(function: str, operand: Array, size: int | None, fill: objec
 
 def _place_in(values: Array, other: Array) -> Array:
     """Return the first position of each of `values` in the vector `other`."""
-    order, _, ordered = _ordered(reshape(other, (other.size, 1)), equal_nan=True)
+    order, _, ordered = _order(reshape(other, (other.size, 1)), equal_nan=True)
     if not dtypes.is_complex(other.dtype):
         return take(order, searchsorted(ordered, values), 0, mode="clip")
     whole = (values.size, other.size)
@@ -495,7 +495,7 @@ def setdiff1d(
     if assume_unique:
         mask, values = bitwise_not(_in(one, other)), one
     else:
-        _, new, values = _ordered(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
+        _, new, values = _order(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
         mask = bitwise_and(new, bitwise_not(_in(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
     return convert_to(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
@@ -530,7 +530,7 @@ def setxor1d(
     dtype, weak = _type_of_filled("setxor1d", joined, count, fill_value)
     if not joined.size:
         return convert_to(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
-    order, new, ordered = _ordered(reshape(joined, (joined.size, 1)), equal_nan=True)
+    order, new, ordered = _order(reshape(joined, (joined.size, 1)), equal_nan=True)
     mask = bitwise_and(new, ne(_in(ordered, one), _in(ordered, other)))
     fill = fill_value
     if dtypes.is_inexact(joined.dtype):

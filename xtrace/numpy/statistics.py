@@ -201,7 +201,7 @@ def _correction(function: str, ddof: object, correction: ArrayLike | None) -> Ar
 
 
 @inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)
-def _checked_variance(
+def _check_variance(
     a: ArrayLike, ddof: Any, function: str, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
     mean: object, root: bool,
 ) -> Array:
@@ -258,7 +258,7 @@ def var(
         Array([1., 1.], dtype=float32)
     """
     ddof = _correction("var", ddof, correction)
-    return _checked_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
+    return _check_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
@@ -293,7 +293,7 @@ def std(
         Array([1., 1.], dtype=float32)
     """
     ddof = _correction("std", ddof, correction)
-    return _checked_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
+    return _check_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
 
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)
@@ -339,12 +339,12 @@ def average(
                 f"average: Shape of weights {own.shape} must be consistent with shape of a {aval.shape} along axis "
                 f"{axis}"
             )
-    averages, total = _weighted(a, weights, axes=axes, keepdims=bool(keepdims))
+    averages, total = _weigh(a, weights, axes=axes, keepdims=bool(keepdims))
     return (averages, total) if returned else averages
 
 
 @inline_jit
-def _weighted(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _weigh(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
     a, weights = strong(a, dtype), strong(weights, dtype)
     if own.shape != aval.shape:

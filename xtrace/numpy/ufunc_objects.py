@@ -209,7 +209,7 @@ class ufunc(functools.partial[Any]):
             raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
         if initial is not None:
             options.append(initial)
-        reduced = _reduced(
+        reduced = _reduce(
             a, *options, ufunc=self, axis=along, masked=where is not None, initialised=initial is not None
         )
         if keepdims:
@@ -246,7 +246,7 @@ class ufunc(functools.partial[Any]):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
         a = self._operand(name, a, dtype)
         along = canonical_axis(name, axis, a.ndim)
-        return _accumulated(a, ufunc=self, axis=along) if a.shape[along] else a
+        return _accumulate(a, ufunc=self, axis=along) if a.shape[along] else a
 
     @operation
     def at(self, a: ArrayLike, indices: object, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
@@ -291,7 +291,7 @@ class ufunc(functools.partial[Any]):
         if dtypes.is_inexact(dtype):
             operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
         operands = [reshape(broadcast_operand_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
-        return _updated(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
+        return _update(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
     @operation
     def reduceat(
@@ -329,7 +329,7 @@ class ufunc(functools.partial[Any]):
         if aval.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
         given, a = to_array_operand(name, a), self._operand(name, a, dtype)
-        reduced = _reduced_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
+        reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
         return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
@@ -402,7 +402,7 @@ def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Any:
 
 
 @inline_jit
-def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
+def _reduce(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool, initialised: bool) -> Array:
     rest, dtype = list(options), a.dtype
     a = moveaxis(a, axis, 0)
     elements: Any = (a, moveaxis(rest.pop(0), axis, 0)) if masked else (a,)
@@ -419,7 +419,7 @@ def _reduced(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: boo
 
 
 @inline_jit
-def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
+def _accumulate(a: Array, *, ufunc: ufunc, axis: int) -> Array:
     if a.shape[axis] == 1:
         return a
     dtype = a.dtype
@@ -434,7 +434,7 @@ def _accumulated(a: Array, *, ufunc: ufunc, axis: int) -> Array:
 
 
 @inline_jit
-def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.dtype[Any]) -> Array:
+def _update(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.dtype[Any]) -> Array:
     own = a.dtype if dtypes.is_boolean(dtype) else dtype
     flat = reshape(truth(a) if dtypes.is_boolean(dtype) else convert_to(a, dtype, False), (a.size,))
 
@@ -450,7 +450,7 @@ def _updated(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.
 
 
 @inline_jit
-def _reduced_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
+def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
     a = moveaxis(a, axis, 0)
     length, count = a.shape[0], indices.shape[0]
     start = indexing.take(a, indices, 0)

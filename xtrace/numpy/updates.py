@@ -87,7 +87,7 @@ def _index_vectors(
 
 
 @inline_jit
-def _scattered(
+def _scatter(
     x: Any, values: Any, *operands: ArrayLike, plan: Plan, options: Options, dtype: np.dtype[Any], write: Any,
     apply: Any,
 ) -> Array:
@@ -139,7 +139,7 @@ def _update(
         own = x.dtype if type(values) is int and not -0x80000000 <= values <= 0x7FFFFFFF else None
         values = asarray(values, own)
     dtype = x.dtype if apply is not None else _common_dtype(x, values)
-    return _scattered(
+    return _scatter(
         x, values, *reading.operands, plan=reading.plan, options=options, dtype=dtype, write=write, apply=apply
     )
 

@@ -31,7 +31,7 @@ class _Signature(NamedTuple):
     outputs: tuple[_Names, ...]
 
 
-def _parsed(text: str) -> _Signature:
+def _parse(text: str) -> _Signature:
     if not _SIGNATURE.fullmatch(text):
         raise ValueError(f"vectorize: signature must look like '(n,m),(m)->(n)', got {abbreviate(text)}")
     sides = [tuple([tuple(re.findall(r"\w+", term)) for term in re.findall(_TERM, side)]) for side in text.split("->")]
@@ -65,7 +65,7 @@ def vectorize(
     if any(isinstance(exclude, int) and exclude < 0 for exclude in excluded):
         raise ValueError(f"vectorize: excluded={abbreviate(excluded)} contains negative numbers; count from the front")
     without = frozenset(excluded)
-    parsed = None if signature is None else _parsed(signature)
+    parsed = None if signature is None else _parse(signature)
     about = f"of the function vectorized with excluded={set(without) or '{}'} and signature={signature!r}"
 
     @operation
@@ -102,9 +102,9 @@ def vectorize(
         values = [asarray(args[i]) for i in mapped]
         sizes = _core_sizes(values, cores, about)
         if parsed is not None:
-            function = _checked(function, parsed.outputs, sizes, about)
+            function = _check_results(function, parsed.outputs, sizes, about)
         check_mapped_ranks(f"vectorize {about}", [x.shape for x in values], [len(core) for core in cores])
-        return _mapped(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
+        return _map(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
 
     return vectorized
 
@@ -130,7 +130,7 @@ def _match(shape: tuple[int, ...], names: _Names, sizes: dict[str, int], about: 
             )
 
 
-def _checked(
+def _check_results(
     function: Callable[..., Any], outputs: tuple[_Names, ...], sizes: dict[str, int], about: str
 ) -> Callable[..., Any]:
     """Return `function` with a check of its results against its signature."""
@@ -155,7 +155,7 @@ def _checked(
     return checked
 
 
-def _mapped(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
+def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
     """Return `function` mapped over the broadcast leading axes of `values`; `ranks` are their numbers."""
     whole = check_broadcast("vectorize", [x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
     ready, kept = [], []

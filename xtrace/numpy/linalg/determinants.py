@@ -70,14 +70,14 @@ def _element(a: Array, row: int, column: int) -> Array:
     return squeeze(element, (rank - 2, rank - 1))
 
 
-def _expanded(a: Array, columns: Sequence[int] | None = None) -> Array:
+def _expand(a: Array, columns: Sequence[int] | None = None) -> Array:
     """Return determinants of at most three last rows and given columns, expanded along the first row."""
     size = aval_of(a).shape[-1]
     columns = range(size) if columns is None else columns
     terms = [_element(a, size - len(columns), column) for column in columns]
     if len(columns) == 1:
         return terms[0]
-    minors = [_expanded(a, [*columns[:i], *columns[i + 1 :]]) for i in range(len(columns))]
+    minors = [_expand(a, [*columns[:i], *columns[i + 1 :]]) for i in range(len(columns))]
     products = [lax.mul(term, minor) for term, minor in zip(terms, minors, strict=True)]
     total = lax.sub(products[0], products[1])
     return lax.add(total, products[2]) if len(products) == 3 else total
@@ -89,7 +89,7 @@ def _by_lu(a: Array) -> tuple[SlogdetResult, Any, Any]:
     return _sign_and_logarithm(diagonal(factors), _exchanged(pivots)), factors, permutation
 
 
-def _added_diagonal(x: Array) -> Array:
+def _add_diagonal(x: Array) -> Array:
     return reduce_sum(diagonal(x), (aval_of(x).ndim - 2,))
 
 
@@ -103,7 +103,7 @@ def _slogdet_tangents(sign: Array, relative: Array) -> SlogdetResult:
 
 @custom_jvp
 def _slogdet_by_expansion(a: Array) -> SlogdetResult:
-    determinant = _expanded(a)
+    determinant = _expand(a)
     return SlogdetResult(lax.sign(determinant), lax.log(lax.abs(determinant)))
 
 
@@ -117,7 +117,7 @@ def _slogdet_by_expansion_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tupl
         change = lax.sub(change, lax.mul(_element(da, 0, 1), _element(a, 1, 0)))
         change = lax.sub(change, lax.mul(_element(da, 1, 0), _element(a, 0, 1)))
         change = lax.add(change, lax.mul(_element(da, 1, 1), _element(a, 0, 0)))
-    return result, _slogdet_tangents(result.sign, lax.div(change, _expanded(a)))
+    return result, _slogdet_tangents(result.sign, lax.div(change, _expand(a)))
 
 
 @custom_jvp
@@ -130,7 +130,7 @@ def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Slogd
     # d log det A = tr A⁻¹ dA.
     (a,), (da,) = primals, tangents
     result, factors, permutation = _by_lu(a)
-    return result, _slogdet_tangents(result.sign, _added_diagonal(solved_by(a, factors, permutation, da)))
+    return result, _slogdet_tangents(result.sign, _add_diagonal(solved_by(a, factors, permutation, da)))
 
 
 @custom_jvp
@@ -143,7 +143,7 @@ def _slogdet_by_qr(a: Array) -> SlogdetResult:
 @_slogdet_by_qr.defjvp
 def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     result = _slogdet_by_qr(*primals)
-    return result, _slogdet_tangents(result.sign, _added_diagonal(solved(*primals, *tangents)))
+    return result, _slogdet_tangents(result.sign, _add_diagonal(solved(*primals, *tangents)))
 
 
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
@@ -263,7 +263,7 @@ def _det(a: ArrayLike) -> Array:
     aval = aval_of(a)
     size = aval.shape[-1]
     if 1 <= size <= 3:
-        return _expanded(a)
+        return _expand(a)
     return _det_by_lu(a)
 
 

@@ -287,7 +287,7 @@ def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
     return EighResult(values, eigenvectors) if vectors else values
 
 
-def _checked_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
+def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
     matrix_type(function, a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
@@ -317,7 +317,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _checked_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
+    return _check_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
@@ -343,4 +343,4 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _checked_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)
+    return _check_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)

@@ -84,7 +84,7 @@ def _smallest(x: Array, axis: int, keepdims: bool) -> Array:
     return amin(x, axis, keepdims=keepdims)
 
 
-def _added(x: Array, axis: int, keepdims: bool) -> Array:
+def _add(x: Array, axis: int, keepdims: bool) -> Array:
     return summed(x, axis, keepdims=keepdims)
 
 
@@ -93,7 +93,7 @@ _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
     1: (True, _largest), -1: (True, _smallest), math.inf: (False, _largest), -math.inf: (False, _smallest),
 }
 # For each order of a matrix norm, the reduction of the singular values.
-_OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _added}
+_OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _add}
 
 
 def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
