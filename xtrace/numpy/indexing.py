@@ -557,7 +557,7 @@ def take(
         along = canonical_axis("take", axis, a.ndim)
     if a.shape[along] == 0:
         if aval.size:
-            raise IndexError("take: indices into an axis of size 0 are out of bounds; pass no indices")
+            raise IndexError("take: indices are out of bounds for an axis without elements; pass no indices")
         return convert_to(zeros((*a.shape[:along], *aval.shape, *a.shape[along + 1 :]), a.dtype), a.dtype, a.weak_type)
     if mode == "wrap":
         indices = _wrap(indices, length=a.shape[along])
