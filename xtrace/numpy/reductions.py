@@ -402,7 +402,7 @@ def all(
 def check_divides(function: str, dtype: DTypeLike) -> None:
     """Raise TypeError if the dtype of a mean or variance is bool."""
     if dtypes.is_boolean(dtype):
-        raise TypeError(f"{function}: dtype must be a number type, since bool has no division; got bool")
+        raise TypeError(f"{function}: dtype must be one of numbers, since bool has no division; got bool")
 
 
 def masks_of(function: str, mask: ArrayLike | None) -> tuple[Any, ...]:
