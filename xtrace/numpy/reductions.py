@@ -35,12 +35,14 @@ class _Reduction(NamedTuple):
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
+    """Return the smallest value of a real dtype: -inf for floats, False for bool."""
     return (
         False if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).min) if dtypes.is_integer(dtype) else -math.inf
     )
 
 
 def highest(dtype: np.dtype[Any]) -> float:
+    """Return the largest value of a real dtype: inf for floats, True for bool."""
     return True if dtypes.is_boolean(dtype) else int(dtypes.iinfo(dtype).max) if dtypes.is_integer(dtype) else math.inf
 
 
