@@ -100,7 +100,8 @@ def _differences(
     if isinstance(first, dict) and isinstance(other, dict) and first.keys() != other.keys():
         missing, extra = [k for k in _keys(first) if k not in other], [k for k in _keys(other) if k not in first]
         faults = [f"{word} {abbreviate(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
-        yield f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)}"
+        # Programs look for jaxlib's words.
+        yield f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)} (Dict key mismatch)"
         return
     if len(pairs) != len(others):
         yield f"at {_place(path)}: {_kind(first, node)} against {_kind(other, against)}"
