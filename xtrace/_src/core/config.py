@@ -7,7 +7,6 @@ settings of JAX that change nothing here are in `inert_settings.py`.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import logging
 import operator
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
+from xtrace._src.core.names import nearest
 
 
 class Key:
@@ -678,8 +678,8 @@ def named(name: str) -> Option:
     """Return the setting called `name`; an AttributeError names the nearest one."""
     setting = _options.get(name)
     if setting is None:
-        near = difflib.get_close_matches(str(name), _options, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "xtrace.config.values has all of them"
+        near = nearest(str(name), _options)
+        hint = f"did you mean {near!r}?" if near is not None else "xtrace.config.values has all of them"
         raise AttributeError(f"there is no setting {name!r}; {hint}")
     return setting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import importlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,11 +21,19 @@ def name_tuple(function: str, argument: str, names: Any) -> tuple[Any, ...]:
     return given
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the one of the names that `name` is likely to be meant for; None if it is like none of them."""
+    # Only errors need it, and it takes a millisecond to load.
+    near = importlib.import_module("difflib").get_close_matches(name, known, 1)
+    return near[0] if near else None
+
+
 def correction(name: object, known: Iterable[object]) -> str:
     """Return what to write for a name that is not known: the nearest one that is, or a list of them."""
     names = {str(n): n for n in known}
-    near = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
-    near = near or list(names)[:1] * (len(names) == 1)
-    if near:
-        return f"write {abbreviate(names[near[0]])}"
+    near = nearest(name, names) if isinstance(name, str) else None
+    if near is None and len(names) == 1:
+        (near,) = names
+    if near is not None:
+        return f"write {abbreviate(names[near])}"
     return f"write one of {', '.join([abbreviate(n) for n in names.values()])}" if names else "there are none"
