@@ -38,6 +38,13 @@ def test_objects_that_are_no_shardings_are_refused(name):
         CALLS[name](out_sharding=xtrace.NamedSharding(auto, xtrace.P("x")))
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_the_sharding_of_a_type_without_a_mesh_asks_for_nothing(name):
+    asked, plain = CALLS[name](out_sharding=xtrace.typeof(xtrace.numpy.ones(2)).sharding), CALLS[name]()
+    for x, y in zip(xtrace.tree.leaves(asked), xtrace.tree.leaves(plain), strict=True):
+        assert x.sharding == y.sharding and x.shape == y.shape and x.committed == y.committed
+
+
 @pytest.mark.parametrize("name", ["full", "full_like"])
 def test_an_array_is_made_on_a_device(name):
     sharding = xtrace.device_put(X, xtrace.devices()[0]).sharding
