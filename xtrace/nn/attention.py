@@ -26,13 +26,13 @@ _FUNCTION = "dot_product_attention"
 _LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
 
 
-def _batched(x: ArrayLike, aval: ShapedArray) -> Array:
+def _add_batch_axes(x: ArrayLike, aval: ShapedArray) -> Array:
     """Return `x` with axes of size 1 in front, four axes in all."""
     x = to_array(x)
     return reshape(x, (1,) * (4 - aval.ndim) + aval.shape) if aval.ndim < 4 else x
 
 
-def _grouped(x: Array, heads: int, groups: int) -> Array:
+def _group_heads(x: Array, heads: int, groups: int) -> Array:
     """Return an array with axes (B, N, T, S), or 1 in place of any, with the axes of the scores: (B, K, T, G, S)."""
     batch, own, queries, keys = x.shape
     if heads == groups:
@@ -73,7 +73,7 @@ def _attention(
 ) -> Any:
     """`rest` has an operand for each letter of `given`: bias, mask, lengths of queries and of keys (bmqk)."""
     options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
-    query, key, value = [_batched(x, aval_of(x)) for x in (query, key, value)]
+    query, key, value = [_add_batch_axes(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
     grouped = heads != groups
     split = reshape(query, (batch, queries, groups, heads // groups, size)) if grouped else query
@@ -83,14 +83,14 @@ def _attention(
     scores = scores * convert_to(to_array(scale), scores.dtype)
     if "b" in options:
         bias = options["b"]
-        scores = scores + _grouped(_batched(bias, aval_of(bias)), heads, groups)
+        scores = scores + _group_heads(_add_batch_axes(bias, aval_of(bias)), heads, groups)
     scores = convert_to(scores, dtypes.float32)
     visible = []
     near = _near(queries, keys, causal, window)
     if near is not None:
         visible.append(reshape(near, (1, 1, queries, keys)))
     if "m" in options:
-        visible.append(_batched(options["m"], aval_of(options["m"])))
+        visible.append(_add_batch_axes(options["m"], aval_of(options["m"])))
     column = (batch, 1, 1, 1)
     inside = _within(options["q"], queries, column, 2) if "q" in options else None
     if inside is not None:
@@ -98,9 +98,9 @@ def _attention(
     if "k" in options:
         visible.append(_within(options["k"], keys, column, 3))
     if visible:
-        mask = _grouped(visible[0], heads, groups)
+        mask = _group_heads(visible[0], heads, groups)
         for more in visible[1:]:
-            mask = mask & _grouped(more, heads, groups)
+            mask = mask & _group_heads(more, heads, groups)
         # Far below any score, and finite: a query that sees nothing gives the mean of the values, not NaN.
         scores = choose(mask, scores, -0.7 * float(dtypes.finfo(dtypes.float32).max))
     weights = convert_to(softmax(scores), key.dtype)

@@ -221,7 +221,7 @@ def _product(shape: Sequence[int], axes: _Axes) -> int:
 
 
 def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
-    """Return with how many numbers each output, and each input, is connected."""
+    """Return the number of inputs of each output, and of outputs of each input."""
     if len(shape) <= 1:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with these axes; it "
@@ -245,11 +245,11 @@ def _direction(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
     return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
 
 
-def _scaled_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
+def _draw_scaled_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     return random_normal(key, shape, dtype) * sqrt(variance)
 
 
-def _scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
+def _draw_scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
         return random_uniform(key, shape, dtype, -1) * sqrt(3 * variance)
     length, angle = split(key)
@@ -258,7 +258,7 @@ def _scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Ar
     return radius.astype(dtype) * _direction(angle, shape, dtype) * sqrt(variance)
 
 
-def _scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
+def _draw_scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
         return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_CUT, dtype))
     length, angle = split(key)
@@ -269,7 +269,7 @@ def _scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], var
 
 
 _DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
-    "normal": _scaled_normal, "uniform": _scaled_uniform, "truncated_normal": _scaled_truncated_normal
+    "normal": _draw_scaled_normal, "uniform": _draw_scaled_uniform, "truncated_normal": _draw_scaled_truncated_normal
 }
 
 

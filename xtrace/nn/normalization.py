@@ -63,7 +63,7 @@ def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
 # Softmax
 
 
-def _shifted(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
+def _shift_by_max(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
     """Return the operand less its largest element along `axis`, the exponential, zero where masked, and the axes."""
     x = to_array(promote(function, operand)[0])
     x = convert_to(x, x.dtype, False)
@@ -85,7 +85,7 @@ def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
 
 @inline_jit
 def _softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    _, powers, axes = _shifted("softmax", x, axis, masks)
+    _, powers, axes = _shift_by_max("softmax", x, axis, masks)
     shares = powers / _total(powers, axes, masks)
     return select_or_fill(masks[0], shares, 0) if masks else shares
 
@@ -114,7 +114,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
 
 @inline_jit
 def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    moved, powers, axes = _shifted("log_softmax", x, axis, masks)
+    moved, powers, axes = _shift_by_max("log_softmax", x, axis, masks)
     logarithms = moved - log(_total(powers, axes, masks))
     return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
@@ -155,7 +155,7 @@ def _logsumexp(
     x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
-        # What has no weight, or is masked, is left out even where its exponential overflows.
+        # Elements of weight 0, and masked ones, are left out even where their exponentials overflow.
         weights = select_or_fill(rest[-1], weights, 0) if masked else weights
         x = choose(weights != 0, x, -_INFINITY)
     elif masked:

@@ -185,7 +185,7 @@ def _power_of_two(x: Array) -> tuple[Any, Any]:
     return scales, bitcast_convert_type((254 - exponent) << 23, dtypes.float32)
 
 
-def _quantized(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, Any]:
+def _quantize(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, Any]:
     """Return the elements of (B, M, K) and the scales of their blocks in the types of a mode."""
     form = _FORMATS[mode]
     batch, rows, size = x.shape
@@ -219,11 +219,11 @@ class _Plan(NamedTuple):
     dtype: Any
 
 
-def _quantized_product(
+def _multiply(
     lhs: Array, rhs: Array, modes: tuple[str, str], scales: Sequence[Any], dtype: np.dtype[Any]
 ) -> Array:
     (a, a_scales), (b, b_scales) = [
-        _quantized(x, mode, scale) for x, mode, scale in zip((lhs, rhs), modes, scales, strict=True)
+        _quantize(x, mode, scale) for x, mode, scale in zip((lhs, rhs), modes, scales, strict=True)
     ]
     product = scaled_matmul(a, b, a_scales, b_scales, dtype)
     for scale in scales:
@@ -233,14 +233,14 @@ def _quantized_product(
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
 def _matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Sequence[Array]) -> Array:
-    return _quantized_product(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
+    return _multiply(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
 
 
 def _forward(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> tuple[Any, Any]:
     return _matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
 
 
-def _turned(x: Array) -> Array:
+def _swap_axes(x: Array) -> Array:
     return transpose(x, (0, 2, 1))
 
 
@@ -266,8 +266,8 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     else:
         by, of = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
         cotangents = [
-            _quantized_product(cotangent, _turned(rhs), by, (scales[2], scales[1]), plan.dtype),
-            _quantized_product(_turned(cotangent), _turned(lhs), of, (scales[2], scales[0]), plan.dtype),
+            _multiply(cotangent, _swap_axes(rhs), by, (scales[2], scales[1]), plan.dtype),
+            _multiply(_swap_axes(cotangent), _swap_axes(lhs), of, (scales[2], scales[0]), plan.dtype),
         ]
     return convert_to(cotangents[0], lhs.dtype), convert_to(cotangents[1], rhs.dtype), None
 
@@ -295,7 +295,7 @@ def _as_matrices(x: Array, axes: _Axes) -> Array:
 
 
 @inline_jit
-def _contracted(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
+def _contract(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
     scales = tuple([None if s is None else reshape(convert_to(to_array(s), dtypes.float32), ()) for s in scales])
@@ -359,4 +359,4 @@ def scaled_dot_general(
     plan = _Plan(configs[0].mode, configs[1].mode, configs[2].mode, dtype)
     numbers = ((tuple(left), tuple(right)), (tuple(left_batch), tuple(right_batch)))
     scales = tuple([c.global_scale for c in configs])
-    return _contracted(lhs, rhs, scales, dimension_numbers=numbers, plan=plan)
+    return _contract(lhs, rhs, scales, dimension_numbers=numbers, plan=plan)

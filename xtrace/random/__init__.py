@@ -22,7 +22,7 @@ if _typing.TYPE_CHECKING:
     from xtrace.random.multivariate import multivariate_normal as multivariate_normal, orthogonal as orthogonal
     from xtrace.random.rejection import poisson as poisson
 
-# What few programs use is loaded when it is first asked for.
+# Names that few programs use load on first touch.
 _late, __getattr__, __dir__ = _late_names(
     "xtrace.random",
     {

@@ -61,7 +61,7 @@ def integers(
     lowest, highest = int(bounds.min), int(bounds.max)
     # A bound above the largest number means that this one is drawn too.
     beyond = _beyond(maxval, highest)
-    low, high = [fitted(_clipped(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
+    low, high = [fitted(_clip_bounds(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
     words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
     span = convert_to(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
@@ -77,7 +77,7 @@ def integers(
     return lax.add(low, convert_to(offset, dtype))
 
 
-def _clipped(x: ArrayLike, lowest: int, highest: int) -> Any:
+def _clip_bounds(x: ArrayLike, lowest: int, highest: int) -> Any:
     """Return bounds of a range kept within an integer type."""
     aval = aval_of(x)
     own = dtypes.iinfo(aval.dtype)
@@ -100,8 +100,8 @@ def _randint(
     if dtypes.bit_width(dtype) >= 32:
         return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
     bounds = dtypes.iinfo(dtype)
-    low = _narrowed(minval, int(bounds.min), int(bounds.max))
-    high = _narrowed(maxval, int(bounds.min), int(bounds.max) + 1)
+    low = _narrow(minval, int(bounds.min), int(bounds.max))
+    high = _narrow(maxval, int(bounds.min), int(bounds.max) + 1)
     return convert_to(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
 
 
@@ -109,7 +109,7 @@ def _as_integers(x: ArrayLike) -> Any:
     return x if dtypes.is_integer(aval_of(x).dtype) else convert_to(x, dtypes.default_int(config.enable_x64.value))
 
 
-def _narrowed(x: ArrayLike, lowest: int, highest: int) -> Array:
+def _narrow(x: ArrayLike, lowest: int, highest: int) -> Array:
     x = _as_integers(x)
     wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else convert_to(x, dtypes.int32)
     dtype = aval_of(wide).dtype
@@ -322,7 +322,7 @@ def _numbers(count: int) -> Array:
 
 @inline_jit
 @with_typed_key
-def _permuted_numbers(key: Array, *, count: int) -> Array:
+def _permute_numbers(key: Array, *, count: int) -> Array:
     return shuffled(key, _numbers(count), 0)
 
 
@@ -376,7 +376,7 @@ def permutation(
     rank = len(shape_of_parameter("permutation", "x", x))
     axis = canonical_axis("permutation", axis, max(rank, 1))
     if not rank:
-        return _permuted_numbers(key, count=max(_count("permutation", x), 0))
+        return _permute_numbers(key, count=max(_count("permutation", x), 0))
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
 
@@ -415,7 +415,7 @@ def _chosen_by_chance(
     if replace:
         sums = cumsum(p)
         drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
-        # How many of the sums lie below: the place where the number would be inserted.
+        # The number of sums below it is the place where the number would be inserted.
         below = convert_to(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
         numbers = convert_to(below.sum(-1), whole)
     else:

@@ -392,14 +392,14 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     return draw("t", _t, key, shape, dtype, out_sharding, df=df)
 
 
-def _generalized(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _draw_generalized_normal(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     first, second = new_keys(key, 2)
     power = convert_to(1 / convert_to(p, aval_of(p).dtype), dtype)
     size = gamma_numbers(first, power, shape=shape, dtype=dtype)
     return lax.mul(signs(second, shape=shape, dtype=dtype), size**power)
 
 
-_generalized_normal = inline_jit(with_typed_key(_generalized))
+_generalized_normal = inline_jit(with_typed_key(_draw_generalized_normal))
 
 
 def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -434,7 +434,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
 def _ball(key: Array, p: ArrayLike, *, d: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     first, second = new_keys(key, 2)
-    g = _generalized(first, p, shape=(*shape, d), dtype=dtype)
+    g = _draw_generalized_normal(first, p, shape=(*shape, d), dtype=dtype)
     e = exponential_numbers(second, shape=shape, dtype=dtype)
     own = convert_to(p, aval_of(p).dtype)
     norm = add_elements(lax.abs(g) ** convert_to(own, dtype), (len(shape),)) + e

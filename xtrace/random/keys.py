@@ -68,7 +68,7 @@ def _chosen(function: str, impl: object, dtype: object) -> Generator:
     return _generator(impl if dtype is None else dtype)
 
 
-def _seeded(function: str, seed: ArrayLike, impl: Generator) -> Array:
+def _seed_key(function: str, seed: ArrayLike, impl: Generator) -> Array:
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
         # As NumPy does, and then wrapped around to the default integer type.
@@ -122,7 +122,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    return _seeded("key", seed, _chosen("key", impl, dtype))
+    return _seed_key("key", seed, _chosen("key", impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
@@ -146,7 +146,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    key = _seeded("PRNGKey", seed, _generator(impl))
+    key = _seed_key("PRNGKey", seed, _generator(impl))
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 

@@ -30,7 +30,7 @@ def _any(which: Array) -> Array:
     return reduce_or(which, tuple(range(aval_of(which).ndim)))
 
 
-def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
+def _count_exponentials(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     # Knuth, "The art of computer programming", volume 2, section 3.4.1: uniform numbers are multiplied until the
     # product is below exp(-rate); their count is the sample.
     shape, number = aval_of(rate).shape, aval_of(rate).dtype
@@ -51,7 +51,7 @@ def _counted(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     return while_loop(going, multiply, start)[1] - 1
 
 
-def _rejected(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Array:
+def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Array:
     # Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS.
     shape, number = aval_of(rate).shape, aval_of(rate).dtype
     log_rate = lax.log(rate)
@@ -91,8 +91,8 @@ def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.d
     # Each method gets a rate that is quick where the other one's sample is taken.
     zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
-    counted = _counted(key, select(small, rate, zero), dtype, limit)
-    rejected = _rejected(random_clone.bind_positional((key,)), select(small, large, rate), dtype, limit)
+    counted = _count_exponentials(key, select(small, rate, zero), dtype, limit)
+    rejected = _sample_by_rejection(random_clone.bind_positional((key,)), select(small, large, rate), dtype, limit)
     nothing = broadcast_to_shape(constant(0, dtype), shape)
     return select(eq(rate, zero), nothing, select(small, counted, rejected))
 

@@ -440,7 +440,7 @@ def lognormal(
 
 @inline_jit
 @with_typed_key
-def _truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
+def _draw_truncated_normal(key: Array, lower: Array, upper: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     root = constant(math.sqrt(2), dtype)
     lower, upper = convert_to(lower, dtype), convert_to(upper, dtype)
     drawn = uniform_numbers(key, erf(lax.div(lower, root)), erf(lax.div(upper, root)), shape=shape, dtype=dtype)
@@ -479,7 +479,7 @@ def truncated_normal(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("truncated_normal", _truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
+    return draw("truncated_normal", _draw_truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
 @inline_jit

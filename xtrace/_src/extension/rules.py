@@ -122,23 +122,6 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     return transpose
 
 
-def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
-    def batch(_mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        results, where = rule(tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
-        return (list(results), list(where)) if primitive.multiple_results else (results, where)
-
-    return batch
-
-
-def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
-    def batch(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-        size = next(aval_of(x).shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
-        result: tuple[Any, Any] = rule(MappedAxis(size), list(operands), list(axes), **_named(primitive, parameters))
-        return result
-
-    return batch
-
-
 def _from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
         results, where = rule(mapped, tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
@@ -150,6 +133,25 @@ def _from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
 def _to_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_named(primitive, parameters))
+        return result
+
+    return batch
+
+
+def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    def of_axis(_mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
+        result: tuple[Any, Any] = rule(*given, **parameters)
+        return result
+
+    return _from_jax_axis_batcher(primitive, of_axis)
+
+
+def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    of_axis = _to_jax_axis_batcher(primitive, rule)
+
+    def batch(operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
+        size = next(aval_of(x).shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+        result: tuple[Any, Any] = of_axis(MappedAxis(size), operands, axes, **parameters)
         return result
 
     return batch

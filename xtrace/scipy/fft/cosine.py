@@ -29,7 +29,7 @@ from xtrace.numpy.padding import pad
 from xtrace.numpy.rearrangement import flip
 
 
-def _turned(x: Array, weights: np.ndarray, sign: int) -> Array:
+def _rotate_values(x: Array, weights: np.ndarray, sign: int) -> Array:
     """Return the values along the last axis of `x`, as complex numbers, times `weights` turned by quarter steps."""
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
@@ -46,13 +46,13 @@ def _forward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
     weights = 2 * (_orthogonal(n) if ortho else np.ones(n))
-    return real(_turned(spectrum, weights, -1)).astype(x.dtype)
+    return real(_rotate_values(spectrum, weights, -1)).astype(x.dtype)
 
 
 def _backward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
-    signal = real(fourier.ifft(_turned(x, weights, 1))).astype(x.dtype)
+    signal = real(fourier.ifft(_rotate_values(x, weights, 1))).astype(x.dtype)
     half = (n + 1) // 2
     even, odd = signal[..., :half], flip(signal[..., half:], -1)
     if n % 2:
@@ -61,10 +61,10 @@ def _backward(x: Array, ortho: bool) -> Array:
 
 
 @inline_jit
-def _transformed(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inverse: bool) -> Array:
+def _transform_axis(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inverse: bool) -> Array:
     if dtypes.is_complex(x.dtype):
         details: dict[str, Any] = {"axes": axes, "lengths": lengths, "ortho": ortho, "inverse": inverse}
-        return of_parts(_transformed(x.real, **details), _transformed(x.imag, **details))
+        return of_parts(_transform_axis(x.real, **details), _transform_axis(x.imag, **details))
     step = _backward if inverse else _forward
     for axis, n in zip(axes, lengths, strict=True):
         moved = moveaxis(x, axis, -1)
@@ -96,7 +96,7 @@ def _cosines(
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
     # Fourier transforms need at least 32 bits.
     wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
-    return _transformed(
+    return _transform_axis(
         cast_to(x, aval, wide), axes=transformed, lengths=lengths, ortho=norm == "ortho", inverse=inverse
     )
 

@@ -189,7 +189,7 @@ def _part(mask: Array, x: Array) -> Array:
     return select(as_column(mask), x, full_like(x, 0))
 
 
-def _solved_above(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
+def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
     """Solve (matrix + shift) x = right for the rows and columns of an upper triangular matrix in `mask`.
 
     Zeros on the diagonal count as ones.
@@ -251,7 +251,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
     # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
     def step(j: Array, root: Array) -> Array:
-        column = _solved_above(root, _element(roots, j), _column(form, j), _before(j, size))
+        column = _solve_shifted(root, _element(roots, j), _column(form, j), _before(j, size))
         return _with_column(root, j, column)
 
     root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
@@ -300,7 +300,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     def step(j: Array, image: Array) -> Array:
         above = _part(_before(j, size), _column(form, j))
         right = lax.sub(product(image, above), lax.mul(above, _element(values, j)))
-        column = _solved_above(form, lax.neg(_element(main, j)), right, _before(j, size))
+        column = _solve_shifted(form, lax.neg(_element(main, j)), right, _before(j, size))
         return _with_column(image, j, column)
 
     image = fori_loop(0, size, step, _on_diagonal(values)) if size else form
@@ -323,7 +323,7 @@ def _parlett_error(form: Array, main: Array) -> Array:
     return lax.min(constant_like(least, 1), lax.max(eps, lax.mul(lax.div(eps, least), above)))
 
 
-def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> Array:
+def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> Array:
     rows, columns = aval_of(c).shape
     if method == "eigen":
         (left, _, u), (right, _, v) = [spectral.eig(x) for x in (a, b)]
@@ -341,7 +341,7 @@ def _solved_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> 
         def step(j: Array, solution: Array) -> Array:
             known = product(solution, _part(_before(j, columns), _column(s, j)))
             rest = lax.sub(_column(inside, j), known)
-            column = _solved_above(r, _element(right, j), rest, everything)
+            column = _solve_shifted(r, _element(right, j), rest, everything)
             return _with_column(solution, j, column)
 
         solution = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
@@ -394,6 +394,6 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviate(method)}")
     operands = inexact("solve_sylvester", A, B, C)
     solution = for_each_matrix(
-        lambda a, b, c: _solved_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
+        lambda a, b, c: _solve_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
     )
     return solution if dtypes.is_complex(aval_of(operands[0]).dtype) else complex_numbers.real(solution)

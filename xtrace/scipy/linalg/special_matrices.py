@@ -67,7 +67,7 @@ def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
     return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
 
-def _placed(values: Array, positions: np.ndarray) -> Array:
+def _place_values(values: Array, positions: np.ndarray) -> Array:
     """Return the matrices whose elements are the entries of `values`, along the last axis, at `positions`."""
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
@@ -88,7 +88,7 @@ def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
 
-def _computed_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
+def _compute_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
     """Return the result of `_grid`, computed by the program, which then holds no matrix as a constant."""
     numbers = arange(size, dtype=dtype)
     return expand_dims(numbers, 1), expand_dims(numbers, 0)
@@ -129,7 +129,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         column = convert_to(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)
-    return _placed(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
+    return _place_values(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
 
 
 @inline_jit(public=True)
@@ -162,7 +162,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     if r is not None:
         column = convert_to(column, column.dtype)
     i, j = _grid(column.shape[-1], row.shape[-1])
-    return _placed(concatenate([column, row[..., 1:]], axis=-1), i + j)
+    return _place_values(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
 
 @inline_jit(public=True)
@@ -190,7 +190,7 @@ def circulant(c: ArrayLike) -> Array:
     """
     (column,) = _vectors("circulant", c)
     i, j = _grid(column.shape[-1])
-    return _placed(column, (i - j) % max(column.shape[-1], 1))
+    return _place_values(column, (i - j) % max(column.shape[-1], 1))
 
 
 @inline_jit(static=("n", "mode"), public=True)
@@ -231,7 +231,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     offset = np.arange(start, start + rows)[:, None] - np.arange(columns)
     inside = (offset >= 0) & (offset < length)
     extended = concatenate([vector, zeros((*vector.shape[:-1], 1), vector.dtype)], axis=-1)
-    return _placed(extended, np.where(inside, offset, length))
+    return _place_values(extended, np.where(inside, offset, length))
 
 
 def _with_constants(values: Array) -> Array:
@@ -272,7 +272,7 @@ def companion(a: ArrayLike) -> Array:
     row = _monic("companion", a, 2)
     size = row.shape[-1]
     i, j = _grid(size)
-    return _placed(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
+    return _place_values(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
 
 
 @inline_jit(public=True)
@@ -337,7 +337,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         positions[1, 0] = 1
     for k in range(2, size):
         positions[(k - 2, k) if k % 2 == 0 else (k, k - 2)] = 1
-    return _placed(_with_constants(terms), positions)
+    return _place_values(_with_constants(terms), positions)
 
 
 @inline_jit(public=True)
@@ -375,7 +375,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     i, j = _grid(size)
     positions = np.where(i == 0, 2 + j, np.where(i == j + 1, 2 + size + j, 0))
     values = concatenate([first, below], axis=-1)
-    return convert_to(_placed(_with_constants(values), positions), values.dtype, values.weak_type)
+    return convert_to(_place_values(_with_constants(values), positions), values.dtype, values.weak_type)
 
 
 @inline_jit(public=True)
@@ -484,7 +484,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     if dtypes.is_boolean(wanted):
         raise TypeError("hadamard: booleans have no -1; give a signed dtype.")
     # Each bit that a row's and a column's number share changes the sign.
-    common = bitwise_count(bitwise_and(*_computed_grid(size)))
+    common = bitwise_count(bitwise_and(*_compute_grid(size)))
     return where(equal(bitwise_and(common, 1), 0), 1, -1).astype(wanted)
 
 
@@ -511,7 +511,7 @@ def helmert(n: int, full: bool = False) -> Array:
         H. O. Lancaster, "The Helmert matrices" (1965).
     """
     size = _size("helmert", n, 1)
-    i, j = _computed_grid(size, _default_float())
+    i, j = _compute_grid(size, _default_float())
     contrasts = where(less(j, i), 1, where(equal(i, j), negative(i), 0))
     matrix = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
     return matrix if full else getitem(matrix, slice(1, None))
@@ -539,7 +539,7 @@ def hilbert(n: int) -> Array:
     Reference:
         M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
     """
-    i, j = _computed_grid(_size("hilbert", n), _default_float())
+    i, j = _compute_grid(_size("hilbert", n), _default_float())
     return true_divide(1, add(add(i, j), 1))
 
 

@@ -132,7 +132,7 @@ def _decomposition_jvp(
 
 
 @inline_jit
-def _solved(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
+def _solve(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):
         # T = D S Dᴴ with a real S: the phases of D are products of the phases below the diagonal.
@@ -220,7 +220,7 @@ def eigh_tridiagonal(
     if diagonal.size == 0:
         none = zeros(0, dtypes.real_part_dtype(diagonal.dtype))
         return none if eigvals_only else (none, zeros((0, 0), diagonal.dtype))
-    parts = _solved(
+    parts = _solve(
         d, e, new_key(0) if key is None else key, 0 if tol is None else max(tol, 0), first=first, last=last,
         vectors=not eigvals_only,
     )

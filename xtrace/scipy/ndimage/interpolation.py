@@ -22,7 +22,7 @@ from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import clip, mod, where
 
 
-def _mirrored(i: Array, n: int) -> Array:
+def _mirror_indices(i: Array, n: int) -> Array:
     """Return indices reflected about the centres of the first and the last sample."""
     distance = n - 1
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
@@ -33,9 +33,9 @@ _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda i, n: clip(i, 0, n - 1),
     "nearest": lambda i, n: clip(i, 0, n - 1),
     "wrap": mod,
-    "mirror": _mirrored,
+    "mirror": _mirror_indices,
     # A reflection about the edges is a mirror image on the grid of half samples.
-    "reflect": lambda i, n: _mirrored(2 * i + 1, 2 * n + 1) // 2,
+    "reflect": lambda i, n: _mirror_indices(2 * i + 1, 2 * n + 1) // 2,
 }
 
 
@@ -58,7 +58,7 @@ def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
 
 
 @inline_jit
-def _interpolated(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Array:
+def _interpolate(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Array:
     parts = []
     sides = [_neighbours(x, order) for x in coordinates]
     for corner in itertools.product(*sides):
@@ -119,4 +119,4 @@ def map_coordinates(
     check_broadcast("map_coordinates", [x.shape for x in arrays])
     image = to_array_operand("map_coordinates", input)
     fill = convert_to(to_array_operand("map_coordinates", cval), image.dtype)
-    return _interpolated(image, fill, *arrays, order=int(order), mode=mode)
+    return _interpolate(image, fill, *arrays, order=int(order), mode=mode)

@@ -120,7 +120,7 @@ def _descent(gradient: Array, memory: tuple[Array, ...]) -> Array:
     return -vector
 
 
-def _pushed(kept: Array, newest: Array) -> Array:
+def _push(kept: Array, newest: Array) -> Array:
     return roll(kept, -1, 0).at[-1].set(newest)
 
 
@@ -148,7 +148,7 @@ def limited_bfgs(
         change = search.gradient - state.gradient
         curvature, square = inner_product(change, step), inner_product(change, change)
         memory = (
-            _pushed(steps, step), _pushed(changes, change), _pushed(factors, _reciprocal(curvature)),
+            _push(steps, step), _push(changes, change), _push(factors, _reciprocal(curvature)),
             where(curvature > 0, curvature * _reciprocal(square), 1),
         )
         status = where(state.value - search.value < ftol, 4, 0)

@@ -154,7 +154,7 @@ def correlate(
     return _by("correlate", in1, in2, mode, method, precision, False)
 
 
-def _filled(function: str, boundary: str, fillvalue: float) -> None:
+def _check_boundary(function: str, boundary: str, fillvalue: float) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
             f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviate(boundary)} and "
@@ -191,7 +191,7 @@ def convolve2d(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    _filled("convolve2d", boundary, fillvalue)
+    _check_boundary("convolve2d", boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision, True, 2)
 
 
@@ -224,7 +224,7 @@ def correlate2d(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    _filled("correlate2d", boundary, fillvalue)
+    _check_boundary("correlate2d", boundary, fillvalue)
     return _direct("correlate2d", in1, in2, mode, precision, False, 2)
 
 

@@ -55,7 +55,7 @@ def _complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
 # Segments
 
 
-def _continued(x: Array, count: int) -> Array:
+def _resize_last_axis(x: Array, count: int) -> Array:
     """Append `count` zeros to the last axis of `x`, or cut -`count` elements off."""
     if count <= 0:
         return x[..., : x.shape[-1] + count]
@@ -69,21 +69,21 @@ def _segments(x: Array, size: int, step: int) -> Array:
     one, each copy is shifted by one row more than the last. No segment needs an index.
     """
     count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
-    whole = _continued(x, (count + rows - 1) * step - x.shape[-1])
+    whole = _resize_last_axis(x, (count + rows - 1) * step - x.shape[-1])
     copies = broadcast_to_shape(whole[..., None, :], (*x.shape[:-1], rows, whole.shape[-1]))
     flat = copies.reshape((*x.shape[:-1], rows * whole.shape[-1]))
-    shifted = _continued(flat, rows * step).reshape((*x.shape[:-1], rows, count + rows, step))[..., :count, :]
+    shifted = _resize_last_axis(flat, rows * step).reshape((*x.shape[:-1], rows, count + rows, step))[..., :count, :]
     return moveaxis(shifted, -3, -2).reshape((*x.shape[:-1], count, rows * step))[..., :size]
 
 
-def _overlapped(segments: Array, step: int) -> Array:
+def _add_overlapping(segments: Array, step: int) -> Array:
     """Add segments (..., count, size) that begin at multiples of `step`, the transpose of `_segments`."""
     *batch, count, size = segments.shape
     rows = -(-size // step)
-    cut = _continued(segments, rows * step - size).reshape((*batch, count, rows, step))
+    cut = _resize_last_axis(segments, rows * step - size).reshape((*batch, count, rows, step))
     rowwise = moveaxis(cut, -2, -3).reshape((*batch, rows, count * step))
-    shifted = _continued(rowwise, rows * step).reshape((*batch, rows * (count + rows) * step))
-    summed = sum(_continued(shifted, -rows * step).reshape((*batch, rows, (count + rows - 1) * step)), -2)
+    shifted = _resize_last_axis(rowwise, rows * step).reshape((*batch, rows * (count + rows) * step))
+    summed = sum(_resize_last_axis(shifted, -rows * step).reshape((*batch, rows, (count + rows - 1) * step)), -2)
     return summed[..., : (count - 1) * step + size]
 
 
@@ -200,7 +200,7 @@ def _powers(
     window = convert_to(window, part)
     longest = max([x.shape[axis] for x in signals])
     moved = [moveaxis(x, axis, -1) for x in signals]
-    spectra = [_spectra(_continued(x, longest - x.shape[-1]), window, plan, detrend, axis) for x in moved]
+    spectra = [_spectra(_resize_last_axis(x, longest - x.shape[-1]), window, plan, detrend, axis) for x in moved]
     products = conj(spectra[0]) * spectra[-1]
     if len(signals) == 1:
         products = real(products)
@@ -344,7 +344,7 @@ def _short_time(
     if boundary is not None:
         x = pad(x, [(0, 0)] * (rank - 1) + [(half, half)], **_EXTENSIONS[boundary])
     if padded:
-        x = _continued(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
+        x = _resize_last_axis(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
     spectra = _spectra(x, window, plan, detrend, axis)
     spectra = spectra / convert_to(abs(sum(window)), spectra.dtype)
     starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
@@ -411,7 +411,7 @@ def stft(
 
 
 @inline_jit
-def _restored(
+def _restore_signal(
     fs: ArrayLike, window: ArrayLike, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
 ) -> tuple[Array, Array]:
     """Return times and the signal, whose samples are along the axis of the segments."""
@@ -422,8 +422,8 @@ def _restored(
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * convert_to(sum(window), segments.dtype)
     # The least squares solution: the signal whose segments are nearest to these.
-    x = _overlapped(weighted * broadcast_to_shape(convert_to(window, weighted.dtype), weighted.shape), plan.step)
-    weights = _overlapped(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
+    x = _add_overlapping(weighted * broadcast_to_shape(convert_to(window, weighted.dtype), weighted.shape), plan.step)
+    weights = _add_overlapping(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
         half = plan.size // 2
         x, weights = x[..., half:-half], weights[half:-half]
@@ -482,7 +482,7 @@ def istft(
     plan = _Plan(size, *_sizes("istft", size, noverlap, nfft, length), bool(input_onesided))
     _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)
     wide = _complex_dtype(dtypes.real_part_dtype(dtype))
-    return _restored(
+    return _restore_signal(
         fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],
         trimmed=bool(boundary),
     )

@@ -20,7 +20,7 @@ from xtrace.numpy.operands import refuse
 from xtrace.numpy.statistics import mean
 
 
-def _straightened(x: Array) -> Array:
+def _subtract_line(x: Array) -> Array:
     """Subtract the line of least squares along the last axis, by projection on an orthonormal basis of lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
@@ -31,11 +31,11 @@ def _straightened(x: Array) -> Array:
 
 
 @inline_jit
-def _detrended(x: Array, *, axis: int, breaks: tuple[int, ...] | None) -> Array:
+def _subtract_lines(x: Array, *, axis: int, breaks: tuple[int, ...] | None) -> Array:
     if breaks is None:
         return x - mean(x, axis, keepdims=True)
     moved = moveaxis(x, axis, -1)
-    parts = [_straightened(moved[..., a:b]) for a, b in itertools.pairwise(breaks)]
+    parts = [_subtract_line(moved[..., a:b]) for a, b in itertools.pairwise(breaks)]
     return moveaxis(concatenate(parts, -1), -1, axis)
 
 
@@ -77,4 +77,4 @@ def detrend(
         breaks = tuple(sorted({0, n, *np.atleast_1d(np.asarray(bp)).tolist()}))
         if breaks[0] < 0 or breaks[-1] > n:
             raise ValueError(f"detrend: breakpoints must lie within the axis of {n} elements, got {bp}")
-    return _detrended(cast(data, aval, dtype, weak), axis=along, breaks=breaks)
+    return _subtract_lines(cast(data, aval, dtype, weak), axis=along, breaks=breaks)

@@ -241,7 +241,7 @@ def _length(x: Array) -> Array:
     return sqrt(real(vdot(x, x, precision="highest")))
 
 
-def _extended(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Array]:
+def _extend_basis(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Array]:
     """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
 
     Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
@@ -267,7 +267,7 @@ def _at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array
 
     def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, columns = state
-        basis, column = _extended(product, basis, step)
+        basis, column = _extend_basis(product, basis, step)
         return basis, columns.at[step].set(column)
 
     basis = zeros((width + 1, *first.shape), first.dtype).at[0].set(first)
@@ -278,7 +278,7 @@ def _at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array
     return matmul(weights, basis[:width], precision="highest")
 
 
-def _rotated(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Array, Array]:
+def _rotate(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Array, Array]:
     return conj(cosine) * first + sine * second, cosine * second - sine * first
 
 
@@ -294,10 +294,10 @@ def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: 
 
     def extend(state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, triangle, cosines, sines, right, step = state
-        basis, column = _extended(product, basis, step)
+        basis, column = _extend_basis(product, basis, step)
 
         def rotate(i: Array, column: Array) -> Array:
-            upper, lower = _rotated(cosines[i], sines[i], column[i], column[i + 1])
+            upper, lower = _rotate(cosines[i], sines[i], column[i], column[i + 1])
             return column.at[i].set(upper).at[i + 1].set(lower)
 
         column = fori_loop(0, step, rotate, column)
@@ -306,7 +306,7 @@ def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: 
         none = radius == 0
         cosine, sine = where(none, 1, a / where(none, 1, radius)), where(none, 0, b / where(none, 1, radius))
         column = column.at[step].set(radius).at[step + 1].set(0)
-        upper, lower = _rotated(cosine, sine, right[step], right[step + 1])
+        upper, lower = _rotate(cosine, sine, right[step], right[step + 1])
         triangle = triangle.at[step].set(column[:width])
         cosines, sines = cosines.at[step].set(cosine), sines.at[step].set(sine)
         return basis, triangle, cosines, sines, right.at[step].set(upper).at[step + 1].set(lower), step + 1

@@ -56,7 +56,7 @@ def dawsn(x: RealLike) -> Array:
 dawsn.defjvps(lambda t, y, x: t * (1 - 2 * x * y))
 
 
-def _scaled(x: Array) -> Array:
+def _scale_erfc(x: Array) -> Array:
     # Above this limit the asymptotic expansion (DLMF 7.12.1) is exact to rounding. Up to it erfc(x) is a normal
     # number.
     limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
@@ -94,7 +94,7 @@ def erfcx(x: ArrayLike) -> Array:
     if dtypes.is_complex(value.dtype):
         return _faddeeva(1j * value)
     (x,), dtype = real_operands("erfcx", x)
-    return convert_to(_scaled(x), dtype)
+    return convert_to(_scale_erfc(x), dtype)
 
 
 erfcx.defjvps(lambda t, y, x: t * (2 * x * y - 2 / _ROOT))

@@ -35,7 +35,7 @@ from xtrace.scipy.special.series import real_operands
 # The largest number of terms of a series and of steps of a continuation or recurrence; finite values need far fewer.
 _TERMS = 5000
 
-# The distance to the next singular point, and the numbers of a recurrence of Taylor coefficients (`_continued`).
+# The distance to the next singular point, and the numbers of a recurrence of Taylor coefficients (`_continue`).
 _Equation = tuple[Array, Array, ArrayLike, Array, Callable[[ArrayLike], Array]]
 
 
@@ -68,7 +68,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
     return state[2], state[3]
 
 
-def _continued(
+def _continue(
     equation: Callable[..., Any], place: Array, value: Array, slope: Array, x: Array, given: Sequence[Any]
 ) -> Array:
     """Return the solution of a differential equation at `x` from its value and slope at `place`.
@@ -218,7 +218,7 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     )
     factor = choose(turned, exp(start), 1.0)
     slope = factor * (moved / choose(start == 0, 1.0, start) + choose(turned, total, 0.0))
-    near = _continued(_kummer_equation, start, factor * total, slope, choose(far, start, x), (a, b))
+    near = _continue(_kummer_equation, start, factor * total, slope, choose(far, start, x), (a, b))
     return choose(far, _kummer_far(a, b, choose(far, x, 100.0)) * total, near)
 
 
@@ -308,7 +308,7 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     before, after = ratio**-exponent, (1 - x) ** choose(left, 0.0, exponent)
     slope = choose(left, -before * ratio * (exponent * total + ratio * slope), slope)
     given = choose(left, a, p), choose(left, b, q), c
-    return after * _continued(_gauss_equation, place, choose(left, before, 1.0) * total, slope, x, given)
+    return after * _continue(_gauss_equation, place, choose(left, before, 1.0) * total, slope, x, given)
 
 
 def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:

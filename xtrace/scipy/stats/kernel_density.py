@@ -39,7 +39,7 @@ _Bandwidth = Union[str, float, Array, Callable[["gaussian_kde"], Any], None]  # 
 
 
 @inline_jit
-def _normalized(dataset: Array, *weights: Array) -> tuple[Array, Array]:
+def _normalize_weights(dataset: Array, *weights: Array) -> tuple[Array, Array]:
     """Return the effective number of samples, and the weights with sum 1 (without weights, equal ones)."""
     count = dataset.shape[1]
     shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
@@ -65,7 +65,7 @@ def _log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
 
 
 @inline_jit
-def _evaluated(dataset: Array, weights: Array, inverse: Array, points: Array, *, logarithm: bool) -> Array:
+def _evaluate_density(dataset: Array, weights: Array, inverse: Array, points: Array, *, logarithm: bool) -> Array:
     kernels = _log_kernels(dataset, inverse, points)
     return logsumexp(kernels, -1, weights[None]) if logarithm else sum(exp(kernels) * weights[None], -1)
 
@@ -137,16 +137,16 @@ class gaussian_kde:
                 f"got shape {avals[1].shape}"
             )
         given = [cast_to(x, aval, dtype) for x, aval in zip(operands[1:], avals[1:], strict=True)]
-        neff, normalized = _normalized(data, *given)
+        neff, normalized = _normalize_weights(data, *given)
         self._fill(neff=neff, dataset=data, weights=normalized)
-        covariance, inverse = self._scaled(bw_method)
+        covariance, inverse = self._scale(bw_method)
         self._fill(covariance=covariance, inv_cov=inverse)
 
     def _fill(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    def _scaled(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
+    def _scale(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
         """Return the covariance and its inverse."""
         given: list[Any] = []
         rule = "scott" if bw_method is None else bw_method
@@ -199,7 +199,7 @@ class gaussian_kde:
     def _at(self, function: str, points: ArrayLike, logarithm: bool) -> Array:
         places, dtype = self._places(function, points)
         dataset, weights, inverse = [convert_to(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
-        return _evaluated(dataset, weights, inverse, places, logarithm=logarithm)
+        return _evaluate_density(dataset, weights, inverse, places, logarithm=logarithm)
 
     def evaluate(self, points: ArrayLike) -> Array:
         """Return the density at `points`, (d, m), (m,) where d is 1, or one vector (d,); the result is (m,).

@@ -23,7 +23,7 @@ __all__ = ["logpdf", "pdf"]
 _LOG_TURN = math.log(2 * math.pi)
 
 
-def _whitened(differences: Array, factor: Array) -> Array:
+def _whiten(differences: Array, factor: Array) -> Array:
     """Multiply rows by the inverse of the transposed `factor`; the batch axes broadcast."""
     n = differences.shape[-1]
     if factor.ndim == 2:
@@ -44,7 +44,7 @@ def _log_density(x: Array, mean: Array, cov: Array) -> Array:
         logarithm = -sum(square(differences), -1) / (2 * cov) - n * (_LOG_TURN + log(cov)) / 2
         return convert_to(logarithm, x.dtype, x.weak_type)
     factor = cholesky(cov)
-    distances = sum(square(_whitened(differences, factor)), -1)
+    distances = sum(square(_whiten(differences, factor)), -1)
     return -distances / 2 - n * _LOG_TURN / 2 - sum(log(diagonal(factor, axis1=-2, axis2=-1)), -1)
 
 
