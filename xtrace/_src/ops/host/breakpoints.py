@@ -5,9 +5,9 @@ from __future__ import annotations
 import cmd
 import contextlib
 import linecache
+import operator
 import pprint
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,8 +20,11 @@ from xtrace._src.core.source import is_internal
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.ops.host.callbacks import debug_callback, pure_callback
 from xtrace._src.ops.stop_gradient import stop_gradient
+from xtrace._src.xla import pytree_registry
 
 _LINES_AROUND = 2
+# How deep traced values are looked for in lists, tuples and dicts.
+_DEEPEST = 8
 
 
 class _Frame(NamedTuple):
@@ -103,27 +106,50 @@ def _fill_slots(frames: Sequence[_Frame], values: Sequence[Any]) -> list[_Frame]
 
 def _map_frames(function: Callable[[Any], Any], kind: type, frames: Sequence[_Frame]) -> list[_Frame]:
     """Return the frames with `function` applied to the leaves of type `kind` among their variables."""
-    mapped: list[_Frame] = []
-
-    def map_all() -> None:
-        mapped.extend([f._replace(variables=_map_leaves(function, kind, f.variables)) for f in frames])
-
-    # A tree that does not flatten costs its thread as many levels of recursion as it has, for good (jaxlib).
-    thread = threading.Thread(target=map_all)
-    thread.start()
-    thread.join()
-    return mapped
+    mapping = _LeafMapping(function, kind)
+    return [
+        f._replace(variables={name: mapping.apply(x, _DEEPEST) for name, x in f.variables.items()}) for f in frames
+    ]
 
 
-def _map_leaves(function: Callable[[Any], Any], kind: type, variables: dict[str, Any]) -> dict[str, Any]:
-    """Return the variables with `function` applied to the leaves of type `kind`."""
-    mapped = dict(variables)
-    for name, value in variables.items():
-        with contextlib.suppress(Exception):  # a tree that does not flatten, as of unordered keys
-            leaves, tree = pytree.tree_flatten(value)
-            if any(isinstance(x, kind) for x in leaves):
-                mapped[name] = pytree.tree_unflatten(tree, [function(x) if isinstance(x, kind) else x for x in leaves])
-    return mapped
+class _LeafMapping:
+    """A function that is applied to the leaves of type `kind` of variables.
+
+    The variables of a program need not be trees, and one that does not flatten takes levels of recursion from its
+    thread for good (jaxlib): so lists, tuples and dicts are taken apart here, each once.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], kind: type) -> None:
+        self.function, self.kind = function, kind
+        # By the id of a container: it, so that its id stays its own, and the result.
+        self.known: dict[int, tuple[Any, Any]] = {}
+
+    def apply(self, value: Any, depth: int) -> Any:
+        """Return a variable, mapped down to a depth."""
+        if isinstance(value, self.kind):
+            return self.function(value)
+        if type(value) not in (list, tuple, dict):
+            return self._map_tree(value)
+        if not depth:
+            return value
+        if id(value) not in self.known:
+            self.known[id(value)] = value, value  # what a cycle comes back to
+            before = list(value.values()) if type(value) is dict else list(value)
+            after = [self.apply(x, depth - 1) for x in before]
+            if any(map(operator.is_not, before, after)):
+                made = dict(zip(value, after, strict=True)) if type(value) is dict else type(value)(after)
+                self.known[id(value)] = value, made
+        return self.known[id(value)][1]
+
+    def _map_tree(self, value: Any) -> Any:
+        """Return an object that is registered as a pytree, mapped; others as they are."""
+        with contextlib.suppress(Exception):
+            if pytree_registry.flatten_one_level_with_keys(value) is not None:
+                leaves, tree = pytree.tree_flatten(value)
+                if any(isinstance(x, self.kind) for x in leaves):
+                    mapped = [self.function(x) if isinstance(x, self.kind) else x for x in leaves]
+                    return pytree.tree_unflatten(tree, mapped)
+        return value
 
 
 class _Debugger(cmd.Cmd):
