@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core import dtypes
-from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.dtypes import DType
 
@@ -70,17 +69,6 @@ def check_same_dtype(name: str, avals: Sequence[ShapedArray], promoting: str | N
         raise TypeError(
             f"lax.{name} requires arguments to have the same dtypes, got {dtype_names}.{tip if promoting else ''}"
         )
-
-
-def no_sharding(function: str, sharding: Any, parameter: str = "out_sharding") -> Any:
-    """Return None, the only layout that results have; NotImplementedError if another one is asked for."""
-    if sharding is not None:
-        raise NotImplementedError(
-            f"{function}: {parameter}={abbreviate(sharding)} is not supported, operations leave their results on "
-            f"the device of their operands; leave {parameter} at None, and move the result with xtrace.device_put(x, "
-            "device)"
-        )
-    return None
 
 
 def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

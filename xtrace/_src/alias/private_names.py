@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.source import leave_out, left_out
+from xtrace._src.core.source import is_internal, left_out
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import started_clients
@@ -28,12 +28,7 @@ _exclude_paths = left_out
 
 def include_frame(frame: Any) -> bool:
     """Return whether tracebacks show a frame, which is in no file that is left out."""
-    return not frame.f_code.co_filename.startswith(tuple(left_out))
-
-
-def register_exclusion(path: str) -> None:
-    """Leave the frames of a library's file out of tracebacks."""
-    leave_out(path)
+    return not is_internal(frame.f_code.co_filename)
 
 
 def trace_state_clean() -> bool:
@@ -44,11 +39,6 @@ def trace_state_clean() -> bool:
 def wait_for_tokens() -> None:
     """Wait until the callbacks of programs that were started have run."""
     effects_barrier()
-
-
-def safe_map(f: Callable[..., Any], *args: Any) -> list[Any]:
-    """Return the results of a function of the elements of lists of one length."""
-    return [f(*xs) for xs in zip(*map(list, args), strict=True)]
 
 
 def safe_zip(*args: Any) -> list[Any]:

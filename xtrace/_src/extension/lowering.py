@@ -87,15 +87,14 @@ class LoweringRules:
 
     def __init__(self, primitive: Primitive) -> None:
         self.primitive, self.by_platform = primitive, dict[str, Callable[..., Any]]()
-        # The rule of a built-in primitive holds where no other does.
-        self.own = None if primitive.is_users else primitive.emit
-        self.missing = primitive.emit
+        # It holds where no other does: that of a built-in primitive, or the error of one without a rule.
+        self.own = primitive.emit
 
     def emit(self, builder: FunctionBuilder, *values: Value, **named: Any) -> Any:
         """Write the operation by the rule for the module's platform."""
         rule = self.by_platform.get(builder.platform, self.by_platform.get(""))
         if rule is None:
-            return (self.own or self.missing)(builder, *values, **named)
+            return self.own(builder, *values, **named)
         parameters = self.primitive.given_parameters(named)
         if isinstance(rule, LoweredFunction):
             results = rule.emit(builder, *values, **parameters)

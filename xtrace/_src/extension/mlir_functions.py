@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.extension.lowering import LoweringRuleContext, ModuleContext
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
@@ -74,8 +73,3 @@ def call_text(
     function.return_values(results)
     module.functions.append(function)
     return mlir_rules.inline_text(module.text(), "rule", values)
-
-
-def types_of(aval: ShapedArray) -> Any:
-    """Return the MLIR type of values of type `aval`."""
-    return mlir_rules.parse_type(aval.mlir_type)

@@ -96,10 +96,11 @@ def _from_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     def transpose(cotangents: Any, *operands: Any, **named: Any) -> list[Any]:
         given = primitive.given_parameters(named)
         operands = tuple(_arrays(operands))
-        cotangents = _arrays(cotangents) if primitive.multiple_results else _arrays([cotangents])[0]
         if primitive.multiple_results:
             avals = primitive.abstract_eval(tuple(map(aval_of, operands)), primitive.pack_parameters(given))
-            cotangents = _with_zeros(cotangents, avals)
+            cotangents = _with_zeros(_arrays(cotangents), avals)
+        else:
+            (cotangents,) = _arrays([cotangents])
         results = rule(cotangents, *operands, **given)
         return list(_without_zeros(results, True)) if results is not None else [None] * len(operands)
 

@@ -11,6 +11,7 @@ from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.effects import Effects, NamedAxis
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.shardings import insert_entry
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.replay import StackedTrace, TraceStack
@@ -41,8 +42,7 @@ def insert_axis(aval: ShapedArray, axis: int, size: int) -> ShapedArray:
     """Return the type of values of type `aval` stacked along a new axis."""
     shape, sharding = aval.shape, aval.explicit_sharding
     if sharding is not None:
-        spec = sharding.spec
-        sharding = sharding.update(spec=spec.update(partitions=(*spec[:axis], None, *spec[axis:])))
+        sharding = insert_entry(sharding, aval.ndim, axis, None)
     return aval.update(shape=(*shape[:axis], size, *shape[axis:]), sharding=sharding)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.kinds import NUMBER, check_kind, no_sharding
+from xtrace._src.algebra.kinds import NUMBER, check_kind
 from xtrace._src.algebra.vector_space import (
     ZERO_DERIVATIVE,
     bind_with_sharding,
@@ -16,6 +16,7 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
 )
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -158,7 +159,11 @@ def filled(function: str, value: Any, shape: tuple[int, ...], sharding: object) 
     array = broadcast_scalar(value, shape)
     if isinstance(sharding, Sharding):
         return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
-    no_sharding(function, sharding, "sharding")
+    if sharding is not None:
+        raise NotImplementedError(
+            f"{function}: sharding={abbreviate(sharding)} is not supported, operations leave their results on the "
+            "device of their operands; leave sharding at None, and move the result with xtrace.device_put(x, device)"
+        )
     return array
 
 
