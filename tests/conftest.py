@@ -16,6 +16,9 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 os.environ.setdefault("XTRACE_TRACEBACK_FILTERING", "off")
 # Tables of tests compile a function for many types on purpose.
 os.environ.setdefault("XTRACE_RECOMPILATION_LIMIT", "256")
+# Both packages behave as the jax that is installed.
+if not importlib.metadata.version("jax").startswith("0.10."):
+    os.environ.setdefault("XTRACE_JAX_VERSION", "0.12")
 # Compiling is nine tenths of the suite's time, and how XLA generates code is no subject of it: these flags give the
 # same values in a third of the time. Newer releases lack one of them, and a flag that a plugin lacks ends the process,
 # so the repeat on Python 3.13 and accelerators run as users do, and so does all of it under `XLA_FLAGS= pytest`.

@@ -55,6 +55,7 @@ from xtrace._src.core.config import (
     no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
+    thread_guard,
     threefry_partitionable,
     transfer_guard,
     transfer_guard_device_to_device,
@@ -64,6 +65,7 @@ from xtrace._src.core.config import (
 from xtrace._src.core.config import check_tracer_leaks as checking_leaks
 from xtrace._src.core.dtypes import float0
 from xtrace._src.core.inert_settings import INERT as _inert_settings
+from xtrace._src.core.jax_version import jax_version
 from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.trace import Tracer as _Tracer
@@ -71,24 +73,23 @@ from xtrace._src.core.trace import set_base_trace as _set_base_trace
 from xtrace._src.runtime.arrays import ConcreteArray as _ConcreteArray
 from xtrace._src.runtime.arrays import Shard
 from xtrace._src.xla.clients import Device
+from xtrace.version import __version__, __version_info__
 
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
 _set_base_trace(_evaluate)
 _install_operators(Array, _Tracer, _ConcreteArray)
 _install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(Array), Array)
 
-__version__ = "0.1.0"
-__version_info__ = (0, 1, 0)
 __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",
     "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "config", "copy_to_host_async",
     "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
     "enable_checks", "enable_custom_prng", "enable_x64", "eval_shape", "explain_cache_misses", "float0",
-    "host_count", "host_id", "host_ids", "jit", "legacy_prng_key", "local_device_count", "local_devices",
+    "host_count", "host_id", "host_ids", "jax_version", "jit", "legacy_prng_key", "local_device_count", "local_devices",
     "log_compiles", "lower", "make_jaxpr", "no_execution", "no_tracing", "numpy_dtype_promotion",
     "numpy_rank_promotion", "print_environment_info", "process_count", "process_index", "process_indices",
-    "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
+    "thread_guard", "threefry_partitionable", "transfer_guard", "transfer_guard_device_to_device",
     "transfer_guard_device_to_host", "transfer_guard_host_to_device", "typeof",
 ]
 
@@ -96,7 +97,7 @@ _make_public(globals(), __all__)
 
 # JAX has context managers for some of the settings that change nothing here.
 _of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
-           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp", "thread_guard")
+           "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp")
 globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
 __all__ += _of_jax
 
@@ -122,7 +123,10 @@ if _typing.TYPE_CHECKING:
         linear_transpose as linear_transpose,
     )
     from xtrace._src.api.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
-    from xtrace._src.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh, targets as targets
+    from xtrace._src.api.meshes import (
+        get_abstract_mesh as get_abstract_mesh, get_mesh as get_mesh, make_mesh as make_mesh, set_mesh as set_mesh,
+        targets as targets, use_abstract_mesh as use_abstract_mesh,
+    )
     from xtrace._src.api.pmap import pmap as pmap, smap as smap
     from xtrace._src.api.shard_map import shard_map as shard_map
     from xtrace._src.api.scopes import (
@@ -130,22 +134,31 @@ if _typing.TYPE_CHECKING:
         named_scope as named_scope,
     )
     from xtrace._src.api.vmap import vmap as vmap
+    from xtrace._src.core.compiler_choices import CompilerEffortLevel as CompilerEffortLevel, Inline as Inline
     from xtrace._src.core.partition_spec import P as P
     from xtrace.sharding import NamedSharding as NamedSharding, reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
+    from xtrace._src.api.gradient_references import ad as ad
+    from xtrace._src.ops.references.indexing import ds as ds
+    from xtrace.ref import (
+        Ref as Ref, empty_ref as empty_ref, free_ref as free_ref, freeze as freeze, new_ref as new_ref,
+    )
+    from xtrace._src.core.user_contexts import make_user_context as make_user_context
     from xtrace._src.runtime.callbacks import effects_barrier as effects_barrier
     from xtrace._src.alias.finder import (
         alias_names as alias_names, as_jax as as_jax, load_ipython_extension as load_ipython_extension,
     )
     from xtrace import (
         ad_checkpoint as ad_checkpoint, api_util as api_util, core as core, custom_batching as custom_batching,
-        custom_derivatives as custom_derivatives, debug as debug, distributed as distributed, dtypes as dtypes,
-        errors as errors,
+        custom_derivatives as custom_derivatives, debug as debug, distributed as distributed, dlpack as dlpack,
+        dtypes as dtypes,
+        errors as errors, example_libraries as example_libraries,
         experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
         interpreters as interpreters,
-        lax as lax, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
-        profiler as profiler, random as random, scipy as scipy, sharding as sharding, stages as stages,
+        lax as lax, lib as lib, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,
+        profiler as profiler, random as random, ref as ref, scipy as scipy, sharding as sharding, stages as stages,
         test_util as test_util, tree as tree, tree_util as tree_util, typing as typing,
+        version as version,
     )
 
 # What is not needed to run a jitted function is loaded when it is first asked for.
@@ -163,20 +176,27 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.memory_in_use": ("live_arrays",),
         "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
         "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
-        "xtrace._src.api.meshes": ("make_mesh", "set_mesh", "targets"), "xtrace._src.api.shard_map": ("shard_map",),
+        "xtrace._src.api.meshes": (
+            "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "targets", "use_abstract_mesh",
+        ),
+        "xtrace._src.api.shard_map": ("shard_map",),
+        "xtrace._src.core.compiler_choices": ("CompilerEffortLevel", "Inline"),
         "xtrace._src.api.pmap": ("pmap", "smap"),
         "xtrace.sharding": ("NamedSharding", "reshard"),
         "xtrace._src.core.partition_spec": ("P",),
         "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
         "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),
         "xtrace._src.runtime.callbacks": ("effects_barrier",),
+        "xtrace._src.api.gradient_references": ("ad",), "xtrace._src.ops.references.indexing": ("ds",),
+        "xtrace.ref": ("Ref", "empty_ref", "free_ref", "freeze", "new_ref"),
+        "xtrace._src.core.user_contexts": ("make_user_context",),
         "xtrace._src.alias.finder": ("alias_names", "as_jax", "load_ipython_extension"),
     },
     submodules=(
-        "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dtypes",
-        "errors", "experimental", "extend", "ffi", "flatten_util", "image", "interpreters", "lax", "memory",
-        "monitoring", "nn", "numpy", "ops",
-        "profiler", "random", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing",
+        "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+        "dlpack", "dtypes", "errors", "example_libraries", "experimental", "extend", "ffi", "flatten_util",
+        "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "random",
+        "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing", "version",
     ),
 )
 __all__ += _late

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.ops.ffi import ffi_call, ffi_lowering
 from xtrace._src.xla import ffi as _ffi
 
 __all__ = [
-    "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
+    "abstract_token", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
     "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]
+
+# The type of tokens, for handlers that take or return them.
+abstract_token = AbstractToken()
 
 
 def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: object) -> None:

@@ -25,7 +25,7 @@ __all__ = ["ravel_pytree"]
 
 
 @inline_jit
-def _joined(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
+def _join_leaves(*leaves: Array, dtype: np.dtype[Any], weak: bool) -> Array:
     parts = [convert_to(to_array(x), dtype, weak) for x in leaves]
     parts = [x if x.ndim == 1 else reshape(x, (x.size,)) for x in parts]
     return concatenate(parts, 0) if len(parts) > 1 else parts[0]
@@ -110,7 +110,7 @@ def ravel_pytree(pytree: object) -> tuple[Any, Callable[[Any], Any]]:
     dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
     types = tuple([a.dtype for a in avals])
     weak = all(a.weak_type for a in avals) and all(t == dtype for t in types)
-    return _joined(*leaves, dtype=dtype, weak=weak), _Unravel(tree, tuple([a.shape for a in avals]), types, dtype)
+    return _join_leaves(*leaves, dtype=dtype, weak=weak), _Unravel(tree, tuple([a.shape for a in avals]), types, dtype)
 
 
 _make_public(globals(), __all__)

@@ -141,7 +141,7 @@ def _weights(
     return choose(inside[None], weights, 0)
 
 
-def _applied(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Array:
+def _apply_matrix(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Array:
     """Return `x` with the vectors along `axis` multiplied by a matrix."""
     pairs = ((axis,), (0,)), ((), ())
     result = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
@@ -217,7 +217,7 @@ def scale_and_translate(
     scales, shifts = [convert_to(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
         matrix = _weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
-        result = _applied(result, axis, matrix, precision)
+        result = _apply_matrix(result, axis, matrix, precision)
     return result
 
 
@@ -257,7 +257,7 @@ def resize(
         if count != wanted:
             ratio = wanted / count if wanted and count else 1.0
             matrix = _weights(count, wanted, ratio, 0.0, chosen, bool(antialias), result.dtype)
-            result = _applied(result, axis, matrix, precision)
+            result = _apply_matrix(result, axis, matrix, precision)
     return result
 
 

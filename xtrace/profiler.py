@@ -77,11 +77,11 @@ def annotate_function(
     shown = getattr(func, "__name__", type(func).__name__) if name is None else name
 
     @functools.wraps(func)
-    def annotated(*args: object, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
 
-    return annotated
+    return call
 
 
 class _Running:

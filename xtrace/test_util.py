@@ -154,16 +154,16 @@ def _direction(random: np.random.RandomState, tree: object) -> Any:
 def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: object, eps: float) -> Any:
     """Return (f(x + eps t) - f(x - eps t)) / 2 eps, the derivative along t up to O(eps²)."""
 
-    def moved(step: float) -> Any:
-        return f(*tree_map(lambda x, t: (_wide(x) + step * _wide(t)).astype(t.dtype), args, tangents))
+    def evaluate_at(step: float) -> Any:
+        return f(*tree_map(lambda x, t: (_widen(x) + step * _widen(t)).astype(t.dtype), args, tangents))
 
     return tree_map(
-        lambda above, below: ((_wide(above) - _wide(below)) / (2 * eps)).astype(aval_of(above).dtype),
-        moved(eps), moved(-eps),
+        lambda above, below: ((_widen(above) - _widen(below)) / (2 * eps)).astype(aval_of(above).dtype),
+        evaluate_at(eps), evaluate_at(-eps),
     )
 
 
-def _wide(value: object) -> Any:
+def _widen(value: object) -> Any:
     """Return a value as a NumPy array of double precision."""
     return np.asarray(value).astype(np.complex128 if dtypes.is_complex(aval_of(value).dtype) else np.float64)
 
@@ -171,7 +171,7 @@ def _wide(value: object) -> Any:
 def _projection(a: object, b: object) -> Any:
     """Return the real part of the sum of the products of two trees' leaves."""
     pairs = zip(tree_leaves(a), tree_leaves(b), strict=True)
-    return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs))
+    return np.asarray(sum(np.sum(_widen(x) * _widen(y)).real for x, y in pairs))
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
@@ -202,7 +202,7 @@ def _assert_close(actual: object, expected: object, atol: float | None, rtol: fl
             raise AssertionError(f"{message}: the shapes differ: {np.shape(x)} against {np.shape(y)}")
         tolerance = max(_tolerance(x), _tolerance(y))
         np.testing.assert_allclose(
-            _wide(x), _wide(y), tolerance if rtol is None else rtol, tolerance if atol is None else atol,
+            _widen(x), _widen(y), tolerance if rtol is None else rtol, tolerance if atol is None else atol,
             err_msg=message,
         )
 

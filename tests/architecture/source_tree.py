@@ -15,7 +15,8 @@ LAYERS = tuple(
     f"{PRIVATE}.{name}"
     for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
-        "key_reuse", "debug_nans", "checkify", "api", "extension", "alias",
+        "key_reuse", "debug_nans", "checkify", "api", "sparse", "extension", "jet", "roofline",
+        "serialization", "alias",
     )
 )
 TOP = ("cli", "__main__", "pytest_plugin")

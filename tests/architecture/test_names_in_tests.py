@@ -19,7 +19,11 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 MODULES = [
     "numpy", "numpy.linalg", "numpy.fft", "random", "nn", "nn.initializers", "image", "ops", "flatten_util",
     "lax", "lax.linalg", "scipy.linalg", "scipy.special", "scipy.stats", "scipy.optimize", "scipy.sparse.linalg",
-    "experimental.checkify", "experimental.ode",
+    "experimental.checkify", "experimental.ode", "experimental.rnn", "example_libraries.optimizers",
+    "example_libraries.stax", "scipy.interpolate", "scipy.spatial.transform", "dlpack",
+    "experimental.sparse",
+    "experimental.key_reuse", "experimental.compute_on", "experimental.scheduling_groups", "experimental.xla_metadata",
+    "experimental.random",
 ]
 # Each distribution is a module with functions of its own.
 _FILES = [m.name for m in pkgutil.iter_modules(xtrace.scipy.stats.__path__)]

@@ -47,8 +47,8 @@ HOLDING = {
 }
 # They call their only closed jaxpr on their operands; `called_jaxpr` finds it, and features follow it without a rule.
 CALLS = {
-    "composite", "custom_jvp_call", "custom_partitioning", "custom_vjp_call", "custom_vmap_call", "jit", "linear_call",
-    "remat2",
+    "call", "closed_call", "composite", "custom_jvp_call", "custom_partitioning", "custom_vjp_call", "custom_vmap_call",
+    "jit", "linear_call", "remat2",
 }
 # They hold functions of elements, which are open jaxprs or functions of Python.
 OF_ELEMENTS = {

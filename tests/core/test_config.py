@@ -260,7 +260,7 @@ def test_every_setting_of_jax_is_there_with_its_default():
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_changed_and_read(name):
-    setting = config.named(name)
+    setting = config.find_setting(name)
     other = other_value(setting)
     before = setting.value
     with setting(other):
@@ -284,7 +284,7 @@ def other_value(setting):
 
 @pytest.mark.parametrize("name", [s.name for s in INERT])
 def test_settings_without_effect_say_so_once(name, caplog, monkeypatch):
-    setting = config.named(name)
+    setting = config.find_setting(name)
     monkeypatch.setattr(config, "_noted", set())
     xtrace.config.update(name, setting.default)
     assert caplog.records == []

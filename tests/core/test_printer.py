@@ -134,7 +134,7 @@ class Rebuilt:
         hidden |= {k for k, v in params.items() if (name, k) in HIDDEN_VALUES and HIDDEN_VALUES[name, k] == v}
         shown = {k: self.value(v) for k, v in params.items() if k not in hidden}
         primitive = SimpleNamespace(
-            name=name, parameters=tuple(shown), unprinted={}, given_parameters=lambda named: named
+            name=name, parameters=tuple(shown), unprinted={}, printed=None, given_parameters=lambda named: named
         )
         invars, outvars = [self.atom(x) for x in one.invars], [self.variable(v) for v in one.outvars]
         return JaxprEqn(invars, outvars, primitive, tuple(shown.values()), frozenset(), None)
@@ -289,7 +289,7 @@ def test_parameters_at_their_unprinted_value_are_left_out():
     def shown(*values):
         primitive = SimpleNamespace(
             name="op", parameters=("p", "q", "r"), unprinted={"p": None, "q": (), "r": NEVER_PRINTED},
-            given_parameters=lambda named: named,
+            given_parameters=lambda named: named, printed=None,
         )
         return format_equation(JaxprEqn([], [], primitive, values, frozenset(), None))
 

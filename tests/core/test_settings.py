@@ -25,7 +25,7 @@ def restored():
     before = xtrace.config.values
     yield
     for name, value in before.items():
-        if value != config.named(name).value:
+        if value != config.find_setting(name).value:
             xtrace.config.update(name, value)
 
 

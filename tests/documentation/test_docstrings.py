@@ -22,16 +22,19 @@ from xtrace.numpy.updates import IndexedArray
 # Functions that accept every argument, so that there is no error to name.
 RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "block_until_ready", "clear_caches", "copy_to_host_async", "default_backend", "device_get", "disable_jit",
+    "get_abstract_mesh",
     "distributed.is_initialized", "ensure_compile_time_eval", "numpy.__array_namespace_info__", "numpy.isscalar",
     "numpy.iterable",
-    "print_environment_info", "sharding.get_abstract_mesh", "targets", "tree_util.is_tree_node", "core.eval_context",
+    "print_environment_info", "targets", "tree_util.is_tree_node", "core.eval_context",
     "monitoring.clear_event_listeners",
     "monitoring.register_event_duration_secs_listener", "monitoring.register_event_listener",
     "monitoring.register_event_time_span_listener", "monitoring.register_scalar_listener", "extend.core.gensym",
     "extend.core.nonempty_axis_env_DO_NOT_USE", "extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE",
     "extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE", "extend.core.unsafe_get_axis_names_DO_NOT_USE",
     "extend.core.valid_jaxtype", "extend.core.find_top_trace", "extend.core.get_opaque_trace_state",
-    "extend.core.take_current_trace", "interpreters.ad.is_undefined_primal", "lax.create_token", "alias_names",
+    "extend.backend.clear_in_memory_compilation_cache", "extend.backend.get_default_device",
+    "extend.core.take_current_trace", "experimental.hijax.is_undefined_primal",
+    "experimental.cur_qdd", "lax.create_token", "alias_names",
 ))
 
 # Functions whose examples need several processes: tests/distributed runs them.

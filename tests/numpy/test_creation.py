@@ -90,6 +90,7 @@ FACTS = [
     "jnp.promote_types('int32', 'float16')", "jnp.promote_types(int, float)", "jnp.promote_types('int8', 'uint8')",
     "jnp.promote_types(jnp.bfloat16, int)", "jnp.can_cast(int, float)", "jnp.can_cast('int32', 'int8')",
     "jnp.can_cast(jnp.bfloat16, jnp.float32)", "jnp.can_cast(jnp.float32, jnp.bfloat16)",
+    "jnp.can_cast(jnp.ones(1).dtype, jnp.int32)",
     "jnp.can_cast('int32', 'int8', 'same_kind')", "jnp.issubdtype(jnp.bfloat16, jnp.floating)",
     "jnp.issubdtype(jnp.int4, jnp.signedinteger)", "jnp.isdtype(jnp.float32, 'real floating')",
     "jnp.isdtype(x.dtype, ('integral', jnp.float32))", "jnp.isdtype('bool', 'numeric')", "jnp.iterable([1])",

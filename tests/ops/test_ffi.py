@@ -128,3 +128,11 @@ def test_the_text_of_a_rule_is_that_of_a_call():
     call = ffi.ffi_call("foo", described(X), has_side_effect=True)
     mine, other = (xtrace.lower(f, X).as_text() for f in (lambda x: own.bind(x, b=2.5), lambda x: call(x, a=1, b=2.5)))
     assert text_of(mine) == text_of(other)
+
+
+def test_tokens_are_taken_and_returned():
+    result = xtrace.ShapeDtypeStruct((), np.float32)
+    call = xtrace.ffi.ffi_call("handler", (result, xtrace.ffi.abstract_token), has_side_effect=True)
+    text = xtrace.jit(lambda x: call(x, xtrace.lax.create_token())[0]).lower(np.float32(1)).as_text()
+    assert "(tensor<f32>, !stablehlo.token) -> (tensor<f32>, !stablehlo.token)" in text
+    assert "b:Tok = ffi_call" in str(xtrace.make_jaxpr(lambda x: call(x)[1])(1.0))

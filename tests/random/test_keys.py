@@ -306,3 +306,8 @@ MISTAKES = [
 def test_mistakes(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_the_type_of_keys_for_annotations():
+    key = xtrace.random.key(0)
+    assert xtrace.random.Key(key) is key and xtrace.random.Key.__supertype__ is xtrace.Array

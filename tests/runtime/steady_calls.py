@@ -38,6 +38,13 @@ def _donating(x):
     return call
 
 
+def _writing(x):
+    def write(ref, y):
+        ref[...] = ref[...] + y
+
+    return partial(xtrace.jit(write), xtrace.new_ref(x), x)
+
+
 def _failing(x):
     add = xtrace.jit(lambda a, b: a + b)
     other = jnp.ones(3)
@@ -81,6 +88,8 @@ STEADY = {
     "jitted, donating": Steady(_donating),
     "jitted gradient": Steady(_of(xtrace.grad(lambda a: jnp.sin(a).sum()))),
     "jitted, of many arrays": Steady(lambda x: partial(xtrace.jit(lambda *a: sum(a)), *[x] * 30), 20_000),
+    "jitted, of a reference": Steady(_writing, 20_000),
+    "update of a reference": Steady(lambda x: partial(xtrace.new_ref(x).__setitem__, 0, 1.0), 5_000),
     "a new wrapper": Steady(lambda x: partial(lambda f: xtrace.jit(f)(x), lambda a: a - 1), 5_000),
     "wrong arguments": Steady(_failing, 500),
     "compiled ahead of time": Steady(lambda x: partial(xtrace.lower(lambda a: a * 2, x).compile(), x)),

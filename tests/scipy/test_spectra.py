@@ -11,7 +11,7 @@ import scipy.signal
 import xtrace
 from tests.support.operands import assert_same_type, epsilon, finite_values, ours, theirs
 from xtrace.scipy.signal import csd, istft, stft, welch
-from xtrace.scipy.signal.tapers import named_window
+from xtrace.scipy.signal.tapers import sample_window
 
 F32 = np.float32
 X, Y = finite_values(F32, (2, 40), 3), finite_values(F32, (2, 40), 4)
@@ -124,7 +124,7 @@ def test_windows_are_those_of_scipy(count):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = scipy.signal.get_window(window, count)
-        np.testing.assert_allclose(named_window("welch", window, count), expected, atol=1e-13, err_msg=str(window))
+        np.testing.assert_allclose(sample_window("welch", window, count), expected, atol=1e-13, err_msg=str(window))
 
 
 MISTAKES = [

@@ -223,3 +223,8 @@ def test_descriptions_of_arrays_have_shardings():
         xtrace.ShapeDtypeStruct((8, 8), "float32", manual_axis_type="x")
     manual = xtrace.ShapeDtypeStruct((8,), "float32", manual_axis_type=xtrace.sharding.ManualAxisType(varying={"x"}))
     assert str(manual.aval) == "float32[8]{V:x}"
+
+
+def test_meshes_in_force_are_named_at_the_top_too():
+    for name in ("get_mesh", "get_abstract_mesh", "use_abstract_mesh"):
+        assert getattr(xtrace, name) is getattr(xtrace.sharding, name)

@@ -205,6 +205,6 @@ def test_strings_are_readable_where_they_can_be():
 def test_lists():
     assert attributes.integers([1, -2]) == "array<i64: 1, -2>" and attributes.integers([]) == "array<i64>"
     assert attributes.booleans([True, False]) == "array<i1: true, false>" and attributes.booleans([]) == "array<i1>"
-    assert attributes.bracketed((0, 1)) == "[0, 1]" and attributes.bracketed(()) == "[]"
+    assert attributes.list_text((0, 1)) == "[0, 1]" and attributes.list_text(()) == "[]"
     text = ", ".join(f"a.{i} = {t}" for i, t in enumerate([attributes.integers([]), attributes.booleans([True])]))
     modules.verify(f"module attributes {{{text}}} {{}}\n")

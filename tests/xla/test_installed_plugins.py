@@ -52,7 +52,7 @@ def test_plugins_are_found_by_packages(site, contents, expected):
     folder = site(contents=contents)
     found = {name: library.path for name, library in installed_plugins.libraries([str(folder)]).items()}
     assert found == {name: path and str(folder / path) for name, path in expected.items()}
-    assert plugins.available() == [name for name, path in expected.items() if path]
+    assert plugins.available_platforms() == [name for name, path in expected.items() if path]
 
 
 def test_the_environment_names_plugins_first(site, monkeypatch):
@@ -60,7 +60,7 @@ def test_the_environment_names_plugins_first(site, monkeypatch):
     site(contents={"jax_plugins/moon/moon.so": LIBRARY})
     monkeypatch.setenv(installed_plugins.VARIABLE, "Moon:/opt/moon.so,sun:/opt/sun.so")
     assert plugins.find_library("moon") == "/opt/moon.so" and plugins.find_library("sun") == "/opt/sun.so"
-    assert plugins.available() == ["moon", "sun"]
+    assert plugins.available_platforms() == ["moon", "sun"]
 
 
 @pytest.mark.parametrize("value", ["moon", "moon:", ":/opt/moon.so", "sun:/opt/sun.so,moon"])

@@ -245,7 +245,7 @@ def test_nothing_here_imports_jax(name):
     code = (
         "import importlib, importlib.util, sys\n"
         f"module = importlib.import_module('xtrace._src.xla.{name}')\n"
-        "getattr(module, 'available', list)()\n"
+        "getattr(module, 'available_platforms', list)()\n"
         f"if '{name}' == 'modules': module.serialize({ADD!r})\n"
         "loaded = sorted(m for m in sys.modules if m.partition('.')[0] in ('jax', 'jax_plugins', 'libtpu'))\n"
         "assert not loaded, loaded\n"

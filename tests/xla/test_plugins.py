@@ -95,19 +95,19 @@ def test_of_two_cuda_plugins_the_one_that_can_run(site, monkeypatch, runtimes, d
 )
 def test_available_where_the_devices_are(site, every_device, files, expected):
     site(*files)
-    assert plugins.available() == expected
+    assert plugins.available_platforms() == expected
 
 
 def test_cuda_of_the_system_serves_a_plugin_without_wheels(site, every_device, monkeypatch):
     folder = site(CUDA12, "lib64/libcudart.so.12")
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{os.pathsep}{folder / 'lib64'}")
-    assert plugins.available() == ["cuda"]
+    assert plugins.available_platforms() == ["cuda"]
 
 
 def test_without_devices_no_library_is_searched(monkeypatch):
     monkeypatch.setattr(plugins, "device_present", lambda platform: False)
     monkeypatch.setattr(plugins, "find_library", lambda platform: pytest.fail("searched"))
-    assert plugins.available() == []
+    assert plugins.available_platforms() == []
 
 
 def test_without_device_files_neither_pci_nor_driver_is_read(monkeypatch):
@@ -115,7 +115,7 @@ def test_without_device_files_neither_pci_nor_driver_is_read(monkeypatch):
     monkeypatch.setattr(plugins.os.path, "exists", lambda path: asked.append(path))
     monkeypatch.setattr(plugins, "_read", lambda path: pytest.fail(f"read {path}"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert plugins.available() == []
+    assert plugins.available_platforms() == []
     assert len(asked) <= 5
 
 
@@ -363,7 +363,7 @@ def test_a_broken_library_is_an_error(tmp_path, platform, file):
 
 
 def test_the_clients_of_present_devices_start():
-    for platform in plugins.available():
+    for platform in plugins.available_platforms():
         code = f"from xtrace._src.xla import plugins; print(len(plugins.load({platform!r}).devices()) > 0)"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.stdout.strip().endswith("True"), done.stderr

@@ -121,7 +121,7 @@ def bind(
                 positional.append(keywords.pop(name))
         elif left and by_position:
             positional.append(left.pop(0))
-        elif (described := _described(parameter)) is not None:
+        elif (described := _describe_parameter(parameter)) is not None:
             if by_position:
                 positional.append(described)
             else:
@@ -140,7 +140,7 @@ def bind(
     return positional, keywords
 
 
-def _described(parameter: inspect.Parameter) -> Any:
+def _describe_parameter(parameter: inspect.Parameter) -> Any:
     """The `ShapeDtypeStruct` that a parameter's annotation or default is, or None."""
     for value in (parameter.annotation, parameter.default):
         if isinstance(value, xtrace.ShapeDtypeStruct):

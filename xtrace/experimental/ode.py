@@ -61,7 +61,7 @@ _STAGES = len(_NODES)
 _GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
 
 
-def _weighted(weights: Sequence[Any] | np.ndarray, slopes: Array) -> Array:
+def _combine_slopes(weights: Sequence[Any] | np.ndarray, slopes: Array) -> Array:
     return matmul(asarray(weights, slopes.dtype), slopes, precision="highest")
 
 
@@ -107,11 +107,11 @@ def _polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Arra
     d = after - before
     b = length * slopes[0] - d
     r = d - length * slopes[-1] - b
-    q = length * _weighted(_DENSE, slopes)
+    q = length * _combine_slopes(_DENSE, slopes)
     return stack([q, -(r + 2 * q), r + q - b, d + b, before])
 
 
-def _integrated(
+def _integrate(
     slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: float, atol: float, mxstep: float, hmax: float
 ) -> Array:
     """Return the vectors y at `times`, for y at the first of them."""
@@ -120,7 +120,7 @@ def _integrated(
         count, y, f, t, step, start, polynomial = state
         after, slopes = _stages(slope, t, y, f, step)
         allowed = atol + rtol * maximum(absolute(y), absolute(after))
-        error = step * sqrt(mean((absolute(_weighted(_ERROR, slopes)) / allowed) ** 2)).astype(step.dtype)
+        error = step * sqrt(mean((absolute(_combine_slopes(_ERROR, slopes)) / allowed) ** 2)).astype(step.dtype)
         accepted = error <= 1
         least = where(accepted, 1.0, _SHRINKAGE)
         factor = where(error == 0, _GROWTH, clip(_SAFETY * where(error == 0, 1, error) ** -0.2, least, _GROWTH))
@@ -131,11 +131,11 @@ def _integrated(
         return count + 1, y, f, t, minimum(step * factor, hmax).astype(step.dtype), start, polynomial
 
     def reach(state: tuple[Array, ...], target: Array) -> tuple[Any, Any]:
-        def going(state: tuple[Array, ...]) -> Array:
+        def is_unfinished(state: tuple[Array, ...]) -> Array:
             count, _, _, t, step, *_ = state
             return (t < target) & (count < mxstep) & (step > 0)
 
-        _, *state = while_loop(going, advance, (0, *state))
+        _, *state = while_loop(is_unfinished, advance, (0, *state))
         _, _, t, _, start, polynomial = state
         # A time that is there already needs no step; one that was passed has no share of a step.
         share = where(target == start, 0, (target - start) / (t - start)).astype(y.dtype)
@@ -186,7 +186,7 @@ def _solution(
     def slope(x: Array, t: Array) -> Array:
         return ravel_pytree(func(tree_of(x), t, *args))[0].astype(vector.dtype)
 
-    return vmap(tree_of)(_integrated(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
+    return vmap(tree_of)(_integrate(slope, vector.astype(vector.dtype), times, rtol, atol, mxstep, hmax))
 
 
 def _forward(
@@ -231,7 +231,7 @@ def _backward(
     """
     ys, times, args = saved
 
-    def augmented(state: tuple[Any, ...], s: Array, *args: object) -> tuple[Any, ...]:
+    def compute_augmented_slopes(state: tuple[Any, ...], s: Array, *args: object) -> tuple[Any, ...]:
         y, adjoint, *_ = state
         dy, pull = vjp(lambda y, t, *p: func(y, t, *_with_parameters(args, p)), y, -s, *_parameters(args))
         moved, of_time, *of_parameters = pull(adjoint)
@@ -245,7 +245,9 @@ def _backward(
         of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
         start = (y, adjoint, of_start - of_time, sums)
-        solution = _solution(augmented, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args)
+        solution = _solution(
+            compute_augmented_slopes, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args
+        )
         return _row(solution, 1)[1:], of_time
 
     start = (_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), [zeros_like(x) for x in _parameters(args)])

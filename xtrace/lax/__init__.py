@@ -47,6 +47,7 @@ from xtrace._src.ops.arrays.sorting import *
 from xtrace._src.ops.stop_gradient import *
 from xtrace._src.ops.stop_gradient import stop_gradient_of_one as stop_gradient_p
 from xtrace._src.ops.host.tokens import *
+from xtrace._src.ops.polynomials import *
 from xtrace._src.ops.values import *
 from xtrace._src.ops.windows import *
 from xtrace._src.ops.windows import reduce_window_max as reduce_window_max_p

@@ -24,7 +24,7 @@ from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, ma
 
 
 def operand(function: str, x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
-    """Return an array or a scalar as an array, of the type that `adjust` makes of its own; TypeError for others."""
+    """Convert an array or a scalar to an array, of the dtype that `adjust` returns; TypeError for anything else."""
     return to_array(promote(function, x, adjust=adjust)[0])
 
 

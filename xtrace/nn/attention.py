@@ -33,7 +33,7 @@ def _add_batch_axes(x: ArrayLike, aval: ShapedArray) -> Array:
 
 
 def _group_heads(x: Array, heads: int, groups: int) -> Array:
-    """Return an array with axes (B, N, T, S), or 1 in place of any, with the axes of the scores: (B, K, T, G, S)."""
+    """Reshape (B, N, T, S), where any axis may have size 1, to the axes of the scores: (B, K, T, G, S)."""
     batch, own, queries, keys = x.shape
     if heads == groups:
         return x
@@ -42,8 +42,8 @@ def _group_heads(x: Array, heads: int, groups: int) -> Array:
     return transpose(reshape(x, (batch, groups, heads // groups, queries, keys)), (0, 1, 3, 2, 4))
 
 
-def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Array | None:
-    """Return which keys each query sees by their positions, (T, S), or None if all."""
+def _mask_by_position(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Array | None:
+    """Return the mask (T, S) of the keys that each query sees by position; None if it sees all."""
     if not causal and window is None:
         return None
     query = broadcasted_iota(dtypes.int32, (queries, keys), 0)
@@ -55,13 +55,13 @@ def _near(queries: int, keys: int, causal: bool, window: tuple[int, int] | None)
     return near
 
 
-def _within(lengths: Array, count: int, shape: tuple[int, ...], axis: int) -> Array:
-    """Return which positions along `axis` lie in each sequence of a batch, in an array of size 1 elsewhere."""
+def _mask_by_length(lengths: Array, count: int, shape: tuple[int, ...], axis: int) -> Array:
+    """Return the mask of the positions along `axis` inside each sequence of a batch; other axes have size 1."""
     own = tuple(count if i == axis else 1 for i in range(4))
     return broadcasted_iota(lengths.dtype, own, axis) < reshape(lengths, shape)
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _widen_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of scores: float32, or that of wider keys."""
     return dtype if dtypes.bit_width(dtype) > 32 else dtypes.float32
 
@@ -77,26 +77,26 @@ def _attention(
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
     grouped = heads != groups
     split = reshape(query, (batch, queries, groups, heads // groups, size)) if grouped else query
-    # The scores (B, N, T, S), with several heads for each of the keys (B, K, T, G, S).
+    # Scores (B, N, T, S); with several query heads per key head (B, K, T, G, S).
     pairs = ((split.ndim - 1,), (3,)), ((0, 2), (0, 2))
-    scores = dot_general(split, key, pairs, preferred_element_type=_wide(key.dtype))
+    scores = dot_general(split, key, pairs, preferred_element_type=_widen_dtype(key.dtype))
     scores = scores * convert_to(to_array(scale), scores.dtype)
     if "b" in options:
         bias = options["b"]
         scores = scores + _group_heads(_add_batch_axes(bias, aval_of(bias)), heads, groups)
     scores = convert_to(scores, dtypes.float32)
     visible = []
-    near = _near(queries, keys, causal, window)
+    near = _mask_by_position(queries, keys, causal, window)
     if near is not None:
         visible.append(reshape(near, (1, 1, queries, keys)))
     if "m" in options:
         visible.append(_add_batch_axes(options["m"], aval_of(options["m"])))
     column = (batch, 1, 1, 1)
-    inside = _within(options["q"], queries, column, 2) if "q" in options else None
+    inside = _mask_by_length(options["q"], queries, column, 2) if "q" in options else None
     if inside is not None:
         visible.append(inside)
     if "k" in options:
-        visible.append(_within(options["k"], keys, column, 3))
+        visible.append(_mask_by_length(options["k"], keys, column, 3))
     if visible:
         mask = _group_heads(visible[0], heads, groups)
         for more in visible[1:]:

@@ -40,15 +40,15 @@ _Axes = int | Sequence[int]
 
 @runtime_checkable
 class Initializer(Protocol):
-    """What an initializer is: ``initializer(key, shape, dtype=None, out_sharding=None)`` gives an array."""
+    """The protocol of initializers: ``initializer(key, shape, dtype=None, out_sharding=None)`` gives an array."""
 
     def __call__(
         self, key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None
     ) -> Array:
-        """Return an array of `shape` and `dtype`; None is the dtype the initializer was made with."""
+        """Return an array of `shape` and `dtype`; None stands for the initializer's own dtype."""
 
 
-def _made(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Any]) -> Initializer:
+def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Any]) -> Initializer:
     """Return the initializer that calls ``make(key, shape, dtype)`` with a canonical dtype."""
 
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
@@ -134,7 +134,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         >>> nn.initializers.constant(2.0)(random.key(0), (2,))
         Array([2., 2.], dtype=float32)
     """
-    return _made("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
+    return _make_initializer("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
 
 
 # Independent elements
@@ -157,7 +157,9 @@ def normal(stddev: RealLike = 1e-2, dtype: DTypeLike | None = None) -> Initializ
         >>> nn.initializers.normal(1.0)(random.key(0), (2,)).shape
         (2,)
     """
-    return _made("normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind))
+    return _make_initializer(
+        "normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind)
+    )
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -177,7 +179,9 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         >>> nn.initializers.uniform(1.0)(random.key(0), (2,)).shape
         (2,)
     """
-    return _made("uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind))
+    return _make_initializer(
+        "uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind)
+    )
 
 
 def truncated_normal(
@@ -201,13 +205,13 @@ def truncated_normal(
         >>> nn.initializers.truncated_normal(1.0)(random.key(0), (2,)).shape
         (2,)
     """
-    return _made(
+    return _make_initializer(
         "truncated_normal", dtype,
         lambda key, shape, kind: random_truncated_normal(key, lower, upper, shape, kind) * array(stddev, kind),
     )
 
 
-# With a variance that preserves the variance of a layer's input or output
+# Variance scaling: the layer preserves the variance of its input or output
 
 # The standard deviations of real and complex normal numbers that are cut at 2.
 _CUT, _COMPLEX_CUT = 0.87962566103423978, 0.95311164380491208
@@ -315,7 +319,7 @@ def variance_scaling(
         variance = array(scale / _MODES[mode](*fans), kind)
         return _DISTRIBUTIONS[distribution](key, shape, kind, variance)
 
-    return _made("variance_scaling", dtype, make)
+    return _make_initializer("variance_scaling", dtype, make)
 
 
 def glorot_uniform(
@@ -490,8 +494,8 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 def _orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
     """Return a matrix of orthonormal rows or columns, whichever are fewer, uniformly distributed.
 
-    The factor Q of a normal matrix is, with the signs of the diagonal of R (Mezzadri, How to generate random matrices
-    from the classical compact groups, 2007).
+    It is the factor Q of a matrix of normal numbers, with columns times the signs of the diagonal of R (Mezzadri, How
+    to generate random matrices from the classical compact groups, 2007).
     """
     gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
     factor, triangle = qr(gaussian, full_matrices=False)
@@ -530,7 +534,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
         return array(scale, kind) * moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
 
-    return _made("orthogonal", dtype, make)
+    return _make_initializer("orthogonal", dtype, make)
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
@@ -570,7 +574,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         before, after = [full((n, *shape[-2:]), 0, kind) for n in (middle, math.prod(windows) - middle - 1)]
         return concatenate([before, matrix[None], after]).reshape(tuple(shape))
 
-    return _made("delta_orthogonal", dtype, make)
+    return _make_initializer("delta_orthogonal", dtype, make)
 
 
 _make_public(globals(), __all__)

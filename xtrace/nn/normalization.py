@@ -41,7 +41,7 @@ _INFINITY = math.inf
 
 
 def _mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
-    """Return the mask, where there is one, as operands of a unit."""
+    """Return the mask as a tuple of operands, empty for None."""
     if where is None:
         return ()
     aval = type_of(function, where, 1)
@@ -54,7 +54,7 @@ def _static(axis: Axes) -> Axes:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
+def _reduce_keeping_axes(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
     """Return `x` reduced, with the axes kept at size 1."""
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
@@ -64,7 +64,7 @@ def _along(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
 
 
 def _shift_by_max(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
-    """Return the operand less its largest element along `axis`, the exponential, zero where masked, and the axes."""
+    """Return ``x - max(x)`` along `axis`, its exponential, 0 where masked, and the axes."""
     x = to_array(promote(function, operand)[0])
     x = convert_to(x, x.dtype, False)
     axes = axes_of(function, axis, x.ndim)
@@ -75,12 +75,12 @@ def _shift_by_max(function: str, operand: ArrayLike, axis: Axes, masks: Sequence
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{function} does not accept dtype bool; convert the array to a floating dtype")
     # The largest element shifts numerator and denominator alike, so it has no derivative.
-    moved = kept - stop_gradient(_along(reduce_max, kept, axes))
+    moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
     return moved, exp(moved), axes
 
 
 def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
-    return _along(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
+    return _reduce_keeping_axes(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
 
 
 @inline_jit
@@ -150,7 +150,7 @@ def _logsumexp(
     a: ArrayLike, *rest: ArrayLike, name: str, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool,
     masked: bool,
 ) -> Any:
-    """`rest` has the weights and the mask, where there are any."""
+    """`rest` has the weights and the mask, if given."""
     operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
     x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
@@ -162,13 +162,13 @@ def _logsumexp(
         x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(name, axis, x.ndim)
-    largest = _along(reduce_max, real(x) if complex_operands else x, axes)
+    largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(choose(is_finite(largest), largest, 0))
     terms = exp(x - convert_to(shift, x.dtype))
     if weights is not None:
         terms = terms * weights
     if keepdims:
-        total = _along(add_elements, terms, axes)
+        total = _reduce_keeping_axes(add_elements, terms, axes)
     else:
         total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
@@ -223,7 +223,7 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
     # A mask is counted in its own shape, as in JAX.
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
-    count = _along(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
+    count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
     return logarithm - convert_to(log(count), logarithm.dtype)
 
 

@@ -35,7 +35,7 @@ _RESULTS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
 class _Format(NamedTuple):
-    """How a mode stores blocks: their size, the types of elements and scales, and the largest elements and scales."""
+    """The storage of blocks: their size, the types of elements and scales, and the largest elements and scales."""
 
     block_size: int
     data_type: Any
@@ -52,7 +52,7 @@ _FORMATS = {
 
 @dataclass
 class BlockScaleConfig:
-    """How `scaled_dot_general` quantizes an operand; `get_scaled_dot_general_config` makes them."""
+    """The quantization of an operand of `scaled_dot_general`; made by `get_scaled_dot_general_config`."""
 
     mode: str
     block_size: int
@@ -127,7 +127,7 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
         )
 
 
-def _in_full(x: Array, scales: Array) -> Array:
+def _dequantize(x: Array, scales: Array) -> Array:
     """Return the values of quantized elements, in float32."""
     wide = repeat(convert_to(to_array(scales), dtypes.float32), x.shape[-1] // scales.shape[-1], axis=-1)
     return convert_to(to_array(x), dtypes.float32) * wide
@@ -135,7 +135,7 @@ def _in_full(x: Array, scales: Array) -> Array:
 
 @inline_jit
 def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
-    a, b = _in_full(lhs, lhs_scales), _in_full(rhs, rhs_scales)
+    a, b = _dequantize(lhs, lhs_scales), _dequantize(rhs, rhs_scales)
     return convert_to(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
 
 
@@ -172,13 +172,13 @@ def scaled_matmul(
 
 
 def _power_of_two(x: Array) -> tuple[Any, Any]:
-    """Return the least powers of two, from 2⁻¹²⁷ on, that are not below float32 numbers, and their inverses.
+    """Round float32 numbers up to powers of two, at least 2⁻¹²⁷; return these and their inverses.
 
-    Both through the exponents, since quotients and logarithms would round: 2ⁿ⁻¹²⁷ is the byte n in float8_e8m0fnu.
+    Both come from the exponent bits, since quotients and logarithms round: 2ⁿ⁻¹²⁷ is the byte n in float8_e8m0fnu.
     """
     bits = bitcast_convert_type(x, dtypes.uint32)
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
-    # Of the numbers without a leading one, those up to 2⁻¹²⁷ need no more than that.
+    # Subnormal numbers up to 2⁻¹²⁷ have the exponent 0, which stands for 2⁻¹²⁷.
     rounds_up = (fraction > where(exponent == 0, 0x400000, 0)) & (exponent < 254)
     exponent = where(rounds_up, exponent + 1, exponent)
     scales = bitcast_convert_type(convert_to(exponent, dtypes.uint8), dtypes.float8_e8m0fnu)
@@ -202,7 +202,7 @@ def _quantize(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, Any
         scales, inverse = _power_of_two(needed)
         x = x * inverse
     else:
-        # XLA must not divide by the scales as they were before they are rounded.
+        # The barrier keeps XLA from dividing by the scales before they are rounded.
         scales = optimization_barrier(convert_to(clip(needed, 0, form.largest_scale), form.scale_type))
         rounded = convert_to(scales, dtypes.float32)
         x = where(rounded == 0, 0, x / where(rounded == 0, 1, rounded))
@@ -276,7 +276,7 @@ _matrices.defvjp(_forward, _backward)
 
 
 class _Axes(NamedTuple):
-    """The axes of an operand, each as numbers."""
+    """The axis numbers of an operand, by role."""
 
     batch: tuple[int, ...]
     free: tuple[int, ...]

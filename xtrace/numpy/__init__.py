@@ -10,6 +10,7 @@ from numpy import (
 
 from xtrace._src.core.arrays import Array as ndarray
 from xtrace._src.core.dtypes import finfo, iinfo
+from xtrace._src.core.jax_version import is_newer as _is_newer
 from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.contraction import *
@@ -35,9 +36,6 @@ from xtrace.numpy.logic import *
 
 bool = bool_
 globals().update(_one_bit_types)
-
-# The version of the Python array API standard that the module follows.
-__array_api_version__ = "2024.12"
 
 __all__ = _make_public(globals())
 
@@ -79,7 +77,7 @@ if _typing.TYPE_CHECKING:
     from xtrace.numpy.signals import convolve as convolve, correlate as correlate
     from xtrace.numpy.ordering import (
         argpartition as argpartition, digitize as digitize, lexsort as lexsort, partition as partition,
-        searchsorted as searchsorted, sort_complex as sort_complex,
+        searchsorted as searchsorted, sort_complex as sort_complex, top_k as top_k,
     )
     from xtrace.numpy.histograms import (
         bincount as bincount, histogram as histogram, histogram2d as histogram2d,
@@ -111,7 +109,7 @@ if _typing.TYPE_CHECKING:
     from xtrace.numpy import fft as fft, linalg as linalg
 
 # Rarely used names load at their first use; one line for each file.
-_late, __getattr__, __dir__ = _late_names(
+_late, _late_name, __dir__ = _late_names(
     "xtrace.numpy",
     {
         "xtrace.numpy.namespace_info": ("__array_namespace_info__",),
@@ -137,7 +135,9 @@ _late, __getattr__, __dir__ = _late_names(
         ),
         "xtrace.numpy.spectral_windows": ("bartlett", "blackman", "hamming", "hanning", "kaiser"),
         "xtrace.numpy.signals": ("convolve", "correlate"),
-        "xtrace.numpy.ordering": ("argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"),
+        "xtrace.numpy.ordering": (
+            "argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex", "top_k",
+        ),
         "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),
         "xtrace.numpy.differences": ("diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"),
         "xtrace.numpy.covariances": ("corrcoef", "cov"),
@@ -158,3 +158,10 @@ _late, __getattr__, __dir__ = _late_names(
     submodules=("fft", "linalg"),
 )
 __all__ += _late
+
+
+def __getattr__(name: str) -> _typing.Any:
+    # The version of the Python array API standard that the module follows.
+    if name == "__array_api_version__":
+        return "2025.12" if _is_newer() else "2024.12"
+    return _late_name(name)

@@ -220,7 +220,7 @@ def _rows(array: ConcreteArray) -> Iterator[Any]:
     if not array.is_fully_replicated and array.is_fully_addressable:
         row = array.aval.update(shape=array.shape[1:], sharding=None)
         for data in array.physical_array():
-            with guards.asked_for("put"):
+            with guards.mark_explicit("put"):
                 element = array_from_host(np.asarray(data), row)
             yield element
         return

@@ -26,7 +26,7 @@ def _shifts(order: str) -> Array:
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
-def _checked(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+def _check_operand(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
         raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviate(bitorder)}")
     a = atleast_1d(to_array_operand(function, a))
@@ -68,7 +68,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     aval = type_of("packbits", a)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
-    a, along = _checked("packbits", a, axis, bitorder)
+    a, along = _check_operand("packbits", a, axis, bitorder)
     return _pack(a, axis=along, order=bitorder)
 
 
@@ -112,6 +112,6 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
     aval = type_of("unpackbits", a)
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
-    a, along = _checked("unpackbits", a, axis, bitorder)
+    a, along = _check_operand("unpackbits", a, axis, bitorder)
     count = None if count is None else to_integer("unpackbits", "count", count)
     return _unpack(a, axis=along, order=bitorder, count=count)

@@ -13,10 +13,11 @@ from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.jax_version import sequence_of
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
-from xtrace.numpy.creation import filled_array, python_value
+from xtrace.numpy.creation import fill_array, python_value
 from xtrace.numpy.operands import broadcast_operand_to, type_of
 
 __all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"]
@@ -49,14 +50,14 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     )
 
 
-def broadcast_arrays(*args: ArrayLike) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> Any:
     """Return arrays broadcast to their common shape.
 
     Args:
         args: arrays or scalars.
 
     Returns:
-        A list of arrays.
+        A list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: an operand is no array and no scalar.
@@ -68,7 +69,9 @@ def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     """
     own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast("broadcast_arrays", own)
-    return [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+    return sequence_of(
+        [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+    )
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
@@ -90,7 +93,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     return check_broadcast("broadcast_shapes", [canonical_shape("broadcast_shapes", s) for s in shapes])
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     """Return a grid of coordinates for each of several vectors.
 
     Args:
@@ -100,7 +103,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         indexing: ``"xy"``: the second vector runs along the first axis, as in images; ``"ij"``: the first one does.
 
     Returns:
-        A list of arrays.
+        A list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: an operand is no array.
@@ -125,10 +128,11 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     full_shape = [0] * rank
     for i, axis in enumerate(order):
         full_shape[axis] = own[i][0]
-    return [_along(x, own[i][0], order[i], rank, None if sparse else tuple(full_shape)) for i, x in enumerate(xi)]
+    shape = None if sparse else tuple(full_shape)
+    return sequence_of([_broadcast_along(x, own[i][0], order[i], rank, shape) for i, x in enumerate(xi)])
 
 
-def _along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
+def _broadcast_along(x: Array, size: int, axis: int, rank: int, shape: tuple[int, ...] | None) -> Array:
     """Return the vector `x` along one of `rank` axes, broadcast to `shape` if that is given."""
     target = shape if shape is not None else tuple([size if i == axis else 1 for i in range(rank)])
     return broadcast_in_dim.bind_positional((x,), (target, (axis,), None))
@@ -157,12 +161,12 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
     shape = canonical_shape("indices", dimensions)
     rank = len(shape)
     if sparse:
-        return tuple(_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
+        return tuple(_broadcast_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
     return _all_indices(shape=shape, dtype=wanted)
 
 
 @inline_jit
 def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not shape:
-        return filled_array((0,), python_value("indices", 0, dtype), dtype, False, None)
-    return stack([_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])
+        return fill_array((0,), python_value("indices", 0, dtype), dtype, False, None)
+    return stack([_broadcast_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -104,10 +104,10 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     ends = zip(a1.shape[a1.ndim - ranks :], a2.shape[a2.ndim - ranks :], strict=True)
     if not all(m == n or 1 in (m, n) for m, n in ends):
         return array(False)
-    return _equivalent(a1, a2)
+    return _compare_all(a1, a2)
 
 
 @inline_jit
-def _equivalent(a: Array, b: Array) -> Array:
+def _compare_all(a: Array, b: Array) -> Array:
     dtype = dtype_of_all(a, b)
     return reductions.all(equal(*broadcast_arrays(convert_to(a, dtype), convert_to(b, dtype))))

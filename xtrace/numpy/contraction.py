@@ -18,6 +18,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
@@ -82,7 +83,7 @@ def _contract(
     a: Any, b: Any, *, function: str, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType,
     weak: bool,
 ) -> Array:
-    lhs, rhs = [_without_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
+    lhs, rhs = [_drop_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
     product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
     if order is not None:
         product = transpose(product, order)
@@ -101,7 +102,7 @@ def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
     return x if isinstance(x, Array) else to_array_operand(function, x)
 
 
-def _without_axes(x: Array, axes: _Axes) -> Array:
+def _drop_axes(x: Array, axes: _Axes) -> Array:
     return reshape(x, [n for i, n in enumerate(x.shape) if i not in axes]) if axes else x
 
 
@@ -116,7 +117,7 @@ def dot(
             a scalar multiplies.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the other axes of `a` followed by those of `b`.
@@ -188,7 +189,7 @@ def matmul(
             rank 1 are vectors, whose axes do not remain.
         precision: a `lax.Precision` or its name, or a pair of them, one for each operand; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the leading axes, the rows of `a` and the columns of `b`.
@@ -410,7 +411,7 @@ def tensordot(
             sequences of axes, of `a` and of `b`.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the other axes of `a` followed by those of `b`.
@@ -565,7 +566,8 @@ def cross(
 
     Raises:
         TypeError: an operand is no array, or both have booleans.
-        ValueError: the vectors have other lengths, or the other axes do not broadcast.
+        ValueError: the vectors have other lengths, or the other axes do not broadcast; or a vector has 2 elements where
+            ``xtrace_jax_version`` is 0.12.
 
     Example:
         >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -577,6 +579,11 @@ def cross(
     avals = [type_of("cross", x, i) for i, x in enumerate((a, b))]
     axes = tuple([canonical_axis("cross", i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
     lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]
+    if is_newer() and lengths != [3, 3]:
+        raise ValueError(
+            f"cross: vectors must have 3 elements in JAX 0.12, whose behaviour xtrace_jax_version asks for; got the "
+            f"lengths {lengths[0]} and {lengths[1]}. Append zeros to vectors of 2"
+        )
     if not set(lengths) <= {2, 3}:
         raise ValueError(f"cross: vectors must have 2 or 3 elements, got the lengths {lengths[0]} and {lengths[1]}")
     _refuse_booleans("cross", a, b)

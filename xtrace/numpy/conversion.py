@@ -46,7 +46,7 @@ def array(
         order: the order in memory, ``"K"``, since arrays have none of their own.
         ndmin: the least number of axes; axes of size 1 are added in front.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -84,7 +84,7 @@ def asarray(
         copy: True for a copy; False to share a NumPy array's memory where that is possible; None for a copy where
             needed.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.

@@ -21,7 +21,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding
-from xtrace._src.ops.arrays.creation import broadcasted_iota, filled
+from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
@@ -46,11 +46,11 @@ def python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return int(value) if dtypes.is_integer(dtype) else float(value)
 
 
-def filled_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
+def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
     """Return the array whose elements are all the Python scalar `value`."""
     scalar = Literal(value, ShapedArray((), dtype, weak))
     if isinstance(device, NamedSharding):
-        return filled("full", scalar, shape, device)
+        return fill_operand("full", scalar, shape, device)
     result = broadcast_in_dim.bind_positional((scalar,), (shape, (), None))
     return result if device is None else device_put(result, device)
 
@@ -60,7 +60,7 @@ def _zero_or_one(
 ) -> Array:
     device = place_of(function, device, out_sharding)
     wanted = requested_dtype(function, float if dtype is None else dtype)
-    return filled_array(canonical_shape(function, shape), python_value(function, number, wanted), wanted, False, device)
+    return fill_array(canonical_shape(function, shape), python_value(function, number, wanted), wanted, False, device)
 
 
 def zeros(
@@ -72,7 +72,7 @@ def zeros(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -96,7 +96,7 @@ def ones(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -120,7 +120,7 @@ def empty(
         shape: the lengths of the axes, integers, or one integer.
         dtype: the dtype; None for the default floating dtype.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -146,7 +146,7 @@ def full(
         fill_value: the value, a scalar or an array that broadcasts to `shape`.
         dtype: the dtype; None for that of the value, with its weak type.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of `shape`.
@@ -174,7 +174,7 @@ def _fill(
     if type(value) in SCALARS:
         literal = _wrap(function, value, dtype)
         if literal is not None:
-            return filled_array(shape, literal, dtype, weak, device)
+            return fill_array(shape, literal, dtype, weak, device)
     if aval.dtype != dtype or aval.weak_type != weak:
         warn_of_lost_part(aval.dtype, dtype)
         if isinstance(value, np.ndarray) and aval.shape:
@@ -203,7 +203,7 @@ def warn_of_lost_part(own: object, wanted: object) -> None:
         warn_user("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
-def _like(
+def _fill_like(
     function: str, a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
     out_sharding: object,
 ) -> Array:
@@ -231,7 +231,7 @@ def zeros_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -243,7 +243,7 @@ def zeros_like(
         >>> jnp.zeros_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+    return _fill_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -256,7 +256,7 @@ def ones_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -268,7 +268,7 @@ def ones_like(
         >>> jnp.ones_like(jnp.array([1, 2]))
         Array([1, 1], dtype=int32)
     """
-    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+    return _fill_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
@@ -290,7 +290,7 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any 
         >>> jnp.empty_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+    return _fill_like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
 def full_like(
@@ -305,7 +305,7 @@ def full_like(
         dtype: the dtype; None for that of `a`.
         shape: the shape; None for that of `a`.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -318,7 +318,7 @@ def full_like(
         >>> jnp.full_like(jnp.array([1, 2]), 7)
         Array([7, 7], dtype=int32)
     """
-    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+    return _fill_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
 def to_size(function: str, name: str, value: object) -> int:
@@ -436,7 +436,7 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
         mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
-    zero = filled_array(aval.shape, python_value("tril", 0, aval.dtype), aval.dtype, aval.weak_type, None)
+    zero = fill_array(aval.shape, python_value("tril", 0, aval.dtype), aval.dtype, aval.weak_type, None)
     return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 

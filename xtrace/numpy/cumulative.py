@@ -16,24 +16,24 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import refuse, scalar_of, type_of
-from xtrace.numpy.reductions import dtype_of_sum, strong
+from xtrace.numpy.reductions import dtype_of_sum, to_strong
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
 
 
 @inline_jit
-def _running(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:
-    a = strong(a, compute)
+def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:
+    a = to_strong(a, compute)
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
     totals = getattr(reductions, name)(a, axis)
     if initial:
         first = full((*a.shape[:axis], 1, *a.shape[axis + 1 :]), 0 if name == "cumsum" else 1, compute)
         totals = concatenate([first, totals], axis)
-    return strong(totals, dtype)
+    return to_strong(totals, dtype)
 
 
-def running(
+def accumulate(
     function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
 ) -> Array:
     """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
@@ -47,7 +47,7 @@ def running(
         a, compute = ne(a, scalar_of(0, aval.dtype)), dtypes.default_int(config.enable_x64.value)
     else:
         compute = wanted
-    return _running(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
+    return _accumulate(a, name=name, axis=along, compute=compute, dtype=wanted, initial=initial)
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
@@ -73,7 +73,7 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
         Array([1, 3, 6], dtype=int32)
     """
     refuse("cumsum", out=out)
-    return running("cumsum", a, axis, dtype, "cumsum")
+    return accumulate("cumsum", a, axis, dtype, "cumsum")
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
@@ -99,7 +99,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
         Array([1, 2, 6], dtype=int32)
     """
     refuse("cumprod", out=out)
-    return running("cumprod", a, axis, dtype, "cumprod")
+    return accumulate("cumprod", a, axis, dtype, "cumprod")
 
 
 def _cumulative_axis(function: str, x: ArrayLike, axis: int | None) -> Any:
@@ -135,7 +135,7 @@ def cumulative_sum(
         Array([0, 1, 3, 6], dtype=int32)
     """
     along = _cumulative_axis("cumulative_sum", x, axis)
-    return running("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
+    return accumulate("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
@@ -162,4 +162,4 @@ def cumulative_prod(
         Array([1, 1, 2, 6], dtype=int32)
     """
     along = _cumulative_axis("cumulative_prod", x, axis)
-    return running("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
+    return accumulate("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))

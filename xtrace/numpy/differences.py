@@ -28,7 +28,7 @@ from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
 
 
-def _between(x: Array, start: int, stop: int, axis: int) -> Array:
+def _take_range(x: Array, start: int, stop: int, axis: int) -> Array:
     return slicing.slice_in_dim(x, start, stop, axis=axis)
 
 
@@ -37,7 +37,7 @@ def _differences(a: Array, *, n: int, axis: int) -> Array:
     step = not_equal if dtypes.is_boolean(a.dtype) else subtract
     for _ in range(min(n, a.shape[axis])):
         length = a.shape[axis]
-        a = step(_between(a, 1, length, axis), _between(a, 0, length - 1, axis))
+        a = step(_take_range(a, 1, length, axis), _take_range(a, 0, length - 1, axis))
     return a
 
 
@@ -124,16 +124,16 @@ def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.
 def _gradient(f: Array, h: Array, axis: int) -> Array:
     """Return central differences inside and one-sided ones at both ends of `axis`; `h` is a step or coordinates."""
     length = f.shape[axis]
-    ends = [_between(f, 1, 2, axis) - _between(f, 0, 1, axis),
-            _between(f, length - 1, length, axis) - _between(f, length - 2, length - 1, axis)]
+    ends = [_take_range(f, 1, 2, axis) - _take_range(f, 0, 1, axis),
+            _take_range(f, length - 1, length, axis) - _take_range(f, length - 2, length - 1, axis)]
     if not h.ndim:
-        inside = (_between(f, 2, length, axis) - _between(f, 0, length - 2, axis)) * 0.5 / h
+        inside = (_take_range(f, 2, length, axis) - _take_range(f, 0, length - 2, axis)) * 0.5 / h
         return concatenate([ends[0] / h, inside, ends[1] / h], axis)
     steps = broadcast_in_dim(h[1:] - h[:-1], [length - 1 if i == axis else 1 for i in range(f.ndim)], (axis,))
-    first, last = (_between(steps, i, i + 1, axis) for i in (0, length - 2))
+    first, last = (_take_range(steps, i, i + 1, axis) for i in (0, length - 2))
     # Second order for uneven steps: the parabola through three neighbours (Fornberg, 1988).
-    before, after = _between(steps, 0, length - 2, axis), _between(steps, 1, length - 1, axis)
-    low, middle, high = (_between(f, i, length - 2 + i, axis) for i in range(3))
+    before, after = _take_range(steps, 0, length - 2, axis), _take_range(steps, 1, length - 1, axis)
+    low, middle, high = (_take_range(f, i, length - 2 + i, axis) for i in range(3))
     both = before + after
     inside = low * (-after / (before * both)) + middle * ((after - before) / (before * after))
     return concatenate([ends[0] / first, inside + high * (before / (after * both)), ends[1] / last], axis)
@@ -243,8 +243,8 @@ def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any
     # A step up of exactly half a period stays one up.
     inside = where((inside == -half) & (steps > 0), half, inside)
     correction = where(abs(steps) < jump, 0, inside - steps)
-    rest = _between(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
-    return concatenate([_between(p, 0, 1, axis), rest], axis)
+    rest = _take_range(p, 1, p.shape[axis], axis) + cumsum(correction, axis)
+    return concatenate([_take_range(p, 0, 1, axis), rest], axis)
 
 
 @inline_jit(static=("axis",), public=True)

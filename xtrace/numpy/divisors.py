@@ -27,7 +27,7 @@ def _check(function: str, x1: ArrayLike, x2: ArrayLike) -> None:
     check_broadcast(function, [a.shape for a in avals])
 
 
-def _spread(function: str, x1: Array, x2: Array) -> list[Any]:
+def _broadcast_magnitudes(function: str, x1: Array, x2: Array) -> list[Any]:
     _, values = promote_dtypes(function, (to_array_operand(function, x1), to_array_operand(function, x2)))
     sizes = [abs(x) for x in values]
     shape = check_broadcast(function, [x.shape for x in sizes])
@@ -37,14 +37,14 @@ def _spread(function: str, x1: Array, x2: Array) -> list[Any]:
 
 
 @inline_jit
-def _common_divisor(x1: Any, x2: Any) -> Any:
+def _find_common_divisor(x1: Any, x2: Any) -> Any:
     # Euclid's algorithm, for all elements until the last one is done.
     def step(pair: tuple[Array, ...]) -> tuple[Array, ...]:
         x, y = pair
         done = y == 0
         return where(done, x, y), where(done, y, rem(x, where(done, 1, y)))
 
-    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_spread("gcd", x1, x2)))[0]
+    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_broadcast_magnitudes("gcd", x1, x2)))[0]
 
 
 @inline_jit(public=True)
@@ -66,12 +66,12 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([6, 2], dtype=int32)
     """
     _check("gcd", x1, x2)
-    return _common_divisor(x1, x2)
+    return _find_common_divisor(x1, x2)
 
 
 @inline_jit
-def _common_multiple(x1: ArrayLike, x2: ArrayLike) -> Array:
-    x1, x2 = _spread("lcm", *promote("lcm", to_array_operand("lcm", x1), to_array_operand("lcm", x2)))
+def _find_common_multiple(x1: ArrayLike, x2: ArrayLike) -> Array:
+    x1, x2 = _broadcast_magnitudes("lcm", *promote("lcm", to_array_operand("lcm", x1), to_array_operand("lcm", x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 
@@ -95,4 +95,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([36, 72], dtype=int32)
     """
     _check("lcm", x1, x2)
-    return _common_multiple(x1, x2)
+    return _find_common_multiple(x1, x2)

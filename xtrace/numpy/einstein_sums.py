@@ -74,7 +74,7 @@ def einsum(
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
         _dot_general: the function that is called in the place of `lax.dot_general`.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.
@@ -101,7 +101,7 @@ def einsum(
         subscripts, operands = _parse_interleaved("einsum", (subscripts, *operands))
     preferred = requested_dtype("einsum", preferred_element_type)
     avals = [type_of("einsum", x, i) for i, x in enumerate(operands)]
-    key = (subscripts, _hashable(optimize), *[aval.shape for aval in avals])
+    key = (subscripts, _make_hashable(optimize), *[aval.shape for aval in avals])
     steps = _plans.get(key)
     if steps is None:
         steps = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
@@ -111,7 +111,9 @@ def einsum(
     else:
         dtype, weak = preferred, False
     run = _contract if _dot_general is dot_general else _contract.__wrapped__  # type: ignore[attr-defined]
-    return run(*operands, steps=steps, dtype=dtype, weak=weak, precision=_hashable(precision), multiply=_dot_general)
+    return run(
+        *operands, steps=steps, dtype=dtype, weak=weak, precision=_make_hashable(precision), multiply=_dot_general
+    )
 
 
 def einsum_path(
@@ -140,8 +142,8 @@ def einsum_path(
     return _path("einsum_path", subscripts, shapes, optimize)
 
 
-def _hashable(value: object) -> Any:
-    return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
+def _make_hashable(value: object) -> Any:
+    return tuple([_make_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
 
 
 def _parse_interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -281,7 +283,7 @@ def _inversions(names: str, output: str) -> int:
 def _contract(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
     values = [to_factor("einsum", x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
-        taken = [_one_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
+        taken = [_reduce_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]
         if dimensions is None:
             (product,) = taken
@@ -291,7 +293,7 @@ def _contract(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, 
     return convert_to(values[0], dtype, weak)
 
 
-def _one_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
+def _reduce_side(x: Array, side: _Side, dtype: np.dtype[Any]) -> Array:
     if side.diagonals:
         x = select_or_fill(_on_diagonals(x.shape, side.diagonals), x, 0)
     if side.summed:

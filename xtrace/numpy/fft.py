@@ -74,7 +74,7 @@ def _transform(
     return x if scale == 1 else lax.mul(x, scalar_of(scale, aval_of(x).dtype))
 
 
-def _nothing_transformed(x: Array, kind: FftType) -> Array:
+def _convert_untransformed(x: Array, kind: FftType) -> Array:
     """Return the result of a transform along no axis: complex numbers, for RFFT floats."""
     dtype = aval_of(x).dtype
     if kind is FftType.RFFT:
@@ -125,7 +125,7 @@ def _check(
     if not numbers and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
         raise ValueError(f"{function} needs real numbers, got {aval.dtype.name}; take x.real, or the transform fftn")
     if not numbers:
-        return _nothing_transformed(a, kind)
+        return _convert_untransformed(a, kind)
     if hermitian:
         # hfft runs IRFFT, which divides by the size, and ihfft runs RFFT, which does not: the norm undoes that.
         size = float(math.prod(lengths)) or 1.0

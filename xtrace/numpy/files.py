@@ -194,7 +194,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 
-def _refused(name: str) -> NoReturn:
+def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
         f"{name} is not supported: it reads external data, which a traced function must not do. Write "
         f"xtrace.numpy.asarray(numpy.{name}(...))"
@@ -214,7 +214,7 @@ def fromfile(*args: ArrayLike, **kwargs: object) -> NoReturn:
         >>> jnp.array(np.arange(2))
         Array([0, 1], dtype=int32)
     """
-    _refused("fromfile")
+    _refuse("fromfile")
 
 
 def fromiter(*args: ArrayLike, **kwargs: object) -> NoReturn:
@@ -230,4 +230,4 @@ def fromiter(*args: ArrayLike, **kwargs: object) -> NoReturn:
         >>> jnp.array(np.fromiter([1, 2], int))
         Array([1, 2], dtype=int32)
     """
-    _refused("fromiter")
+    _refuse("fromiter")

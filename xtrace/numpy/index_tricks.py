@@ -206,7 +206,7 @@ def _range(function: str, span: Any) -> Array:
     return arange(start, 0 if stop is None else stop, 1 if step is None else step)
 
 
-def _in_common_dtype(arrays: list[Any]) -> list[Any]:
+def _promote_arrays(arrays: list[Any]) -> list[Any]:
     """Return the arrays in their promoted dtype, also under strict promotion."""
     if not arrays:
         return []
@@ -229,9 +229,9 @@ class _Grid:
             return _range(self.name, key)
         if not isinstance(key, tuple) or not all(isinstance(x, slice) for x in key):
             raise TypeError(f"{self.name}[...] takes slices such as 0:3 or 0:1:5j, got {abbreviate(key)}")
-        ranges = _in_common_dtype([_range(self.name, x) for x in key])
+        ranges = _promote_arrays([_range(self.name, x) for x in key])
         if self.sparse:
-            return meshgrid(*ranges, indexing="ij", sparse=True)
+            return list(meshgrid(*ranges, indexing="ij", sparse=True))
         return stack(meshgrid(*ranges, indexing="ij"), 0) if ranges else arange(0)
 
 
@@ -265,7 +265,7 @@ class _Joiner:
             raise ValueError(f"{self.name}: a string directive must be placed at the beginning, got {abbreviate(key)}")
         if not items:
             raise IndexError(f"{self.name}[...]: nothing to join")
-        return concatenate([self._placed(x, ndmin, place) for x in items], axis)
+        return concatenate([self._place_axes(x, ndmin, place) for x in items], axis)
 
     def _directive(self, text: str) -> tuple[int, int, int]:
         if text in ("r", "c"):
@@ -282,7 +282,7 @@ class _Joiner:
         axis, ndmin, place = *given, *self.options[len(given) :]
         return axis, ndmin, place
 
-    def _placed(self, item: object, ndmin: int, place: int) -> Array:
+    def _place_axes(self, item: object, ndmin: int, place: int) -> Array:
         x = _range(self.name, item) if isinstance(item, slice) else asarray(item)
         missing = max(ndmin, 1) - x.ndim
         if missing <= 0:

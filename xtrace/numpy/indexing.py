@@ -204,7 +204,7 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     return (positions.start if step > 0 else positions[-1]), count, step
 
 
-def _in_front(index: int, length: int) -> int:
+def _clamp_index(index: int, length: int) -> int:
     """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
     return min(max(index + length if index < 0 else index, 0), length - 1)
 
@@ -276,20 +276,20 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             raise IndexError(f"index is out of bounds for axis {taken} with size 0")
         elif advanced:
             length = shape[taken]
-            outside = outside or _outside(entry, taken, length)
+            outside = outside or _describe_outside(entry, taken, length)
             if type(entry) is int and not exact and -length <= entry < length:
-                entry = _in_front(entry, length)
+                entry = _clamp_index(entry, length)
             add_array(entry, length)
             taken += 1
         else:
             length = shape[taken]
-            outside = outside or _outside(entry, taken, length)
+            outside = outside or _describe_outside(entry, taken, length)
             if type(entry) is int and not eager and not -length <= entry < length:
                 # The program clamps it, so that checkify sees the index.
                 entry = entry + length if entry < 0 else entry
                 axis = axis_of_length(None, 1)
             elif type(entry) is int:
-                entry = _in_front(entry, length)
+                entry = _clamp_index(entry, length)
                 axis = axis_of_length(None if eager and length > 1 else entry, 1)
             else:
                 axis = axis_of_length(None, 1)
@@ -306,7 +306,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
     return Reading(plan, (*scalars, *arrays), outside)
 
 
-def _outside(index: ArrayLike, axis: int, length: int) -> str | None:
+def _describe_outside(index: ArrayLike, axis: int, length: int) -> str | None:
     if type(index) is not int or -length <= index < length:
         return None
     return (
@@ -358,7 +358,7 @@ def _window_and_gather(x: Array, *operands: ArrayLike, plan: Plan, options: Opti
     if plan.squeezed:
         x = shapes.squeeze(x, plan.squeezed)
     if plan.gathered is not None:
-        x = gathered(x, rest, plan.gathered, plan.block, options)
+        x = gather_elements(x, rest, plan.gathered, plan.block, options)
     if plan.new_axes:
         x = shapes.expand_dims(x, plan.new_axes)
     return x
@@ -399,7 +399,7 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
     return convert_to(index, dtype)
 
 
-def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
+def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
     """Return `x` indexed along `axes` by index arrays, which broadcast; their axes come at position `block`."""
     avals = [type_of("indexing", i) for i in indices]
     shape = check_broadcast("indexing", [a.shape for a in avals])
@@ -431,7 +431,7 @@ def gathered(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, 
 _readings = Table(8192)
 
 
-def _reading(shape: tuple[int, ...], index: object, eager: bool) -> Reading:
+def _find_reading(shape: tuple[int, ...], index: object, eager: bool) -> Reading:
     key = _key_of(index)
     if key is None:
         return read(shape, index, eager, False)
@@ -472,7 +472,7 @@ def getitem(x: Any, index: Any) -> Any:
     if eager and type(x.aval.dtype) is dtypes.ExtendedDType and config.debug_key_reuse.value:
         # The check of key reuse needs the positions in the program.
         eager = False
-    reading = _reading(x.aval.shape, index, eager)
+    reading = _find_reading(x.aval.shape, index, eager)
     reading.check()
     plan = reading.plan
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)

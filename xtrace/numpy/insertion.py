@@ -26,7 +26,7 @@ from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
 
 
-def _along(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
+def _prepare_operand(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
     arr = to_array_operand(function, arr)
     if axis is None:
         return ravel(arr), 0
@@ -42,7 +42,7 @@ def _count_from_front(positions: Array, length: int) -> Array:
 
 
 @inline_jit
-def _without_unique(a: Array, positions: Array, *, axis: int) -> Array:
+def _delete_unique(a: Array, positions: Array, *, axis: int) -> Array:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
     positions = clip(_count_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
@@ -74,7 +74,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         >>> jnp.delete(jnp.array([5, 6, 7]), 1)
         Array([5, 7], dtype=int32)
     """
-    arr, along = _along("delete", arr, axis)
+    arr, along = _prepare_operand("delete", arr, axis)
     length = arr.shape[along]
     if isinstance(obj, slice):
         positions: Any = np.arange(length)[obj]
@@ -89,7 +89,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
             f"shape {aval.shape}"
         )
     if assume_unique_indices and not mask and length and aval.size:
-        return _without_unique(arr, obj, axis=along)
+        return _delete_unique(arr, obj, axis=along)
     if isinstance(obj, Tracer):
         raise explain.concretization(obj, "numpy.delete argument obj (without assume_unique_indices=True)")
     places = np.asarray(obj)
@@ -147,7 +147,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         >>> jnp.insert(jnp.array([5, 6]), 1, 9)
         Array([5, 9, 6], dtype=int32)
     """
-    arr, along = _along("insert", arr, axis)
+    arr, along = _prepare_operand("insert", arr, axis)
     length = arr.shape[along]
     if isinstance(obj, slice):
         obj = np.arange(length, dtype=np.int32)[obj]

@@ -19,6 +19,7 @@ from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.jax_version import sequence_of
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays import shape as shapes
@@ -98,7 +99,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
             others.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
         copy: whether a copy is made; False raises an error where one is needed.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the dtype of `a`; a NumPy array of a NumPy array.
@@ -133,7 +134,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
     Args:
         a: an array or a scalar.
         order: ``"C"`` for row by row, ``"F"`` for column by column.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         A vector of the dtype of `a`.
@@ -389,7 +390,7 @@ def at_least_3d(shape: Shape) -> Shape:
 def _raise_ranks(function: str, arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
     arrays = [to_array_operand(function, x, i) for i, x in enumerate(arys)]
     raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
-    return raised[0] if len(raised) == 1 else raised
+    return raised[0] if len(raised) == 1 else sequence_of(raised)
 
 
 @inline_jit(public=True)
@@ -400,7 +401,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
         arys: arrays or scalars.
 
     Returns:
-        An array for one operand, otherwise a list of arrays.
+        An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: an operand is no array and no scalar.
@@ -420,7 +421,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
         arys: arrays or scalars.
 
     Returns:
-        An array for one operand, otherwise a list of arrays.
+        An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: an operand is no array and no scalar.
@@ -440,7 +441,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
         arys: arrays or scalars.
 
     Returns:
-        An array for one operand, otherwise a list of arrays.
+        An array for one operand, otherwise a list of arrays; a tuple where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: an operand is no array and no scalar.

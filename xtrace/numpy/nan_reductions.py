@@ -25,7 +25,7 @@ def _is_number(a: Array) -> Array:
     return eq(a, a)
 
 
-def _checked(function: str, a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
+def _check_arguments(function: str, a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
     """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
     refuse(function, out=out)
     aval = type_of(function, a)
@@ -60,9 +60,9 @@ def _extremum_of_numbers(
 def _extremum(
     function: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object, name: str
 ) -> Array:
-    may_hold_nan, axes = _checked(function, a, axis, out)
+    may_hold_nan, axes = _check_arguments(function, a, axis, out)
     if not may_hold_nan:
-        initial = reductions.begun_with(function, initial)
+        initial = reductions.to_initial(function, initial)
         return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
     operands, given = _options(function, initial=initial, where=mask)
     return _extremum_of_numbers(
@@ -221,7 +221,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
         Array([1., 1., 4.], dtype=float32)
     """
     refuse("nancumsum", out=out)
-    return _running("nancumsum", a, axis, dtype, "cumsum")
+    return _accumulate("nancumsum", a, axis, dtype, "cumsum")
 
 
 @inline_jit(static=("axis", "out"), public=True)
@@ -247,23 +247,23 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
         Array([1., 1., 3.], dtype=float32)
     """
     refuse("nancumprod", out=out)
-    return _running("nancumprod", a, axis, dtype, "cumprod")
+    return _accumulate("nancumprod", a, axis, dtype, "cumprod")
 
 
-def _running(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
+def _accumulate(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
     aval = type_of(function, a)
     if not dtypes.is_inexact(aval.dtype):
-        return cumulative.running(function, a, axis, dtype, name)
+        return cumulative.accumulate(function, a, axis, dtype, name)
     along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
     wanted = requested_dtype(function, dtype)
-    return _running_of_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
+    return _accumulate_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 
 @inline_jit
-def _running_of_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: DType) -> Array:
+def _accumulate_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: DType) -> Array:
     a = to_array_operand(caller, a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return cumulative.running(caller, filled, axis, dtype, name)
+    return cumulative.accumulate(caller, filled, axis, dtype, name)
 
 
 @inline_jit
@@ -305,7 +305,7 @@ def nanmean(
         >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2., dtype=float32)
     """
-    may_hold_nan, axes = _checked("nanmean", a, axis, out)
+    may_hold_nan, axes = _check_arguments("nanmean", a, axis, out)
     if not may_hold_nan:
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
     own = type_of("nanmean", a).dtype
@@ -349,7 +349,7 @@ def _variance(
     a: object, ddof: Any, function: str, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
     root: bool,
 ) -> Any:
-    _, axes = _checked(function, a, axis, out)
+    _, axes = _check_arguments(function, a, axis, out)
     compute, wanted = statistics.variance_dtypes(function, type_of(function, a).dtype, dtype)
     reductions.check_divides(function, wanted)
     reductions.masks_of(function, mask)

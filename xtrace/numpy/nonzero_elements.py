@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -25,7 +26,7 @@ from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import committed_device
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.indexing import CLIPPED, gathered
+from xtrace.numpy.indexing import CLIPPED, gather_elements
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 __all__ = ["argwhere", "flatnonzero", "nonzero"]
@@ -108,7 +109,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
     def step(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = state
         middle = elementwise.div(elementwise.add(low, high), scalar_of(2, dtype))
-        few = lt(gathered(counts, [middle], (0,), 0, CLIPPED), order)
+        few = lt(gather_elements(counts, [middle], (0,), 0, CLIPPED), order)
         searching = lt(low, high)
         low = select_n(
             bitwise_and(few, searching), low, elementwise.add(middle, scalar_of(1, dtype))
@@ -169,4 +170,5 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
         coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((coordinates.size, 0), coordinates.dtype)
     coordinates = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
-    return concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
+    table = concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
+    return convert_to(table, table.dtype) if is_newer() else table

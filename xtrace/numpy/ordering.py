@@ -21,10 +21,11 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
 from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.elementwise import neg
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.indexing import DEFAULT, gathered, take
+from xtrace.numpy.indexing import DEFAULT, gather_elements, take
 from xtrace.numpy.joins_and_splits import unstack
 from xtrace.numpy.operands import scalar_of, type_of
 from xtrace.numpy.rearrangement import flip, sort
@@ -103,6 +104,49 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         Array([1, 2, 0], dtype=int32)
     """
     return _check_partition("argpartition", a, kth, axis, True)
+
+
+@inline_jit
+def _extremes(a: Array, *, k: int, axis: int, smallest: bool) -> tuple[Any, Any]:
+    # Integers and booleans are reversed by their complement, which every one of them has.
+    reverse = neg if dtypes.is_floating(a.dtype) else bitwise_not
+    values, places = sorting.top_k(reverse(a) if smallest else a, k, axis=axis)
+    return reverse(values) if smallest else values, places
+
+
+def top_k(
+    a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Any, Any]:
+    """Return the `k` largest or smallest elements along an axis, and their positions.
+
+    Args:
+        a: an array of real numbers or booleans.
+        k: the number of elements, a Python integer up to the size of the axis.
+        axis: the axis.
+        mode: ``"largest"``, with NaN above all numbers, or ``"smallest"``, with NaN after all numbers.
+        sorted: whether the elements must come in order. They do here in either case.
+
+    Returns:
+        A tuple of two arrays of size `k` along the axis: the elements from the largest or the smallest on, of the dtype
+        of `a`, and their positions, of dtype int32. Of equal elements the first one comes first.
+
+    Raises:
+        TypeError: `a` is no array, or `k` is no integer.
+        ValueError: `k` is negative or too large, there is no such axis, `mode` is another one, or `a` is complex.
+
+    Example:
+        >>> jnp.top_k(jnp.array([3, 1, 2]), 2, mode="smallest")
+        (Array([1, 2], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {abbreviate(mode)}")
+    a = to_array_operand("top_k", a)
+    if dtypes.is_complex(a.dtype):
+        raise ValueError(f"top_k: complex numbers are not ordered, got {a.aval}; take the real part or abs first")
+    values, places = _extremes(
+        a, k=to_integer("top_k", "k", k), axis=canonical_axis("top_k", axis, a.ndim), smallest=mode == "smallest"
+    )
+    return values, places
 
 
 @inline_jit
@@ -187,21 +231,21 @@ def _goes_before(values: Array, elements: Array, side: str) -> Array:
     return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
-def _by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
+def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     """Return positions by binary search, each step for all values together."""
     length = a.shape[0]
 
     def step(bounds: tuple[Array, ...], _: None) -> Any:
         low, high = bounds
         middle = low + (high - low) // 2
-        before = _goes_before(v, gathered(a, [middle], (0,), 0, DEFAULT), side)
+        before = _goes_before(v, gather_elements(a, [middle], (0,), 0, DEFAULT), side)
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
     return scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
 
 
-def _by_comparing(a: Array, v: Array, side: str) -> Array:
+def _search_by_comparing(a: Array, v: Array, side: str) -> Array:
     """Return positions by comparing every value with every element."""
     shape = (*v.shape, a.shape[0])
     elements = broadcast_in_dim(a, shape, (v.ndim,))
@@ -209,7 +253,7 @@ def _by_comparing(a: Array, v: Array, side: str) -> Array:
     return reductions.reduce_sum(convert_to(after, dtypes.int32), (v.ndim,))
 
 
-def _by_sorting(a: Array, v: Array, side: str) -> Array:
+def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
     """Return positions by sorting values and elements together, equal ones in the order of `side`."""
     flat, count = reshape(v, (v.size,)), v.size
     parts, first = ([flat, a], 0) if side == "left" else ([a, flat], a.shape[0])
@@ -232,10 +276,10 @@ def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
     if method == "sort":
-        return convert_to(_by_sorting(a, v, side), wide)
+        return convert_to(_search_by_sorting(a, v, side), wide)
     if method == "compare_all":
-        return convert_to(_by_comparing(a, v, side), wide)
-    return convert_to(_by_halving(a, v, side, method == "scan_unrolled"), wide)
+        return convert_to(_search_by_comparing(a, v, side), wide)
+    return convert_to(_search_by_halving(a, v, side, method == "scan_unrolled"), wide)
 
 
 @inline_jit(static=("side", "method"), public=True)

@@ -79,14 +79,14 @@ def _join(parts: list[Any], axis: int) -> Array:
     return parts[0] if len(parts) == 1 else concatenate(parts, axis)
 
 
-def _by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:
+def _pad_by_edge(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     ends = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
     before, after = (_repeat(end, width, axis) for end, width in zip(ends, widths, strict=True))
     return _join([before, x, after], axis)
 
 
-def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
+def _pad_by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
     length = x.shape[axis]
     edges = [_part(x, 0, 1, axis), _part(x, length - 1, length, axis)]
     before, after = (
@@ -97,7 +97,7 @@ def _by_ramp(x: Array, axis: int, widths: tuple[int, int], ends: Any) -> Array:
     return _join([ramps[0], x, ramps[1]], axis)
 
 
-def _by_statistic(
+def _pad_by_statistic(
     x: Array, axis: int, widths: tuple[int, int], mode: str, counts: tuple[int | None, int | None]
 ) -> Array:
     length, statistics = x.shape[axis], []
@@ -111,12 +111,12 @@ def _by_statistic(
     return _join([statistics[0], x, statistics[1]], axis)
 
 
-def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
+def _pad_by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd: bool) -> Array:
     """Extend both ends by mirrored parts of at most the original length until the widths are reached."""
     skipped = 1 if mode == "reflect" else 0
     longest = x.shape[axis] - skipped
     if not longest:
-        return _by_edge(x, axis, widths)
+        return _pad_by_edge(x, axis, widths)
     for side, width in enumerate(widths):
         while width:
             count, length = min(width, longest), x.shape[axis]
@@ -130,7 +130,7 @@ def _by_reflection(x: Array, axis: int, widths: tuple[int, int], mode: str, odd:
     return x
 
 
-def _by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
+def _pad_by_wrapping(x: Array, axis: int, widths: tuple[int, int]) -> Array:
     length = x.shape[axis]
     (rounds_before, before), (rounds_after, after) = (divmod(width, length) for width in widths)
     whole = [x] * (rounds_before + 1 + rounds_after)
@@ -143,19 +143,19 @@ def _extend(x: Array, *ends: Array, mode: str, widths: Widths, counts: Any, odd:
         if not any(width):
             continue
         if mode == "edge":
-            x = _by_edge(x, axis, width)
+            x = _pad_by_edge(x, axis, width)
         elif mode == "linear_ramp":
-            x = _by_ramp(x, axis, width, ends[0])
+            x = _pad_by_ramp(x, axis, width, ends[0])
         elif mode == "wrap":
-            x = _by_wrapping(x, axis, width)
+            x = _pad_by_wrapping(x, axis, width)
         elif mode in _STATISTICS:
-            x = _by_statistic(x, axis, width, mode, counts[axis])
+            x = _pad_by_statistic(x, axis, width, mode, counts[axis])
         else:
-            x = _by_reflection(x, axis, width, mode, odd)
+            x = _pad_by_reflection(x, axis, width, mode, odd)
     return x
 
 
-def _by_function(function: Callable[..., Any], x: Array, widths: Widths, options: dict[str, Any]) -> Array:
+def _pad_by_function(function: Callable[..., Any], x: Array, widths: Widths, options: dict[str, Any]) -> Array:
     """Let a function fill in the ends of the zero-padded array, one axis after the other, row by row."""
     x = slicing.pad(x, scalar_of(0, x.dtype), [(i, j, 0) for i, j in widths])
     for axis, width in enumerate(widths):
@@ -213,7 +213,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
     """
     if callable(mode):
         array = to_array_operand("pad", array)
-        return _by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
+        return _pad_by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
     return _pad(array, pad_width, mode, **kwargs)
 
 
@@ -247,7 +247,7 @@ def _constant(array: Array, values: Any, widths: Widths) -> Array:
         values = asarray(np.asarray(values) if isinstance(values, (tuple, list)) and not _has_array(values) else values)
     if values.shape not in ((), (1,), (2,), (1, 2), (array.ndim, 2)):
         raise ValueError(f"pad: constant_values of shape {values.shape} do not fit an array of rank {array.ndim}")
-    return _padded(array, values, widths=widths)
+    return _pad_with_constants(array, values, widths=widths)
 
 
 def _has_array(values: object) -> bool:
@@ -257,7 +257,7 @@ def _has_array(values: object) -> bool:
 
 
 @inline_jit
-def _padded(a: Array, values: Any, *, widths: Widths) -> Array:
+def _pad_with_constants(a: Array, values: Any, *, widths: Widths) -> Array:
     values = cast_to(values, values.aval, a.dtype)
     if a.aval.weak_type != values.aval.weak_type:
         values = convert_to(values, a.dtype, a.aval.weak_type)

@@ -58,13 +58,13 @@ def _count(function: str, argument: str, value: Any) -> int:
     return number
 
 
-def _known(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:
+def _require_concrete(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:
     if isinstance(x, Tracer):
         raise explain.concretization(x, f"numpy.{function} with {argument}=True; pass {argument}=False")
     return np.asarray(x)
 
 
-def _of_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
+def _pad_to_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
     """Return operands in their common dtype and the longer one's shape, padded with zeros in front."""
     avals, dtype, weak = common_dtype(function, operands)
     for i, aval in enumerate(avals):
@@ -98,7 +98,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
         >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 1]))
         Array([1, 3, 4], dtype=int32)
     """
-    return add(*_of_one_shape("polyadd", a1, a2))
+    return add(*_pad_to_one_shape("polyadd", a1, a2))
 
 
 @inline_jit(public=True)
@@ -120,7 +120,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
         >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
         Array([1, 1, 2], dtype=int32)
     """
-    return subtract(*_of_one_shape("polysub", a1, a2))
+    return subtract(*_pad_to_one_shape("polysub", a1, a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
@@ -142,7 +142,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     """
     factors = _vectors("polymul", a1, a2)
     if trim_leading_zeros:
-        starts = [np.flatnonzero(_known("polymul", "trim_leading_zeros", x)) for x in factors]
+        starts = [np.flatnonzero(_require_concrete("polymul", "trim_leading_zeros", x)) for x in factors]
         factors = [
             getitem(x, slice(int(at[0]) if at.size else x.size, None)) for x, at in zip(factors, starts, strict=True)
         ]
@@ -172,7 +172,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         raise ValueError("polydiv: the divisor v has no coefficients")
     quotient, rest = _divide(above, below)
     if trim_leading_zeros:
-        values = _known("polydiv", "trim_leading_zeros", rest)
+        values = _require_concrete("polydiv", "trim_leading_zeros", rest)
         large = np.flatnonzero(np.abs(values) > math.sqrt(float(dtypes.finfo(values.dtype).eps)))
         rest = getitem(rest, slice(int(large[0]) if large.size else rest.size, None))
     return quotient, rest
@@ -397,7 +397,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     (p,) = _vectors("roots", p)
     behind = 0
     if strip_zeros:
-        places = np.flatnonzero(_known("roots", "strip_zeros", p))
+        places = np.flatnonzero(_require_concrete("roots", "strip_zeros", p))
         first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
         behind = p.size - last if places.size else 0
         p = getitem(p, slice(first, last))

@@ -24,7 +24,7 @@ from xtrace.numpy import cumulative, reductions
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
-from xtrace.numpy.indexing import DEFAULT, gathered
+from xtrace.numpy.indexing import DEFAULT, gather_elements
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 from xtrace.numpy.ufuncs import minimum
 
@@ -53,7 +53,7 @@ def _pick(x: Array, places: Array, axis: int, of_all: bool) -> Array:
     of_all: `places` are equal for all other axes of `x`; otherwise they have these axes, too.
     """
     if of_all:
-        return gathered(x, [places], (axis,), 0, DEFAULT)
+        return gather_elements(x, [places], (axis,), 0, DEFAULT)
     vector = places.ndim == x.ndim
     picked = sorting.take_positions(x, _at_axis(places, axis, vector), axis, unique=False)
     if not vector:
@@ -66,7 +66,7 @@ def _append_axes(q: Array, rank: int) -> Array:
     return q if not q.ndim or not rank else shapes.expand_dims(q, range(1, rank + 1))
 
 
-def _before(x: Array, q: Array) -> Array:
+def _prepend_axis(x: Array, q: Array) -> Array:
     """Return `x` with an axis of size 1 in front, unless `q` is a scalar."""
     return shapes.expand_dims(x, (0,)) if q.ndim else x
 
@@ -78,7 +78,7 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     """
     of_all, rank = counts is None, x.ndim - 1
     q = q if of_all else _append_axes(q, rank)
-    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _before(convert_to(counts, q.dtype), q)
+    counts = scalar_of(x.shape[axis], q.dtype) if of_all else _prepend_axis(convert_to(counts, q.dtype), q)
     top = subtract(counts, 1)
     index = multiply(q, top)
     one, zero = scalar_of(1, index.dtype), scalar_of(0, index.dtype)
@@ -109,7 +109,7 @@ def _interpolate(x: Any, q: Any, counts: Any, axis: int, method: str) -> Array:
     return add(multiply(low, before), multiply(high, past))
 
 
-def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
+def _select_by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: int) -> Array:
     """Return the first elements of sorted `x` whose cumulative weight reaches the share `q`; NaN for bad weights."""
     right = ge(weights, scalar_of(0, weights.dtype))
     there = eq(x, x)
@@ -118,9 +118,9 @@ def _by_weight(x: Array, weights: Array, q: Array, counts: Array | None, axis: i
     total = slicing.slice_in_dim(running, length - 1, length, axis=axis)
     share = convert_to(q, x.dtype)
     along = broadcast_in_dim(share, (*share.shape, *[1] * x.ndim), range(share.ndim))
-    reached = multiply(along, _before(total, q))
-    places = reductions.sum(_before(running, q) < reached, axis + q.ndim)
-    last = length - 1 if counts is None else _before(subtract(counts, 1), q)
+    reached = multiply(along, _prepend_axis(total, q))
+    places = reductions.sum(_prepend_axis(running, q) < reached, axis + q.ndim)
+    last = length - 1 if counts is None else _prepend_axis(subtract(counts, 1), q)
     places = elementwise.max(scalar_of(0, places.dtype), minimum(places, last))
     picked = _pick(x, places, axis, False)
     return select_or_fill(reductions.all(right | ~there, axis), picked, math.nan)
@@ -143,7 +143,7 @@ def _quantiles(
     length = a.shape[axis]
     counts = reductions.sum(eq(a, a), axis) if only_numbers else None
     if weights:
-        quantiles = _by_weight(a, ordered, q, counts, axis)
+        quantiles = _select_by_weight(a, ordered, q, counts, axis)
     else:
         quantiles = convert_to(_interpolate(a, q, counts, axis, method), dtype, False)
     if not only_numbers:
@@ -312,7 +312,7 @@ def percentile(
         keepdims: whether the reduced axes stay, with size 1.
         weights: weights of the elements, of the shape of `a` or a vector along `axis`, for the method
             ``"inverted_cdf"``.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of a floating dtype, of the axes that are not reduced; with a vector of shares, these come along

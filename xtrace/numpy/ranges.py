@@ -23,7 +23,7 @@ from xtrace._src.ops import constants, elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.runtime.transfer import scalar_to_host
-from xtrace.numpy.creation import SCALARS, filled_array, python_value, to_size
+from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
@@ -79,7 +79,7 @@ def arange(
         step: the distance; None for 1.
         dtype: the dtype; None for the one that the arguments promote to.
         device: the device or its position; None for the default device.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         A vector.
@@ -148,7 +148,7 @@ def _space(
     if divisions > 0:
         distance = true_divide(subtract(stop, start), divisions)
     else:
-        distance = filled_array(bounds, python_value("linspace", math.nan, compute), compute, False, None)
+        distance = fill_array(bounds, python_value("linspace", math.nan, compute), compute, False, None)
     if divisions <= 0 or num == 1:
         shape = (*bounds[:axis], num, *bounds[axis:])
         samples = broadcast_in_dim(start_column, shape, range(len(shape)))
@@ -170,7 +170,7 @@ def expand_at(x: ArrayLike, shape: tuple[int, ...], axis: int) -> Array:
     return reshape(x, (*shape[:axis], 1, *shape[axis:]))
 
 
-def _inexact(*values: object) -> np.dtype[Any]:
+def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     """Return the inexact dtype that values and dtypes promote to."""
     x64, _, wide = config.promotion()
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
@@ -228,7 +228,7 @@ def _samples(
     shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(function, shapes_given)) + 1
     check_mapped_ranks(function, shapes_given, (0, 0))
-    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
     return _space(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
@@ -275,7 +275,7 @@ def logspace(
 def _logspace(
     start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: Any, endpoint: Any, dtype: np.dtype[Any] | None, axis: int
 ) -> Array:
-    compute = _inexact(start, stop) if dtype is None else _inexact(dtype)
+    compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
     exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
     return _powers(exponents, base, dtype=compute if dtype is None else dtype)
 
@@ -330,7 +330,7 @@ def geomspace(
     rank = (
         len(check_broadcast("geomspace", [type_of("geomspace", x, i).shape for i, x in enumerate((start, stop))])) + 1
     )
-    compute = _inexact(start, stop) if wanted is None else _inexact(wanted)
+    compute = _promote_to_inexact(start, stop) if wanted is None else _promote_to_inexact(wanted)
     return _geometric(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis("geomspace", axis, rank), compute=compute,
         dtype=compute if wanted is None else wanted,

@@ -27,7 +27,7 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask, zeros
-from xtrace.numpy.indexing import DEFAULT, gathered, take
+from xtrace.numpy.indexing import DEFAULT, gather_elements, take
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis, ravel, swapaxes
 from xtrace.numpy.nonzero_elements import nth_counted
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-def _others(rank: int, axis: int) -> list[int]:
+def _other_axes(rank: int, axis: int) -> list[int]:
     return [i for i in range(rank) if i != axis]
 
 
@@ -147,7 +147,7 @@ def _repeat_positions(repeats: Any, *, length: int, total: int) -> Any:
 def _repeat(a: Array, *, count: int, axis: int) -> Array:
     own = a.shape
     spread = (*own[: axis + 1], count, *own[axis + 1 :])
-    copies = broadcast_in_dim(a, spread, _others(len(spread), axis + 1))
+    copies = broadcast_in_dim(a, spread, _other_axes(len(spread), axis + 1))
     return set_shape(copies, (*own[:axis], own[axis] * count, *own[axis + 1 :]))
 
 
@@ -393,7 +393,7 @@ def _diagonal(a: Array, *, row: int, column: int, length: int) -> Array:
     rank = a.ndim
     count = iota(dtypes.int32, length)
     positions = [elementwise.add(count, scalar_of(first, dtypes.int32)) if first else count for first in (row, column)]
-    return gathered(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
+    return gather_elements(a, positions, (rank - 2, rank - 1), rank - 2, DEFAULT)
 
 
 @inline_jit(static=("offset", "axis1", "axis2"), public=True)

@@ -21,8 +21,8 @@ from xtrace.numpy.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill, type_of
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "nanprod", "nansum", "prod",
-    "sum",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax", "nanprod", "nansum",
+    "prod", "sum",
 ]
 
 
@@ -56,7 +56,7 @@ _REDUCTIONS = {
 }
 
 
-def strong(value: object, dtype: np.dtype[Any]) -> Array:
+def to_strong(value: object, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
         return cast_to(value, type_of("convert", value), dtype)
@@ -70,21 +70,21 @@ def keep_axes(value: object, axes: tuple[int, ...], own: tuple[int, ...]) -> Arr
 
 
 @inline_jit
-def _reduced(
+def _reduce_over_axes(
     a: Array, *options: ArrayLike, name: str, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any],
     keepdims: bool, masked: bool, initialised: bool,
 ) -> Array:
     """Reduce `a` in element type `compute`; `options` are the mask and the initial value, if given."""
     operation, rest = _REDUCTIONS[name], list(options)
-    a = strong(a, compute)
+    a = to_strong(a, compute)
     if masked:
         a = select_or_fill(rest.pop(0), a, operation.identity(compute))
     result = operation.reduce(a, axes)
     if initialised:
-        result = operation.join(strong(rest.pop(0), compute), result)
+        result = operation.join(to_strong(rest.pop(0), compute), result)
     if keepdims:
         result = keep_axes(result, axes, a.shape)
-    return strong(result, dtype)
+    return to_strong(result, dtype)
 
 
 def _reduce(
@@ -103,7 +103,7 @@ def _reduce(
             raise ValueError(f"{function}: initial must be a scalar; got shape {type_of(function, initial, 1).shape}")
         warn_of_lost_part(type_of(function, initial, 1).dtype, dtype)
         options.append(initial)
-    return _reduced(
+    return _reduce_over_axes(
         a, *options, name=name or function, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
         dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
     )
@@ -283,6 +283,45 @@ def min(
         Array([1, 2], dtype=int32)
     """
     return extremum("min", a, axis, out, keepdims, initial, where, "min")
+
+
+@inline_jit(static=("axis", "out", "keepdims"), public=True)
+def minmax(
+    a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: Any = None,
+    where: ArrayLike | None = None,
+) -> tuple[Any, Any]:
+    """Return the smallest and the largest elements over axes, NaN if there is one.
+
+    Args:
+        a: an array or a scalar.
+        axis: the axis that is reduced, or several; None for all.
+        out: not supported; leave it at None.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a value that takes part in both, or a pair of values, one for the smallest and one for the largest
+            element; None for none.
+        where: an array of booleans that broadcasts against `a`: the elements that take part; None for all.
+
+    Returns:
+        A tuple of two arrays of the axes that are not reduced, of the dtype of `a`.
+
+    Raises:
+        NotImplementedError: `out` is given.
+        TypeError: `a` is no array and no scalar.
+        ValueError: `a` has no such axis, there is no element or `where` is given without `initial`, or `initial` is a
+            tuple of another length.
+
+    Example:
+        >>> jnp.minmax(jnp.array([[1, 2], [3, 4]]), axis=0)
+        (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
+    pair = initial if isinstance(initial, tuple) else (initial, initial)
+    if len(pair) != 2:
+        raise ValueError(f"minmax: initial must be a value or a pair of values, got a tuple of {len(pair)}")
+    smallest, largest = [
+        extremum("minmax", a, axis, out, keepdims, start, where, name)
+        for start, name in zip(pair, ("min", "max"), strict=True)
+    ]
+    return smallest, largest
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -551,8 +590,8 @@ def nansum(
         >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
         Array(4., dtype=float32)
     """
-    begun = begun_with("nansum", initial)
-    return _accumulate("nansum", "sum", _without_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
+    begun = to_initial("nansum", initial)
+    return _accumulate("nansum", "sum", _replace_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -584,21 +623,21 @@ def nanprod(
         >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    begun = begun_with("nanprod", initial)
-    return _accumulate("nanprod", "prod", _without_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
+    begun = to_initial("nanprod", initial)
+    return _accumulate("nanprod", "prod", _replace_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
 
 
-def begun_with(function: str, initial: ArrayLike) -> Array | None:
+def to_initial(function: str, initial: ArrayLike) -> Array | None:
     """Return the initial value of a reduction without NaN as an array, which the program converts, as in jax."""
     return None if initial is None else to_array_operand(function, initial, 1)
 
 
-def _without_nan(function: str, a: Any, replacement: int) -> Any:
+def _replace_nan(function: str, a: Any, replacement: int) -> Any:
     dtype = type_of(function, a).dtype
-    return _without(a, value=replacement) if dtypes.is_inexact(dtype) else a
+    return _replace_nan_elements(a, value=replacement) if dtypes.is_inexact(dtype) else a
 
 
 @inline_jit
-def _without(a: Array, *, value: int) -> Array:
-    a = strong(a, type_of("nansum", a).dtype)
+def _replace_nan_elements(a: Array, *, value: int) -> Array:
+    a = to_strong(a, type_of("nansum", a).dtype)
     return select_or_fill(eq(a, a), a, value)

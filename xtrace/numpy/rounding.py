@@ -18,7 +18,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.selection import select
 from xtrace.numpy.operands import refuse
-from xtrace.numpy.ufuncs import of_parts
+from xtrace.numpy.ufuncs import apply_to_parts
 
 __all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
 
@@ -53,7 +53,7 @@ def _as_float(x: Array) -> Array:
 
 rint = unary_function(
     "rint", _to_even, "Return the elements rounded to integers, halves to even.",
-    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: of_parts(_to_even)},
+    cases={BOOL: _as_float, INTEGER: _as_float, COMPLEX: apply_to_parts(_to_even)},
     returns="the promoted dtype, the default floating dtype if that is integer or boolean",
     example=("jnp.rint(2.5)", "Array(2., dtype=float32, weak_type=True)"),
 )

@@ -164,7 +164,8 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
         >>> jnp.can_cast(jnp.float32, jnp.int32)
         False
     """
-    own = from_.dtype if hasattr(from_, "shape") and not isinstance(from_, type) else dtypes.resolve(from_)
+    is_array = hasattr(from_, "shape") and not isinstance(from_, (type, np.dtype))
+    own = from_.dtype if is_array else dtypes.resolve(from_)
     return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
 
 

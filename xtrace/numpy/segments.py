@@ -135,7 +135,7 @@ def segment_sum(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 0 for segments without rows.
@@ -169,7 +169,7 @@ def segment_prod(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; 1 for segments without rows.
@@ -203,7 +203,7 @@ def segment_max(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the lowest value of the dtype for segments
@@ -238,7 +238,7 @@ def segment_min(
         unique_indices: a promise that no segment has two rows.
         bucket_size: the number of rows that are combined first, in groups; None for all.
         mode: the treatment of segments out of bounds, as in ``x.at[...]``; None to drop them.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array with a row for each segment, of the dtype of `data`; the highest value of the dtype for segments

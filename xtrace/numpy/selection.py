@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
@@ -341,7 +342,8 @@ def take_along_axis(
         mode: what an index out of bounds gives: ``"fill"``, the default, `fill_value`; ``"clip"`` the nearest
             element; ``"promise_in_bounds"`` any element.
         fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
-        wrap_negative_indices: whether negative indices count from the end; None for all modes but a promise.
+        wrap_negative_indices: whether negative indices count from the end; None for all modes but a promise, and for
+            that too where ``xtrace_jax_version`` is 0.12.
 
     Returns:
         An array of the broadcast shape and the dtype of `arr`.
@@ -372,7 +374,7 @@ def take_along_axis(
     fill = None if fill_value is None else np.asarray(fill_value).item()
     wrap = wrap_negative_indices
     if wrap is None:
-        wrap = mode_of_gather is not GatherScatterMode.PROMISE_IN_BOUNDS
+        wrap = is_newer() or mode_of_gather is not GatherScatterMode.PROMISE_IN_BOUNDS
     return _take_along(arr, indices, axis=along, mode=mode_of_gather, fill=fill, wrap=wrap)
 
 

@@ -82,11 +82,11 @@ def _size(function: str, size: object, *operands: ArrayLike) -> int | None:
 
 def _with_one_nan(x: Array) -> Array:
     """Return `x` with complex NaNs, which are one element of a set, made equal: real NaN and imaginary 0."""
-    return _without_parts_of_nan(x) if dtypes.is_complex(x.dtype) else x
+    return _normalize_nan(x) if dtypes.is_complex(x.dtype) else x
 
 
 @inline_jit
-def _without_parts_of_nan(x: Array) -> Array:
+def _normalize_nan(x: Array) -> Array:
     return select_n(ne(x, x), x, constants.constants_like(x, np.nan))
 
 
@@ -107,17 +107,17 @@ def _order(rows: Array, *, equal_nan: bool) -> tuple[Any, Any, Any]:
     return in_order[-1], concatenate([first, differ]), in_order[0]
 
 
-def _kept(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
+def _keep_elements(mask: Array, values: list[Any], fills: list[Any], size: int | None) -> list[Any]:
     """Return the elements of each of `values` where `mask` is true, cut or padded with `fills` to `size`."""
     if size is None:
         chosen = np.asarray(mask)
         kept = [asarray(np.asarray(x)[chosen], device=committed_device(x)) for x in values]
         return [convert_to(y, x.dtype, x.aval.weak_type) for x, y in zip(values, kept, strict=True)]
-    return _cut(mask, *values, *fills, size=size)
+    return _keep_to_size(mask, *values, *fills, size=size)
 
 
 @inline_jit
-def _cut(mask: Array, *operands: Array, size: int) -> list[Any]:
+def _keep_to_size(mask: Array, *operands: Array, size: int) -> list[Any]:
     values, fills = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     places = flatnonzero(mask, size=size, fill_value=mask.size)
     missing = eq(places, scalar_of(mask.size, places.dtype))
@@ -149,7 +149,7 @@ def _member(element: Any, tested: Any, *, compare: bool) -> Any:
     return eq(take(ordered, searchsorted(ordered, element), 0, mode="clip"), element)
 
 
-def _in(element: Array, tested: Array, compare: bool = False) -> Array:
+def _test_membership(element: Array, tested: Array, compare: bool = False) -> Array:
     """Return whether each element is in the vector `tested` of the same type."""
     if not tested.size or not element.size:
         return full(element.shape, False)
@@ -426,13 +426,13 @@ def intersect1d(
         parts += [full((count or 0,), x.size, dtypes.int32) for x in (one, other)]
     else:
         order, new, ordered = _order(reshape(one, (one.size, 1)), equal_nan=True)
-        mask = bitwise_and(new, _in(ordered, other))
+        mask = bitwise_and(new, _test_membership(ordered, other))
         values = [convert_to(ordered, dtype, weak)]
         fills = [_least(ordered, mask) if fill_value is None else fill_value]
         if return_indices:
             values += [order, _place_in(ordered, other)]
             fills += [one.size, other.size]
-        parts = _kept(mask, values, fills, count)
+        parts = _keep_elements(mask, values, fills, count)
     if not return_indices:
         return parts[0]
     dtype = dtypes.default_int(config.enable_x64.value)
@@ -493,12 +493,12 @@ def setdiff1d(
     _size("setdiff1d", size, ar2)
     one, other = _pair("setdiff1d", ar1, ar2)
     if assume_unique:
-        mask, values = bitwise_not(_in(one, other)), one
+        mask, values = bitwise_not(_test_membership(one, other)), one
     else:
         _, new, values = _order(reshape(_with_one_nan(one), (one.size, 1)), equal_nan=True)
-        mask = bitwise_and(new, bitwise_not(_in(values, other)))
+        mask = bitwise_and(new, bitwise_not(_test_membership(values, other)))
     weak = own.weak_type and not dtypes.is_complex(own.dtype)
-    return convert_to(_kept(mask, [values], [fill], count)[0], own.dtype, weak)
+    return convert_to(_keep_elements(mask, [values], [fill], count)[0], own.dtype, weak)
 
 
 def setxor1d(
@@ -531,7 +531,7 @@ def setxor1d(
     if not joined.size:
         return convert_to(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
     order, new, ordered = _order(reshape(joined, (joined.size, 1)), equal_nan=True)
-    mask = bitwise_and(new, ne(_in(ordered, one), _in(ordered, other)))
+    mask = bitwise_and(new, ne(_test_membership(ordered, one), _test_membership(ordered, other)))
     fill = fill_value
     if dtypes.is_inexact(joined.dtype):
         of_nan = _first_nan(ordered, order, new, length=one.size)
@@ -540,7 +540,7 @@ def setxor1d(
             fill = _least_or_nan(ordered, mask, of_nan)
     elif fill is None:
         fill = _least(ordered, mask)
-    return _kept(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
+    return _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
 
 
 @inline_jit
@@ -591,7 +591,7 @@ def isin(
         )
     shape_of_result = type_of("isin", element).shape
     one, other = _pair("isin", element, test_elements)
-    is_member = reshape(_in(one, other, method == "compare_all"), shape_of_result)
+    is_member = reshape(_test_membership(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # As in jax, the result of comparing two weakly typed operands.
         is_member = convert_to(is_member, is_member.dtype, True)

@@ -21,7 +21,7 @@ _MODES = ("full", "same", "valid")
 
 
 @inline_jit
-def _slid(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Array:
+def _slide_kernel(x: Array, y: Array, *, flipped: bool, mode: str, precision: Any, types: Any, preferred: Any) -> Array:
     dtype, weak = types
     x, y = convert_to(x, dtype, weak), convert_to(y, dtype, weak)
     if not flipped and dtypes.is_complex(dtype):
@@ -56,7 +56,9 @@ def _slide(
     if mode not in _MODES:
         raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
     operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
-    return _slid(*operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred)
+    return _slide_kernel(
+        *operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred
+    )
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)

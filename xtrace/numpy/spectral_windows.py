@@ -30,7 +30,7 @@ def _places(count: int) -> Array:
 
 
 @inline_jit
-def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
+def _sample_cosine_window(*, count: int, weights: tuple[float, ...]) -> Array:
     """Return the sum of `weights` times the cosines of multiples of an angle from 0 to 2π."""
     total: Any = weights[0]
     for i, weight in enumerate(weights[1:], 1):
@@ -41,7 +41,7 @@ def _of_cosines(*, count: int, weights: tuple[float, ...]) -> Array:
 
 def _cosine_window(function: str, M: object, weights: tuple[float, ...]) -> Array:
     count = _length(function, M)
-    return ones(count) if count <= 1 else _of_cosines(count=count, weights=weights)
+    return ones(count) if count <= 1 else _sample_cosine_window(count=count, weights=weights)
 
 
 def blackman(M: ArrayLike) -> Array:
@@ -169,11 +169,11 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
         (1978).
     """
     count = _length("kaiser", M)
-    return ones(count) if count <= 1 else _of_bessel(beta, count=count)
+    return ones(count) if count <= 1 else _sample_bessel_window(beta, count=count)
 
 
 @inline_jit
-def _of_bessel(beta: Any, *, count: int) -> Array:
+def _sample_bessel_window(beta: Any, *, count: int) -> Array:
     middle = 0.5 * (count - 1)
     place = true_divide(subtract(_places(count), middle), middle)
     inside = maximum(subtract(1.0, multiply(place, place)), 0.0)

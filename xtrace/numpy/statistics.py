@@ -20,7 +20,7 @@ from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
-from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, strong, sum
+from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, sum, to_strong
 
 __all__ = ["average", "mean", "ptp", "std", "var"]
 
@@ -28,7 +28,7 @@ __all__ = ["average", "mean", "ptp", "std", "var"]
 @inline_jit
 def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     aval = type_of("ptp", a)
-    a = strong(a, aval.dtype)
+    a = to_strong(a, aval.dtype)
     extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
     return keep_axes(extent, axes, aval.shape) if keepdims else extent
 
@@ -72,7 +72,7 @@ def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any
     """Return the mean of `a`, of element type `compute`, over `axes`."""
     if masks:
         total = reductions.reduce_sum(select_or_fill(masks[0], a, 0), axes)
-        count = reductions.reduce_sum(strong(broadcast_to(masks[0], a.shape), compute), axes)
+        count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), compute), axes)
         count = keep_axes(count, axes, a.shape) if keepdims else count
     else:
         total, count = reductions.reduce_sum(a, axes), _count(a.shape, axes, compute)
@@ -83,7 +83,7 @@ def _mean_in(a: Any, masks: tuple[Any, ...], axes: tuple[int, ...], compute: Any
 def _mean(
     a: ArrayLike, *masks: Array, axes: tuple[int, ...], compute: np.dtype[Any], dtype: np.dtype[Any], keepdims: bool
 ) -> Array:
-    return strong(_mean_in(strong(a, compute), masks, axes, compute, keepdims), dtype)
+    return to_strong(_mean_in(to_strong(a, compute), masks, axes, compute, keepdims), dtype)
 
 
 def _inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -139,7 +139,7 @@ def _variance(
 ) -> Array:
     """Return the variance, or its `root`; `options` are the mask and the mean, if given."""
     masks, means = (options[:1], options[1:]) if masked else ((), options)
-    a = strong(a, compute)
+    a = to_strong(a, compute)
     centre = means[0] if means else _mean_in(a, masks, axes, compute, True)
     centred = elementwise.sub(a, convert_to(centre, compute))
     complex_product = dtypes.is_complex(compute)
@@ -150,13 +150,13 @@ def _variance(
     )
     part = squares.dtype
     if masks:
-        count = reductions.reduce_sum(strong(broadcast_to(masks[0], a.shape), part), axes)
+        count = reductions.reduce_sum(to_strong(broadcast_to(masks[0], a.shape), part), axes)
         squares = select_or_fill(masks[0], squares, 0)
     else:
         count = _count(a.shape, axes, part)
     # A traced correction keeps the divisor out of XLA's constants, which it would invert first.
-    divisor = elementwise.sub(count, strong(correction, part))
-    variance = strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
+    divisor = elementwise.sub(count, to_strong(correction, part))
+    variance = to_strong(elementwise.div(reductions.reduce_sum(squares, axes), divisor), dtype)
     if not dtypes.is_inexact(dtype):
         # The requested dtype is integer, but the computation needs NaN.
         variance = convert_to(variance, dtypes.default_float(config.enable_x64.value), True)
@@ -177,7 +177,7 @@ def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any
             f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
         )
     elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
-        compute = _common(own, wanted)
+        compute = _promote_dtypes(own, wanted)
         compute = accumulator(compute, compute)
     else:
         compute = accumulator(wanted, wanted)
@@ -221,7 +221,7 @@ def _check_variance(
     )
 
 
-def _common(*own: np.dtype[Any]) -> np.dtype[Any]:
+def _promote_dtypes(*own: np.dtype[Any]) -> np.dtype[Any]:
     x64, _, wide = config.promotion()
     return dtypes.promote(tuple((d, False) for d in own), x64, wide=wide)[0]
 
@@ -346,7 +346,7 @@ def average(
 @inline_jit
 def _weigh(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
     (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
-    a, weights = strong(a, dtype), strong(weights, dtype)
+    a, weights = to_strong(a, dtype), to_strong(weights, dtype)
     if own.shape != aval.shape:
         ordered = sorted(range(len(axes)), key=lambda i: axes[i])
         weights = broadcast_in_dim(transpose(weights, ordered), aval.shape, sorted(axes))

@@ -73,7 +73,7 @@ def _extreme_at(update: str) -> _Method:
     return at
 
 
-def _along(running: Callable[..., Any]) -> _Method:
+def _accumulate_along(running: Callable[..., Any]) -> _Method:
     """Return the method that accumulates by the operation `running` along one axis."""
 
     def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
@@ -104,7 +104,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     """Return the method that reduces by `operation`; `logical`: on booleans."""
 
     @inline_jit
-    def combined(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
+    def combine(a: Any, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: Any) -> Array:
         rest = list(options)
         a = truth(a) if logical else convert_to(a, a.dtype if dtype is None else dtype, False)
         neutral = bool(identity) if dtypes.is_boolean(a.dtype) else identity
@@ -120,7 +120,7 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     ) -> Array:
         a = to_array_operand(name, a)
         options = [asarray(x) for x in (where, initial) if x is not None]
-        return combined(
+        return combine(
             a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
             dtype=requested_dtype(f"{name}.reduce", dtype),
         )
@@ -137,7 +137,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
     scale = math.log(base)
 
     @inline_jit
-    def combined(
+    def combine(
         a: Array, *options: ArrayLike, axes: tuple[int, ...], keepdims: bool, masked: bool, dtype: DType
     ) -> Array:
         rest = list(options)
@@ -158,7 +158,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
                 difference = elementwise.mul(difference, scalar_of(scale, dtype))
             return elementwise.exp(difference)
 
-        total = operations.add_elements(power(a, _spread(shift, a.shape, axes)), axes)
+        total = operations.add_elements(power(a, _broadcast_axes(shift, a.shape, axes)), axes)
         if rest:
             total = elementwise.add(total, power(start, shift))
         logarithm = elementwise.log(total)
@@ -173,7 +173,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
         a = to_array_operand(name, a)
         wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
         options = [asarray(x) for x in (where, initial) if x is not None]
-        return combined(
+        return combine(
             a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
             dtype=as_inexact(wanted, False)[0],
         )
@@ -181,7 +181,7 @@ def _log_of_sum(name: str, base: float) -> _Method:
     return reduce
 
 
-def _spread(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
+def _broadcast_axes(x: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     return broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i not in axes])
 
 
@@ -192,8 +192,12 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "subtract": {"at": _at("subtract")},
     "negative": {"nin": 1},
-    "maximum": {"reduce": _extreme(reductions.max), "accumulate": _along(operations.cummax), "at": _extreme_at("max")},
-    "minimum": {"reduce": _extreme(reductions.min), "accumulate": _along(operations.cummin), "at": _extreme_at("min")},
+    "maximum": {
+        "reduce": _extreme(reductions.max), "accumulate": _accumulate_along(operations.cummax), "at": _extreme_at("max")
+    },
+    "minimum": {
+        "reduce": _extreme(reductions.min), "accumulate": _accumulate_along(operations.cummin), "at": _extreme_at("min")
+    },
     "logaddexp": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp", math.e)},
     "logaddexp2": {"identity": -math.inf, "reduce": _log_of_sum("logaddexp2", 2.0)},
     "bitwise_and": {

@@ -23,7 +23,7 @@ from xtrace._src.api.elementwise_functions import (
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import choose, scalar_like
 from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -71,7 +71,7 @@ def refuse_complex(function: str, error: type[Exception] = TypeError) -> Callabl
     return refuse
 
 
-def of_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def apply_to_parts(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the function of complex numbers that applies `function` to both parts."""
 
     def by_parts(x: ArrayLike) -> Array:
@@ -186,7 +186,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     zero = operators.equal(larger, 0)
     ratio = lax.div(smaller, choose(zero, scalar_like(larger, 1), larger))
     length = lax.mul(larger, lax.sqrt(operators.add(lax.square(ratio), 1)))
-    return choose(either_infinite, infinite, choose(zero, larger, length))
+    result = choose(either_infinite, infinite, choose(zero, larger, length))
+    return convert_to(result, result.dtype, aval_of(x).weak_type) if jax_version.is_newer() else result
 
 
 # Exponentials, logarithms and roots
@@ -227,22 +228,30 @@ cbrt = unary_function(
 )
 
 
-def _in_base_2(natural: Array) -> Array:
+def _convert_to_base_2(natural: Array) -> Array:
     return lax.div(natural, lax.log(strong_scalar(natural, 2.0)))
 
 
-def _in_base_10(natural: Array) -> Array:
+def _log2(x: Array) -> Array:
+    if jax_version.is_newer():
+        return lax.log2(x)
+    logarithm = lax.log(x)
+    is_complex = dtypes.is_complex(aval_of(x).dtype)
+    return (apply_to_parts(_convert_to_base_2) if is_complex else _convert_to_base_2)(logarithm)
+
+
+def _convert_to_base_10(natural: Array) -> Array:
     return lax.mul(natural, strong_scalar(natural, math.log10(math.e)))
 
 
 log2 = unary_function(
-    "log2", lambda x: _in_base_2(lax.log(x)), "Return the logarithms of elements to base 2.", adjust=as_inexact,
-    cases={COMPLEX: lambda x: of_parts(_in_base_2)(lax.log(x))}, example=("jnp.log2(8.0)", "Array(3., dtype=float32)"),
+    "log2", _log2, "Return the logarithms of elements to base 2.", adjust=as_inexact,
+    example=("jnp.log2(8.0).item()", "3.0"),
 )
 
 log10 = unary_function(
-    "log10", lambda x: _in_base_10(lax.log(x)), "Return the logarithms of elements to base 10.", adjust=as_inexact,
-    cases={COMPLEX: lambda x: of_parts(_in_base_10)(lax.log(x))},
+    "log10", lambda x: _convert_to_base_10(lax.log(x)), "Return the logarithms of elements to base 10.",
+    adjust=as_inexact, cases={COMPLEX: lambda x: apply_to_parts(_convert_to_base_10)(lax.log(x))},
     example=("jnp.log10(100.0)", "Array(2., dtype=float32)"),
 )
 

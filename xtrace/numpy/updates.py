@@ -53,7 +53,7 @@ class _Target:
         """The shape of the batch of index vectors."""
         return tuple([self.shape[n] for n in self.batch])
 
-    def along(self, axis: int | None) -> list[int]:
+    def find_positions(self, axis: int | None) -> list[int]:
         """Return the positions in `batch_shape` of an axis of the operand, or of the block for None."""
         return [k for k, n in enumerate(self.batch) if self.axes[n] == axis]
 
@@ -70,13 +70,13 @@ def _index_vectors(
     for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
         position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
         position = broadcast_operand_to("indexing", position, aval.shape, block)
-        vectors[axis] = broadcast_in_dim(position, whole, target.along(None))
+        vectors[axis] = broadcast_in_dim(position, whole, target.find_positions(None))
     for axis, start in enumerate(plan.starts):
         if axis in target.strided:
             count = target.shape[target.axes.index(axis)]
             steps = elementwise.mul(iota(dtype, count), scalar_of(plan.strides[axis], dtype))
             steps = elementwise.add(steps, scalar_of(start, dtype))
-            vectors[axis] = broadcast_in_dim(steps, whole, target.along(axis))
+            vectors[axis] = broadcast_in_dim(steps, whole, target.find_positions(axis))
         elif axis not in vectors and plan.sizes[axis] != shape[axis]:
             vectors[axis] = broadcast_in_dim(scalar_of(start, dtype), whole, ())
     axes = tuple(sorted(vectors))
@@ -184,7 +184,7 @@ class IndexedArray:
             mode: the elements out of bounds: ``"clip"``, the default, the nearest; ``"fill"`` `fill_value`;
                 ``"promise_in_bounds"`` any.
             fill_value: a number; None for NaN, the smallest signed or the largest unsigned integer.
-            out_sharding: the split of the result over a mesh; None for the one that follows.
+            out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
             wrap_negative_indices: whether negative indices count from the end.
 
         Returns:

@@ -135,7 +135,7 @@ def _check_results(
 ) -> Callable[..., Any]:
     """Return `function` with a check of its results against its signature."""
 
-    def checked(*values: ArrayLike) -> Array:
+    def call(*values: ArrayLike) -> Array:
         output = function(*values)
         results = output if isinstance(output, (list, tuple)) else (output,)
         if len(outputs) > 1 and not isinstance(output, (list, tuple)):
@@ -152,7 +152,7 @@ def _check_results(
             _match(shape, names, known, about)
         return output
 
-    return checked
+    return call
 
 
 def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:

@@ -27,7 +27,7 @@ from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
     broadcast,
     draw,
-    fitted,
+    fit_parameter,
     float_dtype,
     new_keys,
     result_shape,
@@ -39,7 +39,7 @@ _LAST = 9
 
 
 def _stirling_rest(k: int) -> float:
-    """Return log(k!) less Stirling's (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2 (Hörmann 1993, section 3)."""
+    """Return log(k!) - ((k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2) (Hörmann 1993, section 3)."""
     return math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1) - math.log(2 * math.pi) / 2
 
 
@@ -47,9 +47,9 @@ _RESTS = np.array([_stirling_rest(k) for k in range(_LAST + 1)])
 
 
 def _rest(k: Array) -> Array:
-    """Return Stirling's rest for whole numbers: exact up to 9, and for larger ones the series at 9.
+    """Return the remainder of Stirling's formula for integers: exact up to 9, the series at 9 for larger ones.
 
-    The series would go on to fall; samples agree with jax's, which stops there.
+    The remainder decreases further; the constant makes samples agree with jax's.
     """
     dtype = aval_of(k).dtype
     inside = lax.clamp(constant(0, dtype), k, constant(_LAST, dtype))
@@ -63,7 +63,7 @@ def _any(which: Array) -> Array:
     return reduce_or(which, tuple(range(aval_of(which).ndim)))
 
 
-def _by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
+def _count_by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
     # Devroye, "Non-uniform random variate generation" (1986), section X.4.3, first waiting time algorithm: geometric
     # waiting times are added until they exceed the number of trials.
     shape, dtype = aval_of(count).shape, aval_of(count).dtype
@@ -78,7 +78,7 @@ def _by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
     return while_loop(lambda state: _any(state[1] <= count), wait, (zeros, zeros, key))[0] - 1
 
 
-def _by_rejection(key: Array, n: Array, p: Array) -> Array:
+def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
     # Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS, for n p >= 10 and p <= 1/2.
     shape, dtype = aval_of(n).shape, aval_of(n).dtype
     deviation = lax.sqrt(n * p * (1 - p))
@@ -118,12 +118,14 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
     no_count, no_chance = (n != n) | (n < 0), (chance != chance) | (chance < 0)
     endless = lax.abs(n) == math.inf
     chance = choose(no_chance, 0.01, chance)
-    # An infinite number of impossible outcomes would be rejected for ever.
+    # For n = inf and p = 0 rejection would not end.
     few = no_count | (n * chance <= 10) | (endless & (chance == 0))
     whole = lax.floor(n)
-    # Each method gets numbers that are quick where the other one's sample is taken.
-    waited = _by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
-    rejected = _by_rejection(random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance))
+    # Where a method's sample is not used, its parameters are ones for which its loop is short.
+    waited = _count_by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
+    rejected = _count_by_rejection(
+        random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance)
+    )
     count = choose(few, waited, rejected)
     undefined = no_count | no_chance
     count = choose(undefined, math.nan, choose(endless, math.inf, count))
@@ -134,7 +136,7 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
 @with_typed_key
 def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(dtype_of_all(n, p), False)[0]
-    return convert_to(_sample(key, fitted(n, shape, number), fitted(p, shape, number)), dtype)
+    return convert_to(_sample(key, fit_parameter(n, shape, number), fit_parameter(p, shape, number)), dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
@@ -171,9 +173,9 @@ def _multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any
 ) -> Any:
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
-    chances = move_axis(fitted(p, shape, number), len(shape) - 1, 0)
+    chances = move_axis(fit_parameter(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
-    # The chance of a category among those that are left.
+    # The conditional probability of a category, given none of those before it.
     chances = chances / choose(left == 0, 1, left)
 
     def one(remaining: Any, category: tuple[Array, ...]) -> Any:
@@ -183,7 +185,7 @@ def _multinomial(
         return remaining - count, count
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))
-    counts = scan(one, fitted(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
+    counts = scan(one, fit_parameter(n, shape[:-1], number), (chances, keys), unroll=unroll)[1]
     return convert_to(move_axis(counts, 0, len(shape) - 1), dtype)
 
 

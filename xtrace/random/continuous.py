@@ -44,7 +44,7 @@ def constant(value: object, dtype: DTypeLike) -> Any:
     return Literal(dtypes.cast(value, dtype)[()], ShapedArray((), dtype))
 
 
-def one_of(dtype: DTypeLike) -> Literal:
+def make_one(dtype: DTypeLike) -> Literal:
     """Return the constant 1 of `dtype`."""
     return constant(1, dtype)
 
@@ -63,7 +63,7 @@ def bits(
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: an unsigned integer dtype; None for uint32, or uint64 where 64 bits are enabled.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -103,7 +103,7 @@ def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int,
     exponent = int(np.array(1, dtype).view(word))
     words = shift_right_logical.bind_positional((words, constant(drawn - mantissa, word)))
     words = bitwise_or.bind_positional((words, constant(exponent, word)))
-    unit = lax.sub.bind_positional((bitcast_convert_type(words, dtype), one_of(dtype)))
+    unit = lax.sub.bind_positional((bitcast_convert_type(words, dtype), make_one(dtype)))
     low, high = [broadcast_to_shape(x, shape) if aval_of(x).shape else x for x in (low, high)]
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
@@ -116,7 +116,7 @@ def _uniform(key: Array, low: ArrayLike, high: ArrayLike, *, shape: tuple[int, .
 
 def unit_interval(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, low: ArrayLike = 0) -> Array:
     """Return numbers from [low, 1)."""
-    return uniform_numbers(key, constant(low, dtype), one_of(dtype), shape=shape, dtype=dtype)
+    return uniform_numbers(key, constant(low, dtype), make_one(dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit(static=("shape", "dtype", "out_sharding"), public=True, unless=warns_of_legacy)
@@ -132,7 +132,7 @@ def uniform(
         dtype: the floating dtype of the result; None for the default floating dtype.
         minval: the lower bound, which belongs to the interval; a number or an array that broadcasts to `shape`.
         maxval: the upper bound, which does not, likewise.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -185,7 +185,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -239,7 +239,7 @@ def gumbel(
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
         mode: "low" or "high": the number of random bits behind each number; None for the one of the settings.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.

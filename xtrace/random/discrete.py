@@ -32,7 +32,7 @@ from xtrace.random.continuous import constant, gumbel_mode, gumbel_numbers, unit
 from xtrace.random.keys import check_key
 from xtrace.random.sampling import (
     broadcast,
-    fitted,
+    fit_parameter,
     float_dtype,
     int_dtype,
     new_keys,
@@ -54,14 +54,14 @@ def integers(
 ) -> Array:
     """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
 
-    Two words for each: their remainders by the size of the range are those of one number of twice the bits.
+    Each integer is a number of two words modulo the size of the range.
     """
     width = dtypes.bit_width(dtype)
     word, bounds = _UNSIGNED[width], dtypes.iinfo(dtype)
     lowest, highest = int(bounds.min), int(bounds.max)
-    # A bound above the largest number means that this one is drawn too.
-    beyond = _beyond(maxval, highest)
-    low, high = [fitted(_clip_bounds(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
+    # A bound above the largest number of the type includes that number.
+    beyond = _is_above(maxval, highest)
+    low, high = [fit_parameter(_clip_bounds(x, lowest, highest), shape, dtype) for x in (minval, maxval)]
     words = [random_bits.bind_positional((k,), (width, shape)) for k in new_keys(key, 2)]
     span = convert_to(lax.sub(high, low), word)
     one, half = constant(1, word), constant(1 << (width // 2), word)
@@ -86,7 +86,7 @@ def _clip_bounds(x: ArrayLike, lowest: int, highest: int) -> Any:
     return lax.min(constant(highest, aval.dtype), x) if int(own.max) > highest else x
 
 
-def _beyond(maxval: ArrayLike, highest: int) -> Any:
+def _is_above(maxval: ArrayLike, highest: int) -> Any:
     """Return whether bounds lie above the largest number of the type, None if they cannot."""
     dtype = aval_of(maxval).dtype
     return gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
@@ -100,8 +100,8 @@ def _randint(
     if dtypes.bit_width(dtype) >= 32:
         return integers(key, _as_integers(minval), _as_integers(maxval), shape=shape, dtype=dtype)
     bounds = dtypes.iinfo(dtype)
-    low = _narrow(minval, int(bounds.min), int(bounds.max))
-    high = _narrow(maxval, int(bounds.min), int(bounds.max) + 1)
+    low = _narrow_bounds(minval, int(bounds.min), int(bounds.max))
+    high = _narrow_bounds(maxval, int(bounds.min), int(bounds.max) + 1)
     return convert_to(integers(key, low, high, shape=shape, dtype=dtypes.int32), dtype)
 
 
@@ -109,7 +109,7 @@ def _as_integers(x: ArrayLike) -> Any:
     return x if dtypes.is_integer(aval_of(x).dtype) else convert_to(x, dtypes.default_int(config.enable_x64.value))
 
 
-def _narrow(x: ArrayLike, lowest: int, highest: int) -> Array:
+def _narrow_bounds(x: ArrayLike, lowest: int, highest: int) -> Array:
     x = _as_integers(x)
     wide = x if dtypes.bit_width(aval_of(x).dtype) > 32 else convert_to(x, dtypes.int32)
     dtype = aval_of(wide).dtype
@@ -304,10 +304,10 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
 # Permutations and choices
 
 
-def shuffled(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
-    """Return `x` with elements along an axis permuted: sorted by random words, as often as ties make necessary."""
+def shuffle_elements(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
+    """Permute `x` along an axis: sort it by random words, in as many rounds as ties require."""
     size = max(1, aval_of(x).size)
-    # Rounds until the chance that two elements tie in all is small: three times the logarithm, in words.
+    # 3 log(size) / log(2³²) rounds: a tie of two elements in every round is then unlikely.
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
         key, other = new_keys(key, 2)
         words = random_bits.bind_positional((other,), (32, aval_of(x).shape))
@@ -323,19 +323,19 @@ def _numbers(count: int) -> Array:
 @inline_jit
 @with_typed_key
 def _permute_numbers(key: Array, *, count: int) -> Array:
-    return shuffled(key, _numbers(count), 0)
+    return shuffle_elements(key, _numbers(count), 0)
 
 
 @inline_jit
 @with_typed_key
 def _permutation(key: Array, x: ArrayLike, *, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
-        return shuffled(key, x, axis)
-    return take(x, shuffled(key, _numbers(aval_of(x).shape[axis]), 0), axis)
+        return shuffle_elements(key, x, axis)
+    return take(x, shuffle_elements(key, _numbers(aval_of(x).shape[axis]), 0), axis)
 
 
 def _count(function: str, x: Any) -> int:
-    """Return the integer that stands for a range."""
+    """Return the length of the range that an integer `x` stands for; TypeError for anything else."""
     if isinstance(x, Tracer):
         raise explain.concretization(x, function)
     try:
@@ -382,31 +382,31 @@ def permutation(
 
 @inline_jit
 @with_typed_key
-def _chosen_numbers(key: Array, *, count: int, shape: tuple[int, ...]) -> Array:
+def _draw_numbers(key: Array, *, count: int, shape: tuple[int, ...]) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
     return integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype)
 
 
 @inline_jit
 @with_typed_key
-def _chosen(key: Array, a: ArrayLike, *, axis: int, shape: tuple[int, ...]) -> Array:
+def _draw_elements(key: Array, a: ArrayLike, *, axis: int, shape: tuple[int, ...]) -> Array:
     dtype, count = dtypes.default_int(config.enable_x64.value), aval_of(a).shape[axis]
     return take(a, integers(key, constant(0, dtype), constant(count, dtype), shape=shape, dtype=dtype), axis)
 
 
 @inline_jit
 @with_typed_key
-def _chosen_once(key: Array, *a: Array, count: int, axis: int, shape: tuple[int, ...]) -> Array:
+def _draw_without_replacement(key: Array, *a: Array, count: int, axis: int, shape: tuple[int, ...]) -> Array:
     drawn = math.prod(shape)
     if a and aval_of(a[0]).ndim == 1:
-        return shuffled(key, a[0], 0)[:drawn].reshape(shape)
-    numbers = shuffled(key, _numbers(count), 0)[:drawn].reshape(shape)
+        return shuffle_elements(key, a[0], 0)[:drawn].reshape(shape)
+    numbers = shuffle_elements(key, _numbers(count), 0)[:drawn].reshape(shape)
     return take(a[0], numbers, axis) if a else numbers
 
 
 @inline_jit
 @with_typed_key
-def _chosen_by_chance(
+def _draw_by_probability(
     key: Array, p: Array, *a: Array, axis: int, shape: tuple[int, ...], replace: bool, mode: str
 ) -> Array:
     if not dtypes.is_inexact(aval_of(p).dtype):
@@ -415,7 +415,7 @@ def _chosen_by_chance(
     if replace:
         sums = cumsum(p)
         drawn = lax.mul(broadcast_to_shape(sums[-1], shape), 1 - unit_interval(key, shape=shape, dtype=dtype))
-        # The number of sums below it is the place where the number would be inserted.
+        # The insertion position is the number of cumulative sums below the number.
         below = convert_to(drawn[..., None] > broadcast_to_shape(sums, (*shape, *aval_of(sums).shape)), whole)
         numbers = convert_to(below.sum(-1), whole)
     else:
@@ -476,10 +476,14 @@ def choice(
                 "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
                 f"{probabilities} and a.shape[axis] is {count}."
             )
-        return _chosen_by_chance(key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode))
+        return _draw_by_probability(
+            key, p, *array, axis=axis, shape=shape, replace=bool(replace), mode=gumbel_mode(mode)
+        )
     if not replace:
-        return _chosen_once(key, *array, count=count, axis=axis, shape=shape)
-    return _chosen(key, a, axis=axis, shape=shape) if own else _chosen_numbers(key, count=max(count, 0), shape=shape)
+        return _draw_without_replacement(key, *array, count=count, axis=axis, shape=shape)
+    if own:
+        return _draw_elements(key, a, axis=axis, shape=shape)
+    return _draw_numbers(key, count=max(count, 0), shape=shape)
 
 
 def _integral(a: Any) -> int:

@@ -29,7 +29,7 @@ from xtrace._src.ops.special import random_gamma_grad
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, normal_numbers, unit_interval
 from xtrace.random.discrete import signs
-from xtrace.random.sampling import broadcast, draw, fitted, new_keys, with_typed_key
+from xtrace.random.sampling import broadcast, draw, fit_parameter, new_keys, with_typed_key
 from xtrace.random.transformed_distributions import exponential_numbers
 
 
@@ -40,7 +40,7 @@ def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> Sha
     return ShapedArray(a.shape, a.dtype)
 
 
-def _each(keys: Array, count: int) -> list[Any]:
+def _split_each(keys: Array, count: int) -> list[Any]:
     """Return `count` new keys for each of a vector of keys."""
     subkeys = random_split.bind_positional((keys,), ((count,),))
     return [index_in_dim(subkeys, i, 1, keepdims=False) for i in range(count)]
@@ -61,9 +61,9 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
     large = ge(a, number(1))
     d = lax.sub(select(large, a, a + 1), number(1 / 3))
     c = lax.div(number(1 / 3), lax.sqrt(d))
-    keys, boost_keys = _each(keys, 2)
+    keys, boost_keys = _split_each(keys, 2)
 
-    def rejected(d: ArrayLike, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> Array:
+    def is_rejected(d: ArrayLike, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> Array:
         quick = ge(u, 1 - 0.0331 * (x_squared * x_squared))
         return bitwise_and(quick, ge(lax.log(u), x_squared * 0.5 + d * ((1 - v) + lax.log(v))))
 
@@ -72,24 +72,24 @@ def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
 
     def one_step(c: ArrayLike, keys: Array, x: ArrayLike, v: ArrayLike) -> list[Any]:
         todo = le(v, constant(0, dtype))
-        following, used = _each(keys, 2)
+        following, used = _split_each(keys, 2)
         drawn = normal_numbers(used, shape=(), dtype=dtype)
         state = zip((following, drawn, 1 + drawn * c), (keys, x, v), strict=True)
         return [c, *[select(todo, new, old) for new, old in state]]
 
     def step(d: ArrayLike, c: ArrayLike, keys: Any, x_squared: ArrayLike, v: ArrayLike, u: ArrayLike) -> list[Any]:
-        following, normal_keys, uniform_keys = _each(keys, 3)
+        following, normal_keys, uniform_keys = _split_each(keys, 3)
         _, _, x, root = repeat_while(
             lambda c, keys, x, v: any_of(le(v, constant(0, dtype))), one_step,
             [c, normal_keys, x_squared * 0, x_squared * 0 - 1],
         )
         new = following, x * x, root * root * root, unit_interval(uniform_keys, shape=(), dtype=dtype)
-        todo = rejected(d, x_squared, v, u)
+        todo = is_rejected(d, x_squared, v, u)
         chosen = [select(todo, y, z) for y, z in zip(new, (keys, x_squared, v, u), strict=True)]
         return [d, c, *chosen]
 
     state = [d, c, keys, number(0), number(1), number(2)]
-    v = repeat_while(lambda d, c, keys, x, v, u: any_of(rejected(d, x, v, u)), step, state)[4]
+    v = repeat_while(lambda d, c, keys, x, v, u: any_of(is_rejected(d, x, v, u)), step, state)[4]
     if not log_space:
         drawn = 1 - unit_interval(boost_keys, shape=(), dtype=dtype)
         boost = select(large, number(1), lax.pow(drawn, lax.div(number(1), a)))
@@ -128,8 +128,8 @@ random_gamma_p = Primitive(
 def gamma_numbers(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
 ) -> Array:
-    """Return samples of gamma distributions, or their logarithms, which do not vanish where the samples would."""
-    return random_gamma_p.bind_positional((key, fitted(a, shape, dtype)), (log_space,))
+    """Return samples of gamma distributions, or their logarithms, which are finite where samples underflow."""
+    return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
 
 
 _gamma = inline_jit(with_typed_key(gamma_numbers))
@@ -145,7 +145,7 @@ def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, ou
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -173,7 +173,7 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
         a: the shape parameter; a positive number or array.
         shape: the shape of the result; None for the shape that a has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -212,7 +212,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         b: the second one, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -254,7 +254,7 @@ def dirichlet(
         alpha: the concentrations along the last axis; an array of positive numbers.
         shape: the shape of the result without the last axis; None for that of `alpha`.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape, followed by the length of the last axis of `alpha`.
@@ -282,7 +282,7 @@ def dirichlet(
 
 def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return samples of chi-square distributions."""
-    half = fitted(df, shape, dtype) / 2.0
+    half = fit_parameter(df, shape, dtype) / 2.0
     return lax.exp(gamma_numbers(key, half, shape=shape, dtype=dtype, log_space=True)) * 2.0
 
 
@@ -297,7 +297,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -320,7 +320,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
 @inline_jit
 @with_typed_key
 def _f(key: Array, dfnum: Array, dfden: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    dfnum, dfden = fitted(dfnum, shape, dtype), fitted(dfden, shape, dtype)
+    dfnum, dfden = fit_parameter(dfnum, shape, dtype), fit_parameter(dfden, shape, dtype)
     below, above = new_keys(key, 2)
     numerator = chisquare_numbers(above, dfnum, shape=shape, dtype=dtype) / dfnum
     return numerator / (chisquare_numbers(below, dfden, shape=shape, dtype=dtype) / dfden)
@@ -335,7 +335,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
         dfden: those of the denominator, likewise.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -359,7 +359,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 @with_typed_key
 def _t(key: Array, df: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     first, second = new_keys(key, 2)
-    half = fitted(df, shape, dtype) / 2.0
+    half = fit_parameter(df, shape, dtype) / 2.0
     drawn = normal_numbers(first, shape=shape, dtype=dtype)
     return drawn * lax.sqrt(half / gamma_numbers(second, half, shape=shape, dtype=dtype))
 
@@ -372,7 +372,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
         df: the degrees of freedom; a positive number or array.
         shape: the shape of the result; None for the shape that df has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -410,7 +410,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
         p: the exponent; a positive number.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -453,7 +453,7 @@ def ball(
         p: the exponent of the norm; a positive number.
         shape: the shape of the result without its last axis.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape, followed by `d`.

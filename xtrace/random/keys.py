@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -35,11 +35,27 @@ from xtrace._src.ops.random.keys import (
 )
 from xtrace._src.runtime.transfer import to_constant
 
-__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
+__all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
+
+# For annotations: type checkers distinguish keys from other arrays; at run time it returns its argument.
+Key = NewType("Key", Array)
+Key.__module__ = "xtrace.random"
+Key.__doc__ = """The type of typed random keys, for annotations; called, it returns its argument.
+
+Args:
+    x: an array of random keys.
+
+Returns:
+    `x`.
+
+Example:
+    >>> random.Key(random.key(0)).shape
+    ()
+"""
 
 
-def _generator(spec: object) -> Generator:
-    """Return the generator that `spec` means: its name, a key's dtype, or None for the setting's."""
+def generator_named(spec: object) -> Generator:
+    """Return the generator for `spec`: its name, a key's dtype, or None for the setting's."""
     if spec is None:
         return generators[config.default_prng_impl.value]
     if isinstance(spec, Generator):
@@ -59,22 +75,23 @@ def _generator(spec: object) -> Generator:
     )
 
 
-def _chosen(function: str, impl: object, dtype: object) -> Generator:
+def _choose_generator(function: str, impl: object, dtype: object) -> Generator:
     if impl is not None and dtype is not None:
         raise ValueError(
             f"{function}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; they "
             "say the same"
         )
-    return _generator(impl if dtype is None else dtype)
+    return generator_named(impl if dtype is None else dtype)
 
 
-def _seed_key(function: str, seed: ArrayLike, impl: Generator) -> Array:
+def seed_keys(function: str, seed: ArrayLike, impl: Generator, several: bool = False) -> Array:
+    """Return the typed key for a seed, or with `several` keys for an array of seeds; TypeError unless integers."""
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
-        # As NumPy does, and then wrapped around to the default integer type.
+        # Converted to int64 as in NumPy, then wrapped around to the default integer type.
         value = np.int64(seed + (config.random_seed_offset.value or 0))
         seed = value if config.enable_x64.value else value.astype(np.int32)
-        if current_trace.get() is base_trace:
+        if current_trace.get() is base_trace and not impl.is_users:
             return keys_of(seed, impl)
         return random_seed.bind_positional((seed,), (impl,))
     if aval is None:
@@ -85,7 +102,7 @@ def _seed_key(function: str, seed: ArrayLike, impl: Generator) -> Array:
         aval = aval_of(seed)
     if is_key(aval):
         raise TypeError(f"{function} accepts a scalar seed, but was given a random key; split or fold_in make new keys")
-    if aval.shape:
+    if aval.shape and not several:
         raise TypeError(
             f"{function} accepts a scalar seed, but was given an array of shape {aval.shape}. Use vmap for batching"
         )
@@ -104,7 +121,8 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
 
     Args:
         seed: an integer, or an array of shape ().
-        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
+            None for the one of the settings.
         dtype: a dtype of keys, in the place of `impl`.
 
     Returns:
@@ -122,7 +140,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    return _seed_key("key", seed, _chosen("key", impl, dtype))
+    return seed_keys("key", seed, _choose_generator("key", impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
@@ -130,7 +148,8 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
 
     Args:
         seed: an integer, or an array of shape ().
-        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
+            None for the one of the settings.
 
     Returns:
         An array of uint32, of two or four words.
@@ -146,7 +165,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    key = _seed_key("PRNGKey", seed, _generator(impl))
+    key = seed_keys("PRNGKey", seed, generator_named(impl))
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
@@ -154,7 +173,7 @@ def key_dtype(impl_spec: object = None) -> ExtendedDType:
     """Return the dtype of the keys of a generator.
 
     Args:
-        impl_spec: the name of the generator; None for the one of the settings.
+        impl_spec: the name of the generator, or the generator; None for the one of the settings.
 
     Returns:
         An extended dtype.
@@ -169,7 +188,7 @@ def key_dtype(impl_spec: object = None) -> ExtendedDType:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    return _generator(impl_spec).dtype
+    return generator_named(impl_spec).dtype
 
 
 def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
@@ -184,7 +203,7 @@ def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
         aval = aval_of(keys)
     if not is_key(aval):
         try:
-            check_words(aval, _generator(None))
+            check_words(aval, generator_named(None))
         except TypeError as error:
             raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
         if config.legacy_prng_key.value != "allow":
@@ -193,7 +212,7 @@ def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
 
 
 def warns_of_legacy() -> bool:
-    """Return whether each use of a legacy key is a warning, so that no call may skip its checks."""
+    """Return whether each use of a legacy key warns; then no call may skip the checks."""
     return bool(config.legacy_prng_key.value == "warn")
 
 
@@ -208,7 +227,7 @@ def _object_to_legacy(function: str) -> None:
 
 
 def check_key(function: str, key: ArrayLike) -> Any:
-    """Return `key`, one key in either form; TypeError for what is no key, ValueError for several."""
+    """Return `key`, one key in either form; ValueError for several keys, TypeError for anything else."""
     aval = _aval_of_keys(function, key)
     if aval.ndim != (0 if is_key(aval) else 1):
         raise ValueError(
@@ -220,18 +239,18 @@ def check_key(function: str, key: ArrayLike) -> Any:
 
 def as_typed(key: ArrayLike) -> Any:
     """Return keys in either form as typed ones."""
-    return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (_generator(None),))
+    return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (generator_named(None),))
 
 
-def _in_form_of(key: Array, new_key: Array) -> Array:
-    """Return typed keys in the form that `key` has, or typed where the settings say so of new keys."""
+def _match_form(key: Array, new_key: Array) -> Array:
+    """Return typed keys in the form of `key`, or typed if the settings ask for typed keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
     return new_key if typed else random_unwrap.bind_positional((new_key,))
 
 
 @inline_jit
 def _split(key: Array, *, shape: tuple[int, ...]) -> Array:
-    return _in_form_of(key, random_split.bind_positional((as_typed(key),), (shape,)))
+    return _match_form(key, random_split.bind_positional((as_typed(key),), (shape,)))
 
 
 def split(key: ArrayLike, num: Any = 2) -> Array:
@@ -262,7 +281,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
 
 @inline_jit
 def _fold_in(key: Any, data: Any) -> Any:
-    return _in_form_of(key, random_fold_in.bind_positional((as_typed(key), convert_to(data, dtypes.uint32))))
+    return _match_form(key, random_fold_in.bind_positional((as_typed(key), convert_to(data, dtypes.uint32))))
 
 
 def fold_in(key: ArrayLike, data: Any) -> Array:
@@ -328,7 +347,8 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTyp
 
     Args:
         key_bits_array: an array of uint32 whose last axis holds the words of a key.
-        impl: the name of the generator, such as "threefry2x32" or "rbg"; None for the one of the settings.
+        impl: the name of the generator, such as "threefry2x32" or "rbg", or one that `xtrace.extend.random` has;
+            None for the one of the settings.
         dtype: a dtype of keys, in the place of `impl`.
 
     Returns:
@@ -345,7 +365,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTyp
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    generator = _chosen("wrap_key_data", impl, dtype)
+    generator = _choose_generator("wrap_key_data", impl, dtype)
     aval = getattr(key_bits_array, "aval", None) or aval_of(key_bits_array)
     try:
         check_words(aval, generator)
@@ -354,14 +374,14 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTyp
     return random_wrap.bind_positional((key_bits_array,), (generator,))
 
 
-def key_impl(keys: ArrayLike) -> str:
+def key_impl(keys: ArrayLike) -> Any:
     """Return the name of the generator of keys.
 
     Args:
         keys: random keys; of legacy ones it is the generator of the settings.
 
     Returns:
-        A string.
+        A string; of a generator that a user defined, the generator itself, which functions take in the place of a name.
 
     Raises:
         TypeError: `keys` is no array of keys.
@@ -374,7 +394,8 @@ def key_impl(keys: ArrayLike) -> str:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
     aval = _aval_of_keys("key_impl", keys)
-    return generator_of(aval.dtype).name if is_key(aval) else _generator(None).name
+    generator = generator_of(aval.dtype) if is_key(aval) else generator_named(None)
+    return generator if generator.is_users else generator.name
 
 
 def clone(key: ArrayLike) -> Array:

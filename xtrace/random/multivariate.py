@@ -39,7 +39,7 @@ def _multivariate_normal(
     else:
         sizes, vectors = eigh(cov) if method == "eigh" else svd(cov)[1::-1]
         factor = vectors * lax.sqrt(sizes[..., None, :])
-    # Numbers of another type than the parameters promote with them.
+    # Normal numbers of another dtype than the parameters are promoted with them.
     drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
     return broadcast_to_shape(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
 
@@ -123,7 +123,7 @@ def orthogonal(
         shape: leading axes of the result.
         dtype: the floating or complex dtype of the result; None for the default floating dtype.
         m: the number of columns; None for `n`.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape, followed by `n` and `m`.

@@ -23,7 +23,7 @@ from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import lgamma
 from xtrace.random.continuous import constant, unit_interval
 from xtrace.random.keys import check_key
-from xtrace.random.sampling import fitted, int_dtype, new_keys, result_shape, with_typed_key
+from xtrace.random.sampling import fit_parameter, int_dtype, new_keys, result_shape, with_typed_key
 
 
 def _any(which: Array) -> Array:
@@ -35,7 +35,7 @@ def _count_exponentials(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     # product is below exp(-rate); their count is the sample.
     shape, number = aval_of(rate).shape, aval_of(rate).dtype
 
-    def going(state: tuple[Array, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         step, _, _, product = state
         return bitwise_and(_any(product > -rate), step < limit)
 
@@ -48,7 +48,7 @@ def _count_exponentials(key: Any, rate: Any, dtype: Any, limit: int) -> Any:
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(0, dtype), shape), key, broadcast_to_shape(
         constant(0, number), shape
     )
-    return while_loop(going, multiply, start)[1] - 1
+    return while_loop(is_unfinished, multiply, start)[1] - 1
 
 
 def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: int) -> Array:
@@ -60,7 +60,7 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
 
-    def going(state: tuple[Array, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         step, _, done, _ = state
         return bitwise_and(_any(~done), step < limit)
 
@@ -80,15 +80,15 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
     start = constant(0, dtypes.int32), broadcast_to_shape(constant(-1, number), shape), broadcast_to_shape(
         constant(False, bool), shape
     ), key
-    return convert_to(while_loop(going, attempt, start)[1], dtype)
+    return convert_to(while_loop(is_unfinished, attempt, start)[1], dtype)
 
 
 @inline_jit
 @with_typed_key
 def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    rate = fitted(rate, shape, dtypes.float32)
+    rate = fit_parameter(rate, shape, dtypes.float32)
     small = ne(rate, rate) | (rate < 10)
-    # Each method gets a rate that is quick where the other one's sample is taken.
+    # Where a method's sample is not used, its rate is one for which its loop is short.
     zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _count_exponentials(key, select(small, rate, zero), dtype, limit)

@@ -33,7 +33,7 @@ def with_typed_key(sample: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
-    """Return the floating dtype asked for, the default one for None; ValueError for any other kind of dtype."""
+    """Return the requested floating dtype, the default one for None; ValueError for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_float(config.enable_x64.value)
     requested = requested_dtype(function, dtype)
@@ -46,7 +46,7 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
 
 
 def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Array:
-    """Return the integer dtype asked for, the default one for None; `error` for any other kind of dtype."""
+    """Return the requested integer dtype, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
     requested = requested_dtype(function, dtype)
@@ -73,7 +73,7 @@ def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, .
 
 
 def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
-    """Return the shape asked for, the common one of the parameters for None.
+    """Return the requested shape, for None the common shape of the parameters.
 
     ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
     """
@@ -106,7 +106,7 @@ def draw(
     return drawn if sharding is None else reshard_result(drawn, sharding)
 
 
-def fitted(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+def fit_parameter(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return a parameter as an array of `dtype` broadcast to `shape`."""
     return broadcast_to_shape(convert_to(value, dtype), shape)
 

@@ -23,7 +23,7 @@ from xtrace._src.ops.special import erf, erf_inv
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, unit_interval
 from xtrace.random.discrete import signs
-from xtrace.random.sampling import broadcast, draw, fitted, new_keys, shape_of_parameter, with_typed_key
+from xtrace.random.sampling import broadcast, draw, fit_parameter, new_keys, shape_of_parameter, with_typed_key
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
@@ -49,7 +49,7 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -83,7 +83,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -116,7 +116,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -149,7 +149,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -185,7 +185,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a random key, typed or legacy.
         shape: the shape of the result.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -217,7 +217,7 @@ def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[
     first, second = new_keys(key, 2)
     side = signs(second, shape=shape, dtype=dtype)
     deviates = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
-    return lax.add(lax.mul(deviates, fitted(scale, shape, dtype)), fitted(loc, shape, dtype))
+    return lax.add(lax.mul(deviates, fit_parameter(scale, shape, dtype)), fit_parameter(loc, shape, dtype))
 
 
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Array:
@@ -246,7 +246,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
     """
     for name, value in (("loc", loc), ("scale", scale)):
         shape_of_parameter("double_sided_maxwell", name, value)
-    # The parameters' axes come besides those of the shape, so these are not checked against it.
+    # The parameters' axes follow those of `shape`, so they are not checked against it.
     return draw("double_sided_maxwell", lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
 
 
@@ -294,7 +294,7 @@ def weibull_min(
 @inline_jit
 @with_typed_key
 def _pareto(key: Array, b: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fitted(b, shape, dtype)))
+    return lax.exp(lax.div(exponential_numbers(key, shape=shape, dtype=dtype), fit_parameter(b, shape, dtype)))
 
 
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -305,7 +305,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
         b: the exponent; a positive number or array.
         shape: the shape of the result; None for the shape that b has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -329,7 +329,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
 @with_typed_key
 def _rayleigh(key: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
     drawn = lax.log(unit_interval(key, shape=shape, dtype=dtype))
-    return lax.mul(fitted(scale, shape, dtype), lax.sqrt(drawn * -2.0))
+    return lax.mul(fit_parameter(scale, shape, dtype), lax.sqrt(drawn * -2.0))
 
 
 def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -340,7 +340,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
         scale: the scale; a positive number or array.
         shape: the shape of the result; None for the shape that scale has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -365,7 +365,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 def _wald(key: Array, mean: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     # Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
     first, second = new_keys(key, 2)
-    mean = fitted(mean, shape, dtype)
+    mean = fit_parameter(mean, shape, dtype)
     v = normal_numbers(first, shape=shape, dtype=dtype)
     z = unit_interval(second, shape=shape, dtype=dtype)
     y, square = v**2, mean**2
@@ -382,7 +382,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
         mean: the mean; a positive number or array.
         shape: the shape of the result; None for the shape that mean has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -405,7 +405,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 @inline_jit
 @with_typed_key
 def _lognormal(key: Array, sigma: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fitted(sigma, shape, dtype)))
+    return lax.exp(lax.mul(normal_numbers(key, shape=shape, dtype=dtype), fit_parameter(sigma, shape, dtype)))
 
 
 def lognormal(
@@ -418,7 +418,7 @@ def lognormal(
         sigma: the standard deviation of the logarithms; a positive number or array.
         shape: the shape of the result; None for the shape that sigma has.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -462,7 +462,7 @@ def truncated_normal(
         upper: the upper bound, likewise.
         shape: the shape of the result; None for the shape that the bounds broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.
@@ -487,7 +487,7 @@ def truncated_normal(
 def _triangular(
     key: Array, left: ArrayLike, mode: ArrayLike, right: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Array:
-    left, mode, right = [fitted(x, shape, dtype) for x in (left, mode, right)]
+    left, mode, right = [fit_parameter(x, shape, dtype) for x in (left, mode, right)]
     peak = (mode - left) / (right - left)
     drawn = unit_interval(key, shape=shape, dtype=dtype)
     rising = left + lax.sqrt(drawn * (right - left) * (mode - left))
@@ -508,7 +508,7 @@ def triangular(
         right: the greatest value.
         shape: the shape of the result; None for the shape that the parameters broadcast to.
         dtype: the floating dtype of the result; None for the default floating dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the shape and dtype.

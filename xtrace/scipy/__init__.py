@@ -8,11 +8,15 @@ from xtrace._src.core.late import late_names as _late_names
 # The names that load late, for type checkers.
 if _typing.TYPE_CHECKING:
     from xtrace.scipy import (
-        cluster as cluster, fft as fft, integrate as integrate, linalg as linalg, ndimage as ndimage,
-        optimize as optimize, signal as signal, sparse as sparse, special as special, stats as stats,
+        cluster as cluster, fft as fft, integrate as integrate, interpolate as interpolate,
+        linalg as linalg, ndimage as ndimage, optimize as optimize, signal as signal, sparse as sparse,
+        spatial as spatial, special as special, stats as stats,
     )
 
 __all__, __getattr__, __dir__ = _late_names(
     "xtrace.scipy", {},
-    submodules=("cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "sparse", "special", "stats"),
+    submodules=(
+        "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+        "special", "stats",
+    ),
 )

@@ -404,10 +404,10 @@ def align_mapped_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tu
     else:
         assert place is not None
         return list(operands), place
-    return _moved_together(operands, axes)
+    return _align_axes(operands, axes)
 
 
-def _moved_together(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
+def _align_axes(operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
     # To the front, as in JAX: in which order a later sum adds up depends on where the axis is.
     avals = [aval_of(x) for x in operands]
     ranks = [a.ndim - (i is not None) for a, i in zip(avals, axes, strict=True)]

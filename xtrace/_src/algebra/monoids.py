@@ -130,7 +130,7 @@ def write_reduction(
     if monoid.is_plain(x.aval.dtype):
         return builder.line(
             f"stablehlo.reduce({x.name} init: {neutral.name}) applies {monoid.op} "
-            f"across dimensions = {attributes.bracketed(axes)} : {types}",
+            f"across dimensions = {attributes.list_text(axes)} : {types}",
             result,
         )
     region = monoid.region(builder, x.aval)
@@ -170,7 +170,7 @@ class Reduction(Primitive):
         self.__doc__ = docstring(contract, arguments, returns, errors, example)
         self.__signature__ = make_signature(["operand", *parameters], {"out_sharding": None})
         if sharded:
-            self.operation = self._sharded
+            self.operation = self._reduce_sharded
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], **_: Any) -> ShapedArray:
         check_kind(self.name, (operand,), (self.kinds,))
@@ -190,7 +190,7 @@ class Reduction(Primitive):
         shardings = [batch(mapped, x, axis, place, s, aval_of(x).ndim - 1 - len(axes)) for s in requested.values()]
         return self.bind_positional(operands, (shifted, *shardings)), place
 
-    def _sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: object = None) -> Array:
+    def _reduce_sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: object = None) -> Array:
         sharding = requested_out_sharding(self.name, out_sharding)
         if not config.allow_f16_reductions.value:
             aval = aval_of(operand)

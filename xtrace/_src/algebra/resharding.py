@@ -50,7 +50,7 @@ def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
                 "NamedSharding(mesh, spec)"
             )
         dst_sharding = NamedSharding(mesh.update(axis_types=dst_sharding.mesh.axis_types), dst_sharding.spec)
-    with guards.lifted():
+    with guards.lift_guards():
         return put_at(array, dst_sharding)
 
 

@@ -12,10 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, private_module
+from xtrace._src.core.jax_version import version
 
-# The release of jax whose names and behaviour xtrace has.
-VERSION = "0.10.2"
-VERSION_INFO = (0, 10, 2)
 _OUTSIDE = {
     "jax.experimental.pallas": "Pallas", "jax.experimental.mosaic": "Mosaic", "jax.experimental.jax2tf": "jax2tf",
     "jax.experimental.colocated_python": "colocated Python",
@@ -42,9 +40,13 @@ class JaxFinder:
         return [_Jax()] if name is None or name.lower() == "jax" else []
 
 
+def _version_info() -> tuple[int, ...]:
+    return tuple(map(int, version().split(".")))
+
+
 def _module(name: str) -> ModuleType:
     if name in PRIVATE_MODULES:
-        return private_module(name, VERSION, VERSION_INFO)
+        return private_module(name, version(), _version_info())
     own = f"xtrace{name[3:]}"
     try:
         if not name.startswith("jax._src"):
@@ -96,7 +98,7 @@ class _Jax(importlib.metadata.Distribution):
 
     def read_text(self, filename: str) -> str | None:
         if filename == "METADATA":
-            return f"Metadata-Version: 2.1\nName: jax\nVersion: {VERSION}\n"
+            return f"Metadata-Version: 2.1\nName: jax\nVersion: {version()}\n"
         return "" if filename == "RECORD" else None
 
     def locate_file(self, path: Any) -> Any:
@@ -128,7 +130,7 @@ def as_jax() -> None:
             "on with it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or start "
             "the program with python -m xtrace run"
         )
-    package.__version__, package.__version_info__ = VERSION, VERSION_INFO  # type: ignore[attr-defined]
+    package.__version__, package.__version_info__ = version(), _version_info()  # type: ignore[attr-defined]
     sys.meta_path.insert(0, JaxFinder)
     sys.modules["jax"] = package
     sys.modules["jax.version"] = package.version = _module("jax.version")  # type: ignore[attr-defined]

@@ -30,6 +30,8 @@ PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.util": ("xtrace.api_util", "xtrace._src.alias.private_names"),
     "jax._src.xla_bridge": ("xtrace._src.alias.private_names",),
     "jax._src.compiler": ("xtrace._src.alias.private_names",),
+    "jax._src.state": ("xtrace.ref",),
+    "jax._src.state.types": ("xtrace.ref",),
     "jax._src.callback": ("xtrace._src.alias.private_names",),
     "jax._src.literals": ("xtrace._src.alias.private_names",),
     "jax._src.lib": ("jaxlib",),

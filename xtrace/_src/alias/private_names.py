@@ -10,9 +10,21 @@ from xtrace._src.core.source import is_internal, left_out
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
 from xtrace._src.xla.clients import started_clients
+from xtrace._src.xla.pytree_registry import is_node
 
 # The clients that have been made, by platform.
 _backends = started_clients
+
+
+
+class _PytreeRegistry:
+    """Answers whether a class is one of pytree nodes, to the operator `in`."""
+
+    def __contains__(self, cls: object) -> bool:
+        return isinstance(cls, type) and is_node(cls)
+
+
+_registry = _PytreeRegistry()
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -21,10 +21,10 @@ from xtrace._src.runtime.arrays import ConcreteArray, new_array, placement
 from xtrace._src.runtime.transfer import (
     array_from_pieces,
     array_on_mesh,
+    place_type,
     put_at,
     put_on,
     scalar_to_host,
-    typed_on_mesh,
 )
 from xtrace._src.xla import clients, guards
 
@@ -65,7 +65,7 @@ def make_array_from_callback(
         parts = [data_callback(indices[device]) for device in devices[:1]] * len(devices)
     else:
         parts = [data_callback(indices[device]) for device in devices]
-    return _assembled(
+    return _assemble(
         name, whole, placed, parts, devices, lambda i: f"data_callback({abbreviate(indices[devices[i]])})", dtype
     )
 
@@ -129,7 +129,7 @@ def make_array_from_single_device_arrays(
         )
     places = [held[device] for device in devices]
     parts = [arrays[i] for i in places]
-    return _assembled(name, whole, placed, parts, devices, lambda i: f"arrays[{places[i]}]", dtype)
+    return _assemble(name, whole, placed, parts, devices, lambda i: f"arrays[{places[i]}]", dtype)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
@@ -170,7 +170,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     whole = tuple([size for size, _ in axes])
     _piece_shape(name, placed, whole)
     if placed.is_fully_addressable:
-        with guards.asked_for("put"):
+        with guards.mark_explicit("put"):
             return put_at(local_data, placed, aval)
     grid = _grid(placed, aval.ndim)
     devices = [device for device in placed.devices if device in placed.addressable_devices]
@@ -180,7 +180,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     ]
     data = local_data if isinstance(local_data, ConcreteArray) else np.asarray(local_data)
     parts = [data[index] for index in slices]
-    return _assembled(
+    return _assemble(
         name, whole, placed, parts, devices, lambda i: f"local_data[{abbreviate(slices[i])}]", aval.dtype
     )
 
@@ -253,7 +253,7 @@ def _buffer_on(part: Any, device: clients.Device, space: MemorySpace) -> Any:
     return put_on(part, device, space)._live_buffer()
 
 
-def _assembled(
+def _assemble(
     function: str, shape: Shape, sharding: Sharding, parts: Sequence[Any], devices: list[clients.Device],
     name_of: Callable[[int], str], dtype: Any,
 ) -> ConcreteArray:
@@ -288,14 +288,14 @@ def _assembled(
             )
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
-    aval = typed_on_mesh(ShapedArray(shape, element), sharding)
-    with guards.asked_for("put"):
+    aval = place_type(ShapedArray(shape, element), sharding)
+    with guards.mark_explicit("put"):
         if isinstance(sharding, SingleDeviceSharding):
             held = _buffer_on(parts[0], sharding.device, aval.memory_space)
             return new_array(aval, held, placement(aval, sharding.device))
         if any(isinstance(part, ConcreteArray) for part in parts):
             moved = [_buffer_on(p, d, aval.memory_space) for p, d in zip(parts, devices, strict=True)]
-            with guards.lifted():
+            with guards.lift_guards():
                 return array_on_mesh(aval, sharding, moved, devices)
         host = [scalar_to_host(p, aval_of_value(p)) if np.ndim(p) == 0 else np.asarray(p) for p in parts]
         if sharding.is_fully_replicated:

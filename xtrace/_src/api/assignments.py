@@ -118,20 +118,22 @@ def assign(
     meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
-    sources = [*_sources(values, function, names, unread), *_given("in_shardings", in_shardings)]
-    sources += [*_given("out_shardings", out_shardings), *[_of_mesh("the function's", mesh) for mesh in meshes]]
+    sources = [*_sources(values, function, names, unread), *_find_given("in_shardings", in_shardings)]
+    sources += [
+        *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
+    ]
     closed = [mesh_sharding(c) for c in constants if type(c) is ConcreteArray]
-    sources += _given("an array that the function closes over", closed)
+    sources += _find_given("an array that the function closes over", closed)
     if not context_mesh().empty:
-        sources.append(_of_mesh("the context's", context_mesh()))
+        sources.append(_source_of_mesh("the context's", context_mesh()))
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
         # The types of results name a mesh, and its devices are those of values that are not read.
         unread = frozenset()
         sources = list(_sources(values, function, names, unread))
     if not sources:
-        planned = _planned_mesh(values, in_shardings, out_shardings)
+        planned = _plan_mesh(values, in_shardings, out_shardings)
         if planned is not None:
-            meshes, sources = (planned,), [_of_mesh("the", planned)]
+            meshes, sources = (planned,), [_source_of_mesh("the", planned)]
     first = sources[0] if sources else None
     for source in sources:
         if first is not None and source.devices != first.devices:
@@ -153,11 +155,12 @@ def assign(
         if sharding is not None:
             _check(sharding, aval.shape, partial(_name, "result", out_names, position))
     results = [
-        _on_mesh(s, mesh) if s is not None else _of_type(aval, mesh) for s, aval in zip(wanted, out_avals, strict=True)
+        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh)
+        for s, aval in zip(wanted, out_avals, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
     on_mesh = tuple([_on_mesh(s, mesh) for s in inputs])
-    depending = _depending(jaxpr, on_mesh) if jaxpr is not None else (True,) * len(results)
+    depending = _mark_dependents(jaxpr, on_mesh) if jaxpr is not None else (True,) * len(results)
     return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending)
 
 
@@ -168,10 +171,10 @@ def _sources(
     for position, value in enumerate(values):
         sharding = None if position in unread else committed_sharding(value)
         if sharding is not None and not _is_abstract(sharding):
-            yield _Source(sharding.devices, _describing_argument(value, position, function, names, sharding))
+            yield _Source(sharding.devices, _make_description(value, position, function, names, sharding))
 
 
-def _describing_argument(
+def _make_description(
     value: Any, position: int, function: str, names: _Names | None, sharding: Sharding
 ) -> Callable[[], str]:
     def describe() -> str:
@@ -189,14 +192,14 @@ def describe_devices(devices: Sequence[Device]) -> str:
     return f"the devices {[d.id for d in devices]} of platform {devices[0].platform}"
 
 
-def _given(argument: str, shardings: Sequence[Sharding | None]) -> Iterator[_Source]:
+def _find_given(argument: str, shardings: Sequence[Sharding | None]) -> Iterator[_Source]:
     for sharding in shardings:
         if sharding is not None and not _is_abstract(sharding):
             devices = sharding.devices
             yield _Source(devices, lambda devices=devices: f"{argument} on {describe_devices(devices)}")  # type: ignore[misc]
 
 
-def _of_mesh(owner: str, mesh: Mesh) -> _Source:
+def _source_of_mesh(owner: str, mesh: Mesh) -> _Source:
     devices = mesh.flat_devices
     return _Source(devices, lambda: f"{owner} mesh {mesh} on {describe_devices(devices)}")
 
@@ -205,7 +208,7 @@ def _is_abstract(sharding: Sharding) -> bool:
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 
-def _planned_mesh(
+def _plan_mesh(
     values: Sequence[Any], in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None]
 ) -> Mesh | None:
     """Return the mesh without devices that shardings name, with devices to lower the program for; None if none does."""
@@ -278,7 +281,7 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     return sharding
 
 
-def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
+def _sharding_of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
     """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
     own = aval.explicit_sharding
     if own is not None:
@@ -287,7 +290,7 @@ def _of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None
 
 
-def _depending(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[bool, ...]:
+def _mark_dependents(jaxpr: Jaxpr, inputs: Sequence[Sharding | None]) -> tuple[bool, ...]:
     """Return whether each result of a jaxpr depends on an input with a sharding."""
     depending: set[Atom] = {v for v, sharding in zip(jaxpr.invars, inputs, strict=True) if sharding is not None}
     for equation in jaxpr.eqns:

@@ -59,7 +59,7 @@ def auto_axes(
     jitted = jit(run, static_argnums=(0, 1), inline=True)
 
     @functools.wraps(f)
-    def called(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         wanted = given if out_sharding is None else out_sharding
         if wanted is None:
             raise TypeError(
@@ -67,9 +67,9 @@ def auto_axes(
                 f"{function_name(f)} are sharded; give it to auto_axes or to the call"
             )
         change = _change_of_axes("auto_axes", axes, AxisType.Auto, (args, kwargs, wanted))
-        return jitted(change, _hashable(wanted), args, kwargs)
+        return jitted(change, _to_sharding_tree(wanted), args, kwargs)
 
-    return called
+    return call
 
 
 def explicit_axes(
@@ -109,7 +109,7 @@ def explicit_axes(
     jitted = jit(run, static_argnums=(0, 1), inline=True)
 
     @functools.wraps(f)
-    def called(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+    def call(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
         wanted = given if in_sharding is None else in_sharding
         if wanted is None:
             raise TypeError(
@@ -117,9 +117,9 @@ def explicit_axes(
                 f"{function_name(f)} are sharded; give it to explicit_axes or to the call"
             )
         change = _change_of_axes("explicit_axes", axes, AxisType.Explicit, (args, kwargs, wanted))
-        return jitted(change, _hashable(wanted), args, kwargs)
+        return jitted(change, _to_sharding_tree(wanted), args, kwargs)
 
-    return called
+    return call
 
 
 class _Change(NamedTuple):
@@ -153,7 +153,7 @@ def _change_of_axes(function: str, names: Any, kind: AxisType, trees: Any) -> _C
     return _Change(outer, outer.update_axis_types(dict.fromkeys(changed, kind)))
 
 
-def _hashable(shardings: Any) -> ShardingTree:
+def _to_sharding_tree(shardings: Any) -> ShardingTree:
     leaves, tree = pytree.tree_flatten(shardings)
     return ShardingTree(tuple(leaves), tree)
 

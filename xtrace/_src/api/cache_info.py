@@ -63,11 +63,11 @@ def _row(entry: CacheEntry) -> tuple[str, str, str, str, str]:
     keyed = [f"{path}: {kind}" for path, kind in entry.arguments.items()]
     keyed += [f"static {name}={short_repr(value)}" for name, value in entry.static.items()]
     keyed += [f"{name}={value!r}" for name, value in entry.settings.items()]
-    seconds = [_shown_time(s) for s in (entry.trace_seconds, entry.lower_seconds, entry.compile_seconds)]
+    seconds = [_format_time(s) for s in (entry.trace_seconds, entry.lower_seconds, entry.compile_seconds)]
     return (f"{entry.calls}{'+' * entry.is_specialised}", seconds[0], seconds[1], seconds[2], ", ".join(keyed))
 
 
-def _shown_time(seconds: float | None) -> str:
+def _format_time(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds * 1000:.1f} ms"
 
 
@@ -77,17 +77,17 @@ def cache_info(function: Callable[..., Any], cache: Any) -> CacheInfo:
     traces = dict(cache.traced.entries)
     entries = [_entry(function, key, compiled.seconds, compiled) for key, compiled in programs.items()]
     # The key of a trace is that of its programs, but for the devices.
-    compiled = {_without_devices(key) for key in programs}
+    compiled = {_drop_devices(key) for key in programs}
     entries += [
         _entry(function, key, (traced.seconds, None, None), None) for key, traced in traces.items()
-        if _without_devices(key) not in compiled
+        if _drop_devices(key) not in compiled
     ]
     info = debug_info_of("jit", function)
     name = f"{info.function} at {info.file}:{info.line}" if info.file is not None else info.function
     return CacheInfo(name, tuple(entries), cache.hits(), cache.misses)
 
 
-def _without_devices(key: Any) -> Any:
+def _drop_devices(key: Any) -> Any:
     return (*key[:3], *map(type_of_signature, key[3:]))
 
 

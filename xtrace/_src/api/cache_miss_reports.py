@@ -105,13 +105,13 @@ def _likeness(function: Callable[..., Any], key: Key, other: Key) -> tuple[Any, 
     """Return how much two keys have in common, as a tuple that compares."""
     static = -len(_static_differences(function, key, other))
     if key[2] == other[2]:
-        alike = sum(map(_alike, key[3:], other[3:]))
+        alike = sum(map(_rate_likeness, key[3:], other[3:]))
         return True, static, key[0] == other[0], alike
     differences = _structure_differences(function, key, other)
     return False, static, -len(differences), sum(one.text.count("[") for one in differences)
 
 
-def _alike(signature: object, other: ShapedArray) -> int:
+def _rate_likeness(signature: object, other: ShapedArray) -> int:
     one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6

@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import DebugInfo
+from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -205,7 +206,7 @@ def split_static(
     """Return the static arguments and the rest; ValueError if a static one is not hashable."""
     if not chosen.numbers and not chosen.names:
         return NO_STATIC, args, kwargs
-    positional, named = _chosen(chosen, args, kwargs)
+    positional, named = _select_arguments(chosen, args, kwargs)
     taken, taken_names = {n for n, _ in positional}, {n for n, _ in named}
     rest = tuple(a for n, a in enumerate(args) if n not in taken)
     rest_named = {n: v for n, v in kwargs.items() if n not in taken_names}
@@ -226,11 +227,11 @@ def split_static(
 
 def are_hashable(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether the static arguments of a call can be compared with those of earlier calls."""
-    positional, named = _chosen(chosen, args, kwargs)
+    positional, named = _select_arguments(chosen, args, kwargs)
     return all(_hash_error(value) is None for _, value in (*positional, *named))
 
 
-def _chosen(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _select_arguments(chosen: Selection, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     positional = tuple((n, args[n]) for n in chosen.positions(len(args)))
     return positional, tuple((n, kwargs[n]) for n in chosen.names if n in kwargs)
 
@@ -262,7 +263,7 @@ def flatten(
                 error.add_note(f"while flattening argument {name} of {function_name(function)}")
                 raise
         raise
-    return static, leaves, in_tree
+    return static, unwrap(leaves), in_tree
 
 
 def join(static: Static, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -331,7 +332,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
     for name, parameter in signature.parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) or name in given:
             continue
-        annotation = _evaluated(parameter.annotation, function)
+        annotation = _evaluate_annotation(parameter.annotation, function)
         description = annotation if isinstance(annotation, ShapeDtypeStruct) else parameter.default
         if description is inspect.Parameter.empty:
             missing.append(name)
@@ -342,7 +343,7 @@ def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], d
     return positional, named, missing
 
 
-def _evaluated(annotation: object, function: Callable[..., Any]) -> Any:
+def _evaluate_annotation(annotation: object, function: Callable[..., Any]) -> Any:
     """Return the value of an annotation that is text; one that cannot be evaluated describes nothing."""
     if not isinstance(annotation, str):
         return annotation

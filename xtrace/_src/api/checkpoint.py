@@ -22,8 +22,9 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.ops.remat.policies import Offloadable, Recompute
-from xtrace._src.ops.remat.rematerialization import checkpoint_name, origins, remat_call
+from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, origins
 from xtrace._src.transforms.linearize import linearize
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -85,11 +86,11 @@ def checkpoint(
     @boundary
     @functools.wraps(fun)
     def checkpointed(*args: object, **kwargs: object) -> Any:
-        traced, leaves, flags = _traced(fun, numbers, names, prevent_cse, args, kwargs)
+        traced, leaves, flags = _trace(fun, numbers, names, prevent_cse, args, kwargs)
         closed: ClosedJaxpr = traced.move_constants_to_inputs()
         if not isinstance(flags, bool):
             flags = (*(True,) * len(traced.consts), *flags)
-        results = remat_call.bind_positional([*traced.consts, *leaves], (closed, flags, False, policy))
+        results = bind_remat(closed, [*traced.consts, *leaves], flags, False, policy)
         return pytree.tree_unflatten(traced.out_tree, results)
 
     return checkpointed
@@ -163,7 +164,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
             print(f"{atom.aval.str_short()} {origin}")
 
 
-def _traced(
+def _trace(
     fun: Callable[..., Any], numbers: tuple[int, ...], names: tuple[str, ...], prevent_cse: bool | Sequence[Any],
     args: tuple[Any, ...], kwargs: dict[str, Any],
 ) -> tuple[TracedFunction, list[Any], bool | tuple[bool, ...]]:
@@ -174,12 +175,13 @@ def _traced(
     rest = tuple([x for i, x in enumerate(args) if i not in static_positions])
     rest_named = {n: x for n, x in kwargs.items() if n not in names}
     leaves, in_tree = pytree.tree_flatten((rest, rest_named))
+    leaves = unwrap(leaves)
     flags = _barriers(prevent_cse, rest, rest_named)
     try:
         static = Static(positional, named) if positional or named else NO_STATIC
     except TypeError:
         # What cannot be hashed cannot be found again: the function is traced at every call.
-        bound = _bound(fun, dict(positional), dict(named))
+        bound = _bind_arguments(fun, dict(positional), dict(named))
         avals = _avals(bound, NO_STATIC, leaves, in_tree)
         return trace(_TRANSFORMATION, bound, NO_STATIC, in_tree, avals), leaves, flags
     avals = _avals(fun, static, leaves, in_tree)
@@ -217,7 +219,7 @@ def _positions(
     return sorted(positions)
 
 
-def _bound(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str, Any]) -> Callable[..., Any]:
+def _bind_arguments(fun: Callable[..., Any], positional: dict[int, Any], named: dict[str, Any]) -> Callable[..., Any]:
     @functools.wraps(fun)
     def call(*rest: Any, **rest_named: Any) -> Any:
         remaining = iter(rest)

@@ -30,7 +30,7 @@ def detect_cluster(environment: Mapping[str, str], method: str | None = None) ->
         )
     if method == "deactivate":
         return Cluster()
-    readers = [_named_by_variables, *SCHEDULERS.values()] if method is None else [SCHEDULERS[method]]
+    readers = [_read_variables, *SCHEDULERS.values()] if method is None else [SCHEDULERS[method]]
     clusters = [reader(environment) for reader in readers]
     # Each part is taken from the first that has it.
     return Cluster(*[next((part for part in parts if part is not None), None) for parts in zip(*clusters, strict=True)])
@@ -47,7 +47,7 @@ def _integer(environment: Mapping[str, str], *names: str) -> int | None:
     return None
 
 
-def _named_by_variables(environment: Mapping[str, str]) -> Cluster:
+def _read_variables(environment: Mapping[str, str]) -> Cluster:
     address = environment.get("XTRACE_COORDINATOR_ADDRESS") or environment.get("JAX_COORDINATOR_ADDRESS")
     return Cluster(
         address or None, _integer(environment, "XTRACE_NUM_PROCESSES", "JAX_NUM_PROCESSES"),
@@ -55,7 +55,7 @@ def _named_by_variables(environment: Mapping[str, str]) -> Cluster:
     )
 
 
-def _of_slurm(environment: Mapping[str, str]) -> Cluster:
+def _read_slurm(environment: Mapping[str, str]) -> Cluster:
     # A shell of an allocation has the job's number only; a step that srun started has a task's, too.
     nodes = environment.get("SLURM_STEP_NODELIST")
     job = _integer(environment, "SLURM_JOB_ID")
@@ -78,7 +78,7 @@ def _port(job: int) -> int:
     return 61_440 + job % 4_096
 
 
-def _of_open_mpi(environment: Mapping[str, str]) -> Cluster:
+def _read_open_mpi(environment: Mapping[str, str]) -> Cluster:
     process = _integer(environment, "OMPI_COMM_WORLD_RANK")
     if process is None:
         return Cluster()
@@ -92,7 +92,7 @@ def _of_open_mpi(environment: Mapping[str, str]) -> Cluster:
     return Cluster(address, count, process, _integer(environment, "OMPI_COMM_WORLD_LOCAL_RANK"))
 
 
-def _of_kubernetes(environment: Mapping[str, str]) -> Cluster:
+def _read_kubernetes(environment: Mapping[str, str]) -> Cluster:
     # Of an indexed job with a headless service; the name of a pod is job-index, of a job set's likewise.
     process = _integer(environment, "JOB_COMPLETION_INDEX")
     if "KUBERNETES_SERVICE_HOST" not in environment or process is None:
@@ -104,5 +104,5 @@ def _of_kubernetes(environment: Mapping[str, str]) -> Cluster:
 
 
 SCHEDULERS: dict[str, Callable[[Mapping[str, str]], Cluster]] = {
-    "slurm": _of_slurm, "ompi": _of_open_mpi, "k8s": _of_kubernetes,
+    "slurm": _read_slurm, "ompi": _read_open_mpi, "k8s": _read_kubernetes,
 }

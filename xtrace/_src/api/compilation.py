@@ -37,7 +37,7 @@ def compile_module(
     if files is not None:
         files.write_source(closed, module)
     start = time.perf_counter()
-    options = _options_of_settings() | dict(compiler_options or {})
+    options = options_of_settings() | dict(compiler_options or {})
     try:
         program = compile_program(
             text, assignment.keep(kept), closed.out_avals, options, hidden=module.hidden, kept=kept,
@@ -60,7 +60,7 @@ _EFFORTS = (
 )
 
 
-def _options_of_settings() -> dict[str, Any]:
+def options_of_settings() -> dict[str, Any]:
     """Return the compiler options that the settings say."""
     options = {s.name.removeprefix("jax_"): s.value for s in _EFFORTS if s.value != s.default}
     if config.disable_most_optimizations.value:

@@ -54,10 +54,10 @@ def create_device_mesh(
         )
     if given[0].platform != "tpu":
         ordered = given if given[0].platform == "cpu" else sorted(given, key=lambda device: device.id)
-        return _checked(_as_array(ordered).reshape(shape), contiguous_submeshes)
+        return _check_blocks(_as_array(ordered).reshape(shape), contiguous_submeshes)
     ring = _ring(shape, given)
     if ring is not None:
-        return _checked(_as_array(ring).reshape(shape), contiguous_submeshes)
+        return _check_blocks(_as_array(ring).reshape(shape), contiguous_submeshes)
     box = _box_of(given)
     assignments = torus.assign_axes(box.shape, shape, allow_split_physical_axes)
     if assignments is None:
@@ -197,10 +197,10 @@ def _contiguous(box: np.ndarray[Any, Any], assignments: list[Shape]) -> np.ndarr
         mesh = torus.lay_out(box.transpose(order), [tuple([a[i] for i in order]) for a in assignments])
         if _has_blocks(mesh):
             return mesh
-    return _checked(torus.lay_out(box, assignments), True)
+    return _check_blocks(torus.lay_out(box, assignments), True)
 
 
-def _checked(mesh: np.ndarray[Any, Any], contiguous: bool) -> np.ndarray[Any, Any]:
+def _check_blocks(mesh: np.ndarray[Any, Any], contiguous: bool) -> np.ndarray[Any, Any]:
     if contiguous and not _has_blocks(mesh):
         raise ValueError(
             f"create_device_mesh: contiguous_submeshes: no order was found in which the devices of each process are a "

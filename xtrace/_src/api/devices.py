@@ -17,6 +17,7 @@ from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.references import Reference
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
@@ -123,7 +124,10 @@ def default_backend() -> str:
         >>> xtrace.default_backend()
         'cpu'
     """
-    return {"cuda": "gpu"}.get(name := clients.default_platform(), name)
+    name = clients.default_platform()
+    if name in clients.factories:
+        name = clients.client().platform
+    return {"cuda": "gpu"}.get(name, name)
 
 
 def process_index(backend: str | None = None) -> int:
@@ -216,7 +220,7 @@ def device_put(
     count = len(pairs)
     moves = list(map(
         _Move, [path for path, _ in pairs], [leaf for _, leaf in pairs],
-        map(_checked_target, _for_leaves("device", device, x, count, "a device, a sharding or None")),
+        map(_check_target, _for_leaves("device", device, x, count, "a device, a sharding or None")),
         _for_leaves("src", src, x, count, "a device, a sharding or None"),
         map(bool, _for_leaves("donate", donate, x, count, "a bool")),
         _for_leaves("may_alias", may_alias, x, count, "a bool or None"),
@@ -230,8 +234,8 @@ def device_put(
         except (TypeError, ValueError) as error:
             raise type(error)(f"device_put: {move.name}: {error}") from None
     recorded = [m for m in moves if m.is_recorded()]
-    moved = iter(_recorded(recorded) if recorded else [])
-    with guards.asked_for("put"):
+    moved = iter(_record_moves(recorded) if recorded else [])
+    with guards.mark_explicit("put"):
         results = [next(moved) if m.is_recorded() else _put_leaf(m, a) for m, a in zip(moves, avals, strict=True)]
     return pytree.tree_unflatten(tree, results)
 
@@ -262,7 +266,7 @@ class _Move(NamedTuple):
         return CopySemantics.ALWAYS_COPY if self.aliased is False else CopySemantics.REUSE_INPUT
 
 
-def _recorded(moves: list[_Move]) -> list[Any]:
+def _record_moves(moves: list[_Move]) -> list[Any]:
     return put(
         [m.leaf for m in moves], [m.target for m in moves], [m.source for m in moves], [m.semantics() for m in moves]
     )
@@ -278,7 +282,7 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
         raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
 
 
-def _checked_target(target: object) -> Any:
+def _check_target(target: object) -> Any:
     if isinstance(target, (clients.Device, MemorySpace)):
         return target
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
@@ -343,7 +347,7 @@ def device_get(x: object) -> Any:
     arrays = [leaf for leaf in pytree.tree_leaves(x) if isinstance(leaf, ConcreteArray)]
     for array in arrays:
         array.copy_to_host_async()
-    with guards.asked_for("get"):
+    with guards.mark_explicit("get"):
         return pytree.tree_map(get, x)
 
 
@@ -400,7 +404,7 @@ def typeof(x: object) -> Any:
         >>> xtrace.typeof(jnp.ones((2, 3)))
         ShapedArray(float32[2,3])
     """
-    return aval_of(x)
+    return aval_of(x.target if isinstance(x, Reference) else x)
 
 
 # Environment variables that programs depend on.

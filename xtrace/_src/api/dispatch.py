@@ -154,7 +154,7 @@ class _CallShape:
         code = _code_of(call.source.replace(_TABLE, name))
         named = {f"@{name}": value for name, value in (*_COMMON.items(), *call.objects)}
         self._code = code.replace(co_consts=tuple([named.get(c, c) if type(c) is str else c for c in code.co_consts]))
-        self.call = _entry_point(_missed, _missed)
+        self.call = _entry_point(_miss, _miss)
         self.become_body_of(self.call)
 
     def become_body_of(self, function: Any) -> None:
@@ -163,7 +163,7 @@ class _CallShape:
         function.__code__ = self._code
 
 
-def _missed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return MISS
 
 
@@ -174,7 +174,7 @@ def _forget(table: dict[Any, tuple[Any, ...]], key: object) -> None:
         row[0]()
 
 
-def _given(*args: object) -> tuple[Any, ...]:
+def _drop_missing(*args: object) -> tuple[Any, ...]:
     """Return the arguments that a call has: those of parameters that got none are missing."""
     return tuple([x for x in args if x is not _MISSING])
 
@@ -192,7 +192,8 @@ def _code_of(source: str) -> CodeType:
 def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
     """Return a function that has no code for any signature yet: it asks `run`, and calls `slow` if that has none."""
     names = {
-        "slow": slow, "run": run, "MISS": MISS, "given": _given, "hide_frames": hide_frames, "__builtins__": builtins,
+        "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
+        "__builtins__": builtins,
     }
     # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
     return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)
@@ -232,7 +233,7 @@ class _Writer:
         self.supported = True
         self._known: dict[int, str] = {}
 
-    def in_row(self, prefix: str, value: object) -> str:
+    def name_in_row(self, prefix: str, value: object) -> str:
         """Return the name that `value` has in the function: the rest of its row."""
         name = self._known.get(id(value))
         if name is None:
@@ -270,7 +271,7 @@ class _Writer:
     def static(self, source: str, value: Any) -> None:
         """Write the comparison of a static argument with the one compiled for."""
         self.distinguish(source, value)
-        wanted = self.in_row("c", value)
+        wanted = self.name_in_row("c", value)
         # Equal keys may be of unlike types, as 1 and True are.
         unlike = f"{source} is not {wanted} and not '@same_static'({source}, {wanted})"
         self.agreements.append(f"if {unlike}: raise KeyError")
@@ -309,7 +310,7 @@ class _Writer:
             elif example.kept:
                 own, wanted = mesh_sharding(value), self.input_shardings.pop(0)
                 if own is None or not own.is_equivalent_to(wanted, value.ndim):
-                    self.inputs.append(f"'@put_at'({variable}, {self.in_row('at', wanted)}).buffer")
+                    self.inputs.append(f"'@put_at'({variable}, {self.name_in_row('at', wanted)}).buffer")
                     return
             if example.kept:
                 self.inputs.append(f"{variable}.buffer")
@@ -339,17 +340,17 @@ class _Writer:
         """Return the expression that puts a NumPy value or a Python scalar on the device."""
         value, x64 = example.value, config.enable_x64.value
         if self.input_shardings is not None:
-            return f"'@put_at'({variable}, {self.in_row('at', self.input_shardings.pop(0))}).buffer"
+            return f"'@put_at'({variable}, {self.name_in_row('at', self.input_shardings.pop(0))}).buffer"
         dtype = dtypes.canonicalize(getattr(value, "dtype", type(value)), x64)
-        aval = self.in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
+        aval = self.name_in_row("t", ShapedArray(np.shape(value), dtype, type(value) in (int, float, complex)))
         if type(value) in (bool, int, float) and not example.donated:
             scalars = scalar_buffers(self.row[self.names.index(aval)], self.device)
-            return f"{self.in_row('scalars', scalars)}({variable})"
+            return f"{self.name_in_row('scalars', scalars)}({variable})"
         data = variable
         if getattr(value, "dtype", dtype) != dtype and dtypes.is_inexact(dtype):
             # Numbers beyond the narrower type become infinite; jaxlib's cast would warn of it.
-            data = f"'@cast'({variable}, {self.in_row('d', dtype)})"
-        sharding, devices = self.in_row("sharding", self.sharding), self.in_row("devices", self.devices)
+            data = f"'@cast'({variable}, {self.name_in_row('d', dtype)})"
+        sharding, devices = self.name_in_row("sharding", self.sharding), self.name_in_row("devices", self.devices)
         return f"'@put'({aval}, {sharding}, [{data}], {devices}, True, True, '@zero_copy', {x64})"
 
 
@@ -386,9 +387,9 @@ def specialise(
     if len(donated) > _MOST_LEAVES:
         return None
     writer = _Writer(program)
-    writer.in_row("forget", forget)
-    execute = writer.in_row("execute", program.execute)
-    handlers = writer.in_row("handlers", program.handlers)
+    writer.name_in_row("forget", forget)
+    execute = writer.name_in_row("execute", program.execute)
+    handlers = writer.name_in_row("handlers", program.handlers)
     kept = range(len(donated)) if program.kept is None else set(program.kept)
     position = 0
 
@@ -424,17 +425,17 @@ def specialise(
     outputs = [f"b{i}" for i in range(len(signatures))]
     arrays = [f"r{i}" for i in range(len(signatures))]
     making = [
-        f"{r} = {writer.in_row('zeros', np.zeros(aval.shape, dtypes.float0))}"
+        f"{r} = {writer.name_in_row('zeros', np.zeros(aval.shape, dtypes.float0))}"
         if aval.dtype == dtypes.float0
-        else f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.in_row('t', aval)}; "
-        f"{r}.signature = {writer.in_row('t', signature)}"
+        else f"{r} = '@Array'(); {r}.buffer = {b}; {r}.aval = {writer.name_in_row('t', aval)}; "
+        f"{r}.signature = {writer.name_in_row('t', signature)}"
         for r, b, aval, signature in zip(arrays, outputs, program.out_avals, signatures, strict=True)
     ]
     result = _result(out_tree, list(arrays))
     if result is None:
-        result = f"{writer.in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
+        result = f"{writer.name_in_row('unflatten', out_tree.unflatten)}(({''.join(a + ', ' for a in arrays)}))"
     targets = f"[{', '.join(outputs)}] = " if outputs else ""
-    hidden = [f"*{writer.in_row('hidden', program.hidden)}"] if program.hidden else []
+    hidden = [f"*{writer.name_in_row('hidden', program.hidden)}"] if program.hidden else []
     inputs = f"({''.join(i + ', ' for i in hidden + writer.inputs)})"
     head, given = "def jitted(*args, **kwargs):", "args"
     if parameters:

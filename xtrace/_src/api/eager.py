@@ -17,6 +17,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.transfer import to_operand
+from xtrace._src.transforms.discharge import discharge_jaxpr
 from xtrace._src.transforms.lower import lower
 
 _lock = threading.RLock()
@@ -86,7 +87,7 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         check_live(arrays, primitive.__name__)
         check_execution(primitive.__name__)
         avals = tuple(x.aval for x in arrays)
-        closed = jaxpr_of_one(primitive, avals, parameters)
+        closed = discharge_jaxpr(jaxpr_of_one(primitive, avals, parameters))
         assignment = assign(arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals)
         module = lower(closed, primitive.name, assignment.platform, assignment=assignment)
         text = module.text()

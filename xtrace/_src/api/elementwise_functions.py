@@ -63,10 +63,10 @@ class _NumpyFunction:
         self.name, self.operation, self.adjust, self.cases = name, operation, adjust, dict(cases or {})
         self.direct = Table()
         self.plans = Table()
-        self.jitted = inline_jit(_renamed(self.promoted, name), inline=True)
+        self.jitted = inline_jit(_rename(self.apply_promoting, name), inline=True)
         self.run_known = run_specialised(self.jitted)
 
-    def promoted(self, *operands: ArrayLike) -> Array:
+    def apply_promoting(self, *operands: ArrayLike) -> Array:
         """Apply to operands of any types, remembering nothing."""
         for x in operands:
             if type(x) is int:
@@ -332,7 +332,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
     return run
 
 
-def _renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _rename(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def renamed(*operands: ArrayLike) -> Array:
         return function(*operands)
 

@@ -17,7 +17,7 @@ from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
@@ -26,7 +26,7 @@ from xtrace._src.core.trace import current_trace
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jvp import JVPTrace
+from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
 from xtrace._src.transforms.jvp import jvp as jvp_of_flat
 from xtrace._src.transforms.linearize import LinearMap
 from xtrace._src.transforms.linearize import linearize as linearize_flat
@@ -51,10 +51,18 @@ class Flat:
         self.numbers = range(len(args)) if numbers is None else numbers
         self.transformation, self.fun, self.has_aux = transformation, fun, has_aux
         self.leaves, self.in_tree = pytree.tree_flatten(args)
+        # Values of types that users define, by position; zeros of their tangents' types are leaves in their place.
+        self.high: dict[int, Any] = {}
+        if high_types:
+            self.high = {i: x for i, x in enumerate(self.leaves) if is_high(x)}
+            for i, x in self.high.items():
+                self.leaves[i] = zeros(_array_tangent(transformation, aval_of(x)))
         self.out_tree: Any = None
         self.aux: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
+        if self.high:
+            leaves = tuple([self._with_tangent(i, x) if i in self.high else x for i, x in enumerate(leaves)])
         result = self.fun(*pytree.tree_unflatten(self.in_tree, leaves))
         if self.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -77,6 +85,11 @@ class Flat:
                     f"{' at ' + path if path else ''}, which is not an array; auxiliary data goes with has_aux=True"
                 )
         return results
+
+    def _with_tangent(self, position: int, leaf: Any) -> Any:
+        """Return the value of a high type at a position, with the tangent of the leaf that stands for it."""
+        value = self.high[position]
+        return JVPTracer(leaf.owner, value, leaf.tangent) if type(leaf) is JVPTracer else value
 
     @property
     def name(self) -> str:
@@ -123,6 +136,17 @@ class Flat:
                 path = self.path(position)
                 raise TypeError(f"{self.transformation}: argument {path} of {self.name}: {error}") from None
         return avals
+
+
+def _array_tangent(transformation: str, aval: Any) -> ShapedArray:
+    """Return the type of tangents of a high type; NotImplementedError if it is none of arrays."""
+    tangent = aval.to_tangent_aval()
+    if not isinstance(tangent, ShapedArray):
+        raise NotImplementedError(
+            f"{transformation}: tangents of values of the type {aval} are of the type {tangent}, which is none of "
+            "arrays; differentiate by the arrays that hold the value"
+        )
+    return tangent
 
 
 def zero_tangent(aval: ShapedArray) -> Any:
@@ -252,7 +276,7 @@ def _as_tangent(function: str, flat: Flat, position: int, aval: ShapedArray, tan
     )
 
 
-def _linearized(flat: Flat, keeps_calls: bool = False) -> tuple[list[Any], LinearMap]:
+def _linearize(flat: Flat, keeps_calls: bool = False) -> tuple[list[Any], LinearMap]:
     differentiated = [is_differentiable(a) for a in flat.avals()]
     with scope(JVP):
         values = [as_value(x) for x in flat.leaves]
@@ -298,7 +322,7 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
     """
     flat = Flat("linearize", fun, primals, has_aux)
     avals = flat.avals()
-    results, linear = _linearized(flat)
+    results, linear = _linearize(flat)
     out_avals = [aval_of(x) for x in results]
 
     aux = flat.release()
@@ -379,7 +403,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     flat = Flat("vjp", fun, primals, has_aux)
     avals = flat.avals()
     leaves = flat.leaves
-    results, linear = _linearized(flat, keeps_calls=True)
+    results, linear = _linearize(flat, keeps_calls=True)
     out_avals = [aval_of(x) for x in results]
     out_tree = flat.out_tree
     aux = flat.release()
@@ -469,7 +493,7 @@ def value_and_grad(
         avals = flat.avals()
         for position, aval in enumerate(avals):
             check_input("grad", flat, position, aval, holomorphic, allow_int)
-        results, linear = _linearized(flat, keeps_calls=True)
+        results, linear = _linearize(flat, keeps_calls=True)
         _check_scalar(flat, results, holomorphic)
         one = aval_of(results[0])
         out = _gradients(linear, avals, [Literal(dtypes.scalar_type_of(one.dtype)(1), one)])

@@ -15,7 +15,7 @@ from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.api.call_arguments import are_hashable, keyword_only_names
 from xtrace._src.api.jit import Jitted, jit_of_library, with_code_of
 from xtrace._src.core import pytree
-from xtrace._src.core.array_protocol import taking_objects
+from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.flags import check_flags, check_hashable, flags_of
@@ -72,7 +72,7 @@ def inline_jit(
         static = () if public else keyword_only_names(inspect.unwrap(function))
     compiled = jit_of_library(function, tuple(static), inline)
     call = _call_of(function, compiled._xtrace_jitted, public, trees, unless)
-    return with_code_of(compiled, taking_objects(call), function)
+    return with_code_of(compiled, accept_objects(call), function)
 
 
 def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
@@ -81,13 +81,13 @@ def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(code.co_varnames[code.co_posonlyargcount : code.co_argcount]) if code is not None else frozenset()
 
 
-def _by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
+def _append_by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
     """Return `arrays` with the operands that follow them, which are taken from `static`."""
     names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
     return (*arrays, *[static.pop(name) for name in itertools.takewhile(static.__contains__, names)])
 
 
-def _refused(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
+def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:
     """Return the error of a call with static arguments that are not hashable, or are no arguments of the function."""
     name = function.__name__
     try:
@@ -136,11 +136,11 @@ def _call_of(
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):
                 kwargs = dict(kwargs)
-                args = _by_position(function, args, kwargs)
+                args = _append_by_position(function, args, kwargs)
             try:
                 hash(tuple(kwargs.values()))
             except TypeError:
-                raise _refused(function, args, kwargs) from None
+                raise _explain_refusal(function, args, kwargs) from None
         trace = trace_of_thread()  # `debug_nans` reads this variable
         if trace.fusion_level:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
@@ -205,12 +205,12 @@ def _add_value(key: list[Any], value: object) -> bool:
 def _with_operands(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """Return the function of the arrays among the arguments of ``function(*args, **kwargs)``."""
 
-    def called(*operands: Any) -> Any:
+    def call(*operands: Any) -> Any:
         left = iter(operands)
         given = [next(left) if isinstance(x, Array) else x for x in args]
         return function(*given, **{name: next(left) if isinstance(x, Array) else x for name, x in kwargs.items()})
 
-    return called
+    return call
 
 
 def _is_array(value: object) -> bool:

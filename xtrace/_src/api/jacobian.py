@@ -70,12 +70,12 @@ def _split(x: Array, axis: int, leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _of_integers(tangent: Array, value: object) -> Array:
+def _instantiate_integers(tangent: Array, value: object) -> Array:
     """Return `tangent`, of an integer `value` as zeros of its dtype, which Jacobians have instead of float0."""
     return zeros(aval_of(value)) if getattr(tangent, "dtype", None) == dtypes.float0 else tangent
 
 
-def _of_chosen(
+def _restrict(
     fun: Callable[..., Any], chosen: Sequence[int], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Callable[..., Any]:
     """Return `fun` as a function of the arguments `filter_by_mask` alone."""
@@ -138,7 +138,7 @@ def jacfwd(
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
-        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        of_chosen = _restrict(fun, chosen, args, kwargs)
         primals = tuple([args[n] for n in chosen])
         leaves, tree = pytree.tree_flatten(primals)
         name = function_name(fun)
@@ -148,22 +148,22 @@ def jacfwd(
         _check_forward(name, leaves, holomorphic, "input")
         aux: Any = None
 
-        def pushed(tangents: tuple[Array, ...]) -> Any:
+        def push_forward(tangents: tuple[Array, ...]) -> Any:
             nonlocal aux
             result, moved, *rest = jvp(of_chosen, primals, tangents, has_aux=has_aux)
             aux = rest[0] if has_aux else None
-            return pytree.tree_map(_of_integers, moved, result)
+            return pytree.tree_map(_instantiate_integers, moved, result)
 
         basis = pytree.tree_unflatten(tree, _standard_basis(leaves))
-        columns = vmap(pushed, out_axes=-1)(basis)
+        columns = vmap(push_forward, out_axes=-1)(basis)
         if holomorphic:
             _check_forward(name, pytree.tree_leaves(columns), True, "output")
 
-        def arranged(column: Any) -> Any:
+        def arrange(column: Any) -> Any:
             jacobians = pytree.tree_unflatten(tree, _split(column, column.ndim - 1, leaves))
             return jacobians if several else jacobians[0]
 
-        jacobians = pytree.tree_map(arranged, columns)
+        jacobians = pytree.tree_map(arrange, columns)
         return (jacobians, aux) if has_aux else jacobians
 
     return jacobian
@@ -205,7 +205,7 @@ def jacrev(
         chosen = argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)
-        of_chosen = _of_chosen(fun, chosen, args, kwargs)
+        of_chosen = _restrict(fun, chosen, args, kwargs)
         # The types of the arguments, or an error that names the one that is no array.
         flat = Flat("jacrev", of_chosen, primals, has_aux, chosen)
         for position, aval in enumerate(flat.avals()):
@@ -217,10 +217,10 @@ def jacrev(
         for leaf in leaves:
             check_output("jacrev", name, aval_of(leaf), holomorphic)
 
-        def pulled(cotangents: object) -> Any:
-            return pytree.tree_map(_of_integers, pullback(cotangents), primals)
+        def pull_back(cotangents: object) -> Any:
+            return pytree.tree_map(_instantiate_integers, pullback(cotangents), primals)
 
-        rows = vmap(pulled)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
+        rows = vmap(pull_back)(pytree.tree_unflatten(tree, _standard_basis(leaves)))
         # For each leaf of the arguments the derivatives of all leaves of the result are one under the other.
         columns, below = pytree.tree_flatten(rows if several else rows[0])
         parts = zip(*[_split(column, 0, leaves) for column in columns], strict=True)

@@ -5,40 +5,46 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
-from xtrace._src.api.assignments import NO_SHARDINGS, ShardingTree, assign, device_option, sharding_tree
-from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
+from xtrace._src.api.assignments import assign, device_option, sharding_tree
+from xtrace._src.api.caches import all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.compilation import check_execution, compile_module
 from xtrace._src.api.eager import check_live
+from xtrace._src.api.jit_cache import Cache, Compiled, Options
+from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.array_protocol import taking_objects
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value
+from xtrace._src.core.array_protocol import accept_objects
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.compiler_choices import Inline, inlining
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
-from xtrace._src.runtime.execute import Assignment, Program
+from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
+from xtrace._src.transforms.discharge import has_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.transforms.lower import lower as lower_to_stablehlo
+from xtrace._src.transforms.stage import StagingTrace
 from xtrace._src.xla.clients import Device
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -46,92 +52,6 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-class _Options(NamedTuple):
-    """What `jit` was asked for; functions jitted twice with the same options share one cache."""
-
-    static_numbers: tuple[int, ...]
-    static_names: tuple[str, ...]
-    donated_numbers: tuple[int, ...]
-    donated_names: tuple[str, ...]
-    keep_unused: bool
-    device: Any
-    inline: bool
-    compiler_options: tuple[tuple[str, Any], ...]
-    in_shardings: ShardingTree = NO_SHARDINGS
-    out_shardings: ShardingTree = NO_SHARDINGS
-
-    @property
-    def has_shardings(self) -> bool:
-        """Whether shardings of arguments or results are given."""
-        return not (self.in_shardings.is_empty and self.out_shardings.is_empty)
-
-
-class _Compiled:
-    """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
-
-    seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
-    Python types of the leaves; not counted any more where there is specialised code.
-    """
-
-    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced")
-
-    def __init__(
-        self, program: Program, run: Callable[..., Any], traced: TracedFunction, seconds: tuple[float, float, float]
-    ) -> None:
-        self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
-        self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
-        self.calls: dict[tuple[type, ...], int] = {}
-        self.specialised = False
-
-    def __call__(self, leaves: Sequence[Any]) -> Any:
-        return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
-
-    def count_call(self, leaves: Sequence[Any]) -> int:
-        """Return how often it has been called with leaves of these Python types, this time included."""
-        kinds = tuple([type(x) for x in leaves])
-        calls = self.calls[kinds] = self.calls.get(kinds, 0) + 1
-        return calls
-
-    def forget_calls(self) -> None:
-        """Count from the start: a specialised call has failed."""
-        self.calls.clear()
-        self.specialised = False
-
-
-class _Cache:
-    """What is known of one function under one set of options."""
-
-    __slots__ = ("traced", "compiled", "call_shapes", "last_signature", "misses", "cleared", "warned", "__weakref__")
-
-    def __init__(self) -> None:
-        self.traced: OnceTable[TracedFunction] = OnceTable()
-        self.compiled: OnceTable[_Compiled] = OnceTable()
-        self.call_shapes = dispatch.CallShapes()
-        self.last_signature: tuple[Static, Any, list[ShapedArray]] | None = None
-        # How often a program was compiled since the start or since `clear`, and whether somebody was warned of that.
-        self.misses = 0
-        self.cleared = self.warned = False
-
-    def hits(self) -> int:
-        """Return how many calls found their program, of those that are counted."""
-        return sum(max(sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
-
-    def count_miss(self) -> int:
-        """Note that a program was compiled, and return how many were."""
-        with _lock:
-            self.misses += 1
-            return self.misses
-
-    def clear(self) -> None:
-        self.cleared = bool(self.traced.entries)
-        self.misses = 0
-        self.traced.clear()
-        self.compiled.clear()
-        self.call_shapes.clear()
-        self.last_signature = None
-
-
-_lock = threading.RLock()
 _CONSTANT = re.compile("dense<[^>]*>")
 
 # A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
@@ -143,7 +63,7 @@ def jit(
     fun: Callable[_Arguments, _Result], /, *, in_shardings: Any = ..., out_shardings: Any = ...,
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
+    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ...,
 ) -> stages.Wrapped[_Arguments, _Result]: ...
 
@@ -153,7 +73,7 @@ def jit(
     fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ...,
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
-    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool = ...,
+    keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ...,
 ) -> Callable[[Callable[_Arguments, _Result]], stages.Wrapped[_Arguments, _Result]]: ...
 
@@ -162,7 +82,7 @@ def jit(
     fun: Callable[..., Any] | None = None, /, *, in_shardings: object = None, out_shardings: object = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool = False,
+    keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
@@ -184,7 +104,8 @@ def jit(
         keep_unused: whether arguments that the program does not read are passed to it.
         device: the device on which the program runs.
         backend: the platform on which the program runs, such as "cpu".
-        inline: whether a call inside of another traced function records the operations without a call.
+        inline: whether a call inside of another traced function records the operations without a call; or an
+            `Inline`, another time at which it becomes part of the caller.
         compiler_options: options of XLA by name.
 
     Returns:
@@ -209,9 +130,9 @@ def jit(
     static = Selection("static", fun, static_argnums, static_argnames)
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
     _check_disjoint(fun, static, donated)
-    options = _Options(
+    options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
-        device_option(device, backend, in_shardings, out_shardings), bool(inline),
+        device_option(device, backend, in_shardings, out_shardings), inlining(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
     )
@@ -238,7 +159,7 @@ def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callabl
             return jitted.call(args, kwargs)
         return otherwise(args, kwargs)
 
-    return with_code_of(function, taking_objects(call), jitted.fun)
+    return with_code_of(function, accept_objects(call), jitted.fun)
 
 
 def with_code_of(
@@ -269,8 +190,8 @@ def _check_disjoint(fun: Callable[..., Any], static: Selection, donated: Selecti
         )
 
 
-def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options) -> Callable[..., Any]:
-    cache = table_of(fun).setdefault(options, _Cache())
+def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, options: Options) -> Callable[..., Any]:
+    cache = table_of(fun).setdefault(options, Cache())
     return Jitted(fun, static, donated, options, cache).callable()
 
 
@@ -278,7 +199,7 @@ class Jitted:
     """A function with its options and cache; `callable` gives the function users see."""
 
     def __init__(
-        self, fun: Callable[..., Any], static: Selection, donated: Selection, options: _Options, cache: _Cache
+        self, fun: Callable[..., Any], static: Selection, donated: Selection, options: Options, cache: Cache
     ) -> None:
         self.fun, self.static, self.donated, self.options, self.cache = fun, static, donated, options, cache
         self.name = function_name(fun)
@@ -289,7 +210,7 @@ class Jitted:
     @property
     def inlines(self) -> bool:
         """Whether other programs record its operations in place; messages then name the line that calls it."""
-        return self.options.inline or self.of_library
+        return self.options.inline is True or self.of_library
 
     def callable(self) -> Callable[..., Any]:
         """Return the jitted function, with its stages as attributes."""
@@ -312,6 +233,8 @@ class Jitted:
         if config.disable_jit.value:
             return self.fun(*args, **kwargs)
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
+        if high_types and any(map(is_high, leaves)):
+            return self._call_with_high_types(leaves, args, kwargs)
         if current_trace.get() is not base_trace or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(static, leaves, in_tree, args, kwargs)
         donated = self.donated_leaves(static, in_tree)
@@ -342,6 +265,20 @@ class Jitted:
                 leaf.note_deletion()
         return result
 
+    def _call_with_high_types(self, leaves: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call on values of types that users define; traced ones are known to their own trace only."""
+        if any(isinstance(x, Tracer) and is_high(x) for x in leaves):
+            return self.fun(*args, **kwargs)
+        values = importlib.import_module("xtrace._src.core.high_nodes")
+        if self.cache.on_nodes is None:
+            options = self.options
+            self.cache.on_nodes = jit(
+                values.with_written_arguments(self.fun), static_argnums=options.static_numbers,
+                static_argnames=options.static_names, keep_unused=options.keep_unused, device=options.device,
+                compiler_options=dict(options.compiler_options) or None,
+            )
+        return values.call_and_write_back(self.cache.on_nodes, args, kwargs)
+
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
         try:
             return aval_of_value(leaf)
@@ -367,16 +304,20 @@ class Jitted:
         if self.of_library and traced.is_unfused(current_trace.get().fusion_level):
             results = evaluate(traced.jaxpr, traced.consts, leaves)
             return pytree.tree_unflatten(traced.out_tree, results)
+        if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
+            return self.fun(*args, **kwargs)
         jaxpr = traced.move_constants_to_inputs()
         donated = (*(False for _ in traced.consts), *self.donated_leaves(static, in_tree))
         donated = donated if any(donated) else ()
-        results = jit_call.bind_positional(
-            [*traced.consts, *leaves],
-            (
-                self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
-                self.options.inline,
-            ),
+        operands = [*traced.consts, *leaves]
+        parameters = (
+            self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
+            self.options.inline,
         )
+        if has_references(jaxpr.jaxpr):
+            results = bind_with_references(jit_call, operands, parameters, jaxpr.effects)
+        else:
+            results = jit_call.bind_positional(operands, parameters)
         if self.options.has_shardings:
             results = constrain_all(results, self._given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
@@ -419,17 +360,19 @@ class Jitted:
         if self.cache.cleared:
             return "its caches were cleared since it was last called"
         caches = table_of(self.fun).values()
-        if any(c is not self.cache and c.traced.entries for c in caches if isinstance(c, _Cache)):
+        if any(c is not self.cache and c.traced.entries for c in caches if isinstance(c, Cache)):
             return "it was called through a jit with other options, such as static arguments or donation, before"
         return None
 
-    def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> _Compiled:
+    def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
         log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
             _reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
+        if traced.takes_references:
+            return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
         assignment = self._assignment(leaves, traced, static)
         if log:
             count = len(in_tree.children()[0].children()) + len(static.positional)
@@ -458,7 +401,19 @@ class Jitted:
             debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
             run = debug_nans.check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
         self._count_compilation(text, key)
-        return _Compiled(program, run, traced, seconds)
+        return Compiled(program, run, traced, seconds)
+
+    def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
+        """Return the function of arrays that a trace with references is, jitted with the options of this one."""
+        function, captured = traced.function_of_arrays(self.name)
+        donated = self.donated_leaves(static, traced.in_tree)
+        shardings = self._given_shardings(traced.in_tree, None)[0]
+        return jit(
+            function, keep_unused=self.options.keep_unused, device=self.options.device,
+            donate_argnums=[captured + i for i, gone in enumerate(donated) if gone and not traced.is_reference(i)],
+            in_shardings=(*[None] * captured, *shardings) if shardings else None,
+            compiler_options=dict(self.options.compiler_options) or None,
+        )
 
     def _count_compilation(self, text: str, key: tuple[Any, ...]) -> None:
         """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
@@ -500,6 +455,7 @@ class Jitted:
 
         keep: donated arguments keep their memory. assignment: the devices, with the shardings of all inputs.
         """
+        traced = traced.discharge()
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
         kept = None
@@ -692,6 +648,6 @@ def clear_caches() -> None:
     """
     for table in all_tables():
         for cache in list(table.values()):
-            if isinstance(cache, _Cache):
+            if isinstance(cache, Cache):
                 cache.clear()
     clear_tables()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.api.jit import jit
+from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.xla.clients import Device
 
 
@@ -13,7 +14,8 @@ def pjit(
     fun: Callable[..., Any], in_shardings: object = None, out_shardings: object = None,
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool = False,
+    keep_unused: bool = False, device: Device | None = None, backend: str | None = None,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Return ``jit(fun, ...)`` with the same options, which may be given by position.

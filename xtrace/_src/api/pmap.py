@@ -84,7 +84,7 @@ def pmap(
         given = tuple([x for i, x in enumerate(args) if i not in fixed])
         axes = _axes_of_arguments(in_axes, given, kwargs, fixed, len(args))
         leaves, tree = pytree.tree_flatten((given, kwargs))
-        places = [_checked_axis(axis, x) for axis, x in zip(axes, leaves, strict=True)]
+        places = [_check_axis(axis, x) for axis, x in zip(axes, leaves, strict=True)]
         size = _mapped_size(leaves, places, axis_size, function_name(fun))
         mesh = Mesh(np.array([*_devices(given_devices, backend, size), None], object)[:-1], (name,))
         out_places: list[int | None] = []
@@ -98,7 +98,7 @@ def pmap(
             numbered = pytree.tree_unflatten(out_tree, range(out_tree.num_leaves))
             wanted = pytree.broadcast_prefix(out_axes, numbered, is_leaf=_is_none)
             out_places[:] = [
-                None if axis is None else _checked_out_axis(axis, x) for axis, x in zip(wanted, results, strict=True)
+                None if axis is None else _check_out_axis(axis, x) for axis, x in zip(wanted, results, strict=True)
             ]
             parts = [x if i is None else expand_dims(x, (i,)) for x, i in zip(results, out_places, strict=True)]
             return pytree.tree_unflatten(out_tree, parts)
@@ -139,7 +139,7 @@ def _axes_of_arguments(
         raise ValueError(f"pmap: in_axes must be a tree prefix of the arguments by position: {error}") from None
 
 
-def _checked_axis(axis: Any, leaf: Any) -> int | None:
+def _check_axis(axis: Any, leaf: Any) -> int | None:
     if axis is None:
         return None
     number, ndim = to_integer("pmap", "in_axes", axis), aval_of(leaf).ndim
@@ -148,7 +148,7 @@ def _checked_axis(axis: Any, leaf: Any) -> int | None:
     return number % ndim
 
 
-def _checked_out_axis(axis: Any, leaf: Any) -> int:
+def _check_out_axis(axis: Any, leaf: Any) -> int:
     number, ndim = to_integer("pmap", "out_axes", axis), aval_of(leaf).ndim + 1
     if not -ndim <= number < ndim:
         raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from xtrace._src.api.gradient_references import add_gradients
 from xtrace._src.core import pytree, pytree_registration
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Jaxpr
@@ -89,11 +90,14 @@ class VJP:
             return self._leaves
         return pytree.tree_leaves(self._args, is_leaf=lambda x: isinstance(x, NotNeeded))
 
-    def with_refs(self, *refs: object) -> Any:
-        """Raise NotImplementedError: gradients are added up in references, which there are none of."""
-        raise NotImplementedError(
-            "with_refs: there are no references to add gradients up in; call the pullback, and add its results"
-        )
+    @boundary
+    def with_refs(self, *refs: Any) -> Callable[..., Any]:
+        """Return a pullback that adds gradients to references.
+
+        refs: for each argument its tree, with a reference, ``xtrace.ad.GradValue()`` to have the gradient returned, or
+        ``xtrace.ad.DontWant()``. ValueError if the trees are not the arguments'.
+        """
+        return add_gradients(self, self.in_tree, refs)
 
     def __repr__(self) -> str:
         return (

@@ -20,17 +20,19 @@ from typing import (
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, run_program
-from xtrace._src.api.tracing import TracedFunction, abstract_leaves
+from xtrace._src.api.reference_programs import call_on_arrays
+from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of_value
+from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, array_type, aval_of_value
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import Tracer
+from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.runtime.arrays import ConcreteArray, single_device_sharding
-from xtrace._src.runtime.execute import Assignment, Program, partitioned_by, shardings_of
+from xtrace._src.runtime.execute import Assignment, Program, request_partitioning, shardings_of
 from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
@@ -173,6 +175,26 @@ class Stage:
         flags = self._jitted.donated_leaves(self._static, self.in_tree)
         return tuple(i for i, flag in enumerate(flags) if flag)
 
+    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""
+        leaves, in_tree = pytree.tree_flatten((args, kwargs))
+        leaves = unwrap(leaves)
+        if in_tree == self.in_tree:
+            return leaves
+        with contextlib.suppress(ValueError):
+            static, rest, rest_in_tree = flatten(self._jitted.fun, self._jitted.static, args, kwargs)
+            if static == self._static and rest_in_tree == self.in_tree:
+                return rest
+            if static != self._static and rest_in_tree == self.in_tree:
+                raise TypeError(
+                    f"{self.fun_name} was compiled for other static arguments; leave them out of the call, or lower "
+                    "and compile for these"
+                )
+        raise TypeError(
+            f"{self.fun_name} was compiled for arguments (args, kwargs) of structure {self.in_tree} and called with "
+            f"{in_tree}; static arguments are left out of the call"
+        )
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.fun_name}>"
 
@@ -202,8 +224,20 @@ class Traced(Stage):
         """Lower to StableHLO, for the default device's platform or the one named."""
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(f"lower: one platform at a time; got {tuple(lowering_platforms)}")
+        if self._traced.takes_references:
+            return self._lower_without_references(lowering_platforms)
         platform = lowering_platforms[0] if lowering_platforms else self._assignment.platform
         return Lowered(self._jitted, self._static, self._traced, platform, self._assignment)
+
+
+    def _lower_without_references(self, platforms: Sequence[str] | None) -> Lowered:
+        """Lower the function of arrays; the compiled one takes references all the same."""
+        traced = self._traced
+        function: Any = self._jitted.without_references(traced, self._static)
+        avals = [array_type(v.aval) for v in (*traced.jaxpr.constvars, *traced.jaxpr.invars)]
+        lowered: Lowered = function.trace(*map(struct_of, avals)).lower(lowering_platforms=platforms)
+        lowered._around = self
+        return lowered
 
 
 class Lowered(Stage):
@@ -223,6 +257,8 @@ class Lowered(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._platform, self._assignment = platform, assignment
+        # The stage of the function with references, of which this is one of arrays.
+        self._around: Traced | None = None
         self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -262,7 +298,9 @@ class Lowered(Stage):
             kept=self._kept,
         )
         partition = Partition(self._assignment, program.kept, program.inputs, program.results)
-        return Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
+        compiled = Compiled(self._jitted, self._static, self._traced, program.executable, partition, program)
+        compiled._around = self._around
+        return compiled
 
     def _compile_for(self, target: str, options: dict[str, Any]) -> Compiled:
         """Compile for a target: for its first device, or for all if the program is partitioned."""
@@ -289,7 +327,7 @@ class Lowered(Stage):
     ) -> Compiled:
         """Compile a module for devices that are not here."""
         text, taken = module.text(debug_info=True), assignment.keep(kept)
-        partitioned = partitioned_by(taken, len(module.hidden))
+        partitioned = request_partitioning(taken, len(module.hidden))
         executable = targets().compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
@@ -340,10 +378,17 @@ class Compiled(Stage):
     ) -> None:
         super().__init__(jitted, static, traced)
         self._executable, self._partition, self._program = executable, partition, program
+        # The stage of the function with references, of which this is one of arrays.
+        self._around: Traced | None = None
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with arguments of the compiled types; static ones are left out. TypeError if a type differs."""
+        if self._around is not None:
+            return call_on_arrays(self._around._traced, self._call, self._around._leaves(args, kwargs))
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if self._program is None:
             raise RuntimeError(f"{self.fun_name} was compiled for a device that is not here; it cannot be called")
         leaves = self._leaves(args, kwargs)
@@ -390,25 +435,6 @@ class Compiled(Stage):
                 f"{self.fun_name} was compiled for input shardings that disagree with the shardings of arguments "
                 f"passed to it: {'; '.join(faults)}. Move it with xtrace.device_put(x, compiled.input_shardings[0][i])"
             )
-
-    def _leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """Return the leaves of a call's arguments, given with static ones or without; TypeError for other trees."""
-        leaves, in_tree = pytree.tree_flatten((args, kwargs))
-        if in_tree == self.in_tree:
-            return leaves
-        with contextlib.suppress(ValueError):
-            static, rest, rest_in_tree = flatten(self._jitted.fun, self._jitted.static, args, kwargs)
-            if static == self._static and rest_in_tree == self.in_tree:
-                return rest
-            if static != self._static and rest_in_tree == self.in_tree:
-                raise TypeError(
-                    f"{self.fun_name} was compiled for other static arguments; leave them out of the call, or lower "
-                    "and compile for these"
-                )
-        raise TypeError(
-            f"{self.fun_name} was compiled for arguments (args, kwargs) of structure {self.in_tree} and called with "
-            f"{in_tree}; static arguments are left out of the call"
-        )
 
     def _paths(self) -> Sequence[str]:
         return self._traced.debug_info.argument_paths()

@@ -12,14 +12,28 @@ from typing import Any
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.core import config, key_paths, monitoring, pytree
-from xtrace._src.core.avals import AbstractToken, ShapedArray, ShapeDtypeStruct, aval_of, int_aval, is_array_like
+from xtrace._src.core.avals import (
+    AbstractRef,
+    AbstractToken,
+    ShapedArray,
+    ShapeDtypeStruct,
+    aval_of,
+    high_types,
+    int_aval,
+    is_array_like,
+)
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.references.binding import bind_with_references, check_returned, unwrap, wrap
 from xtrace._src.transforms import dce
+from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
@@ -30,7 +44,9 @@ class TracedFunction:
     `seconds` is how long it took.
     """
 
-    __slots__ = ("jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "_without_constants")
+    __slots__ = (
+        "jaxpr", "consts", "in_tree", "out_tree", "debug_info", "seconds", "takes_references", "_without_constants"
+    )
 
     def __init__(
         self, jaxpr: Jaxpr, consts: list[Any], in_tree: PyTreeDef, out_tree: Any, debug_info: DebugInfo
@@ -39,6 +55,8 @@ class TracedFunction:
         self.debug_info = debug_info
         self.seconds = 0.0
         self._without_constants: ClosedJaxpr | None = None
+        # Whether references are among its inputs and constants.
+        self.takes_references = AbstractRef in map(type, [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)])
 
     def move_constants_to_inputs(self) -> ClosedJaxpr:
         """Return the jaxpr with its constvars as leading inputs, for a call equation; always the same object."""
@@ -48,6 +66,30 @@ class TracedFunction:
                 jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
             self._without_constants = ClosedJaxpr(jaxpr, [])
         return self._without_constants
+
+    def is_reference(self, position: int) -> bool:
+        """Whether the input at a position is a reference."""
+        return type(self.jaxpr.invars[position].aval) is AbstractRef
+
+    def discharge(self) -> TracedFunction:
+        """Return the trace free of references, of which none is an input or a constant."""
+        if not has_references(self.jaxpr):
+            return self
+        pure = discharge_jaxpr(self.closed)
+        return TracedFunction(pure.jaxpr, pure.consts, self.in_tree, self.out_tree, self.debug_info)
+
+    def function_of_arrays(self, name: str) -> tuple[Callable[..., list[Any]], int]:
+        """Return the trace as a function of arrays, and the number of its constants, which are the first arguments.
+
+        The function takes the arrays of references, and returns the last ones behind the results.
+        """
+        pure = discharge_jaxpr(self.move_constants_to_inputs())
+
+        def function(*arrays: Any) -> list[Any]:
+            return evaluate(pure.jaxpr, pure.consts, arrays)
+
+        function.__name__ = function.__qualname__ = name
+        return function, len(self.consts)
 
     def is_unfused(self, fusion_level: int) -> bool:
         """Whether it is one operation at most, and is not compiled alone at this `Trace.fusion_level`."""
@@ -119,12 +161,12 @@ def abstract_leaves(
             )
             raise (ValueError if isinstance(error, ValueError) else TypeError)(
                 f"Error interpreting argument {path} of {name} as an abstract array: {error}. If the function needs "
-                f"the value itself in Python, {advice}.{_about_pytrees(leaf)}"
+                f"the value itself in Python, {advice}.{_explain_pytrees(leaf)}"
             ) from None
     return avals
 
 
-def _about_pytrees(leaf: object) -> str:
+def _explain_pytrees(leaf: object) -> str:
     if type(leaf).__module__ == "builtins":
         return ""
     return (
@@ -145,12 +187,15 @@ def trace(
 
     def flat(*leaves: object) -> list[Any]:
         nonlocal out_tree
-        args, kwargs = pytree.tree_unflatten(in_tree, leaves)
+        args, kwargs = pytree.tree_unflatten(in_tree, wrap(leaves, in_avals))
         args, kwargs = call_arguments.join(static, args, kwargs)
         result = function(*args, **kwargs)
+        if high_types:
+            result = lower_result(result)
         results, out_tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(results):
             if not isinstance(leaf, Tracer) and not is_array_like(leaf):
+                check_returned(leaf, info)
                 path, _ = pytree.tree_flatten_with_path(result)[0][position]
                 where = f" at output component {key_paths.keystr(path)}" if path else ""
                 raise TypeError(
@@ -201,7 +246,7 @@ def make_jaxpr(
     def jaxpr_maker(*args: object, **kwargs: object) -> Any:
         static, dynamic, named = call_arguments.split_static(fun, chosen, args, kwargs)
         leaves, in_tree = pytree.tree_flatten((dynamic, named))
-        avals = abstract_leaves(fun, static, leaves, in_tree, abstract_leaf)
+        avals = abstract_leaves(fun, static, unwrap(leaves), in_tree, abstract_leaf)
         with contextlib.ExitStack() as scopes:
             for name, size in axis_env or ():
                 scopes.enter_context(use_trace(NamedAxisTrace(current_trace.get(), name, size)))
@@ -236,7 +281,7 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     if jitted is not None:  # it knows the shardings of its results
         return jitted(*args, **kwargs)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
-    avals = abstract_leaves(fun, call_arguments.NO_STATIC, leaves, in_tree, abstract_leaf)
+    avals = abstract_leaves(fun, call_arguments.NO_STATIC, unwrap(leaves), in_tree, abstract_leaf)
     return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info
 
 
@@ -273,6 +318,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_sou
         )
     if not propagate_source_info:
         jaxpr = jaxpr.replace(eqns=[e.replace(source=None) for e in jaxpr.eqns])
+    if has_references(jaxpr):
+        closed = move_constants_to_inputs(ClosedJaxpr(jaxpr, consts))
+        operands = [*consts, *unwrap(list(args))]
+        return bind_with_references(jit_call, operands, ("jaxpr", closed, (), False, None, True), closed.effects)
     return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
 
 

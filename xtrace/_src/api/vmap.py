@@ -19,7 +19,9 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.references import Reference
 from xtrace._src.ops.reductions import add_elements
+from xtrace._src.ops.references.binding import check_returned, make_reference, read_reference, write_reference
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
@@ -89,10 +91,10 @@ def vmap(
         def paths() -> list[str]:
             return call_arguments.argument_paths(fun, NO_STATIC, in_tree)
 
-        axes = _spread("in_axes", (in_axes, 0 if kwargs else {}), (args, kwargs), name)
+        axes = _expand_prefix("in_axes", (in_axes, 0 if kwargs else {}), (args, kwargs), name)
         values = []
         for position, leaf in enumerate(leaves):
-            if not is_array_like(leaf) and axes[position] is not None:
+            if not (is_array_like(leaf) or isinstance(leaf, Reference)) and axes[position] is not None:
                 path = paths()[position]
                 raise TypeError(
                     f"vmap: argument {path} of {name}: {abbreviate(leaf)} of type {type(leaf)} is no array"
@@ -100,33 +102,40 @@ def vmap(
             # Python's numbers are left as they are: shapes may depend on them.
             known = axes[position] is None and type(leaf) in (bool, int, float, complex)
             values.append(as_value(leaf) if is_array_like(leaf) and not known else leaf)
+        references = {i: x for i, x in enumerate(leaves) if isinstance(x, Reference) and axes[i] is not None}
+        for i, reference in references.items():
+            values[i] = read_reference(reference)
         axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
         size = _size(values, axes, axis_size, paths, name)
         out_tree: Any = None
 
         def flat(*inner: object) -> list[Any]:
             nonlocal out_tree
-            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)
+            copies = {i: make_reference(inner[i]) for i in references}
+            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, [copies.get(i, x) for i, x in enumerate(inner)])
             result = fun(*inner_args, **inner_kwargs)
             results, out_tree = pytree.tree_flatten(result)
             for leaf in results:
                 if not is_array_like(leaf):
+                    check_returned(leaf, described())
                     raise TypeError(
                         f"vmap: {name} returned {abbreviate(leaf)} of type {type(leaf)}, which is not an array"
                     )
-            return results
+            return [*results, *map(read_reference, copies.values())] if copies else results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
         described = lambda: call_arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
-        wanted = _spread("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
+        for i, reference in reversed(references.items()):
+            write_reference(reference, with_axis(concrete(results.pop()), places.pop(), size, axes[i]))
+        wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
         for x, place, target in zip(results, places, wanted, strict=True):
             x = concrete(x)
             if target is None:
                 if place is not None and sum_match:
-                    x, place = _summed(x, place), None
+                    x, place = _sum_along(x, place), None
                 if place is not None:
                     raise ValueError(
                         f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis. "
@@ -148,7 +157,7 @@ def vmap(
     return mapped
 
 
-def _summed(x: Array, axis: int) -> Array:
+def _sum_along(x: Array, axis: int) -> Array:
     """Return the sum along `axis`, of dtypes narrower than the default integer in that one, as NumPy adds them."""
     dtype, x64 = aval_of(x).dtype, config.enable_x64.value
     if not dtypes.is_inexact(dtype):
@@ -158,7 +167,7 @@ def _summed(x: Array, axis: int) -> Array:
     return add_elements(x, (axis,))
 
 
-def _spread(parameter: str, axes: object, tree: object, name: str) -> list[Any]:
+def _expand_prefix(parameter: str, axes: object, tree: object, name: str) -> list[Any]:
     """Return the entry of the tree prefix `axes` for each leaf of `tree`."""
     try:
         flat_axes = pytree.broadcast_prefix(axes, tree, is_leaf=lambda x: x is None)

@@ -28,7 +28,7 @@ _MOST_EQUATIONS = 3
 def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Device) -> None:
     """Add to an error of the compiler which equations of `closed` it is about, as far as that can be told."""
     message = str(error)
-    equations = _named_equations(message, closed.jaxpr, module)
+    equations = _find_named_equations(message, closed.jaxpr, module)
     name = module.builder.name
     if _INVALID in message:
         subject = "the operation below" if equations else f"an operation of {name}"
@@ -40,7 +40,7 @@ def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: Lower
         head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {device}."
     if not equations:
         head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
-    error.add_note("\n".join([head, *map(_described, equations[:_MOST_EQUATIONS])]))
+    error.add_note("\n".join([head, *map(_describe_equation, equations[:_MOST_EQUATIONS])]))
 
 
 def explain_run(error: BaseException, closed: ClosedJaxpr) -> None:
@@ -50,7 +50,9 @@ def explain_run(error: BaseException, closed: ClosedJaxpr) -> None:
     largest = max(_equations(closed.jaxpr), key=_bytes_of_results, default=None)
     if largest is not None:
         size = _bytes_of_results(largest)
-        error.add_note(f"The largest result of one operation of the program takes {size} bytes:\n{_described(largest)}")
+        error.add_note(
+            f"The largest result of one operation of the program takes {size} bytes:\n{_describe_equation(largest)}"
+        )
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
@@ -68,12 +70,12 @@ def _bytes_of_results(equation: JaxprEqn) -> int:
     return sum(math.prod(a.shape) * getattr(a.dtype, "itemsize", 0) for a in stored)
 
 
-def _described(equation: JaxprEqn) -> str:
+def _describe_equation(equation: JaxprEqn) -> str:
     place = f"\n{excerpt(equation.source, '    ')}" if equation.source is not None else ""
     return f"  {format_equation(equation)}{place}"
 
 
-def _named_equations(message: str, jaxpr: Jaxpr, module: LoweredModule) -> list[JaxprEqn]:
+def _find_named_equations(message: str, jaxpr: Jaxpr, module: LoweredModule) -> list[JaxprEqn]:
     """Return the equations that a message of XLA names."""
     equations = list(_equations(jaxpr))
     places = _places(message, module)

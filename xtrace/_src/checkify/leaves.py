@@ -25,7 +25,7 @@ NUMBER = ShapedArray((), dtypes.int32)
 NO_ERROR = Literal(0, NUMBER)
 
 
-def nothing_of(slot: Slot) -> Any:
+def make_empty(slot: Slot) -> Any:
     """Return the content of a slot without an error."""
     aval = slot[0]
     return zeros(aval) if aval.shape else Literal(dtypes.scalar_type_of(aval.dtype)(0), aval)

@@ -42,6 +42,7 @@ from xtrace._src.ops.arrays.index_vectors import (
     window_sizes,
 )
 from xtrace._src.ops.arrays.sorting import sort, top_k
+from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
 from xtrace._src.ops.calls import bind_jit, evaluate_as_program, jit_call
 from xtrace._src.ops.collectives import pmax, pmin
 from xtrace._src.ops.comparisons import eq, ne
@@ -353,9 +354,14 @@ def _custom_vmap(
     return results
 
 
+def _call(checker: CheckTrace, operands: Sequence[Any], *, call_jaxpr: Any) -> list[Any]:
+    return checker.inline(close_jaxpr(call_jaxpr), operands)
+
+
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {
-    check_p: _check, cond_p: _cond, custom_jvp_call: _custom_jvp, custom_vjp_call: _custom_vjp,
-    custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat, scan_p: _scan, while_p: _while,
+    call_p: _call, check_p: _check, closed_call_p: _call, cond_p: _cond, custom_jvp_call: _custom_jvp,
+    custom_vjp_call: _custom_vjp, custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat, scan_p: _scan,
+    while_p: _while,
 }
 
 # What goes on inside is not looked at: NaN among the results is asked for.

@@ -20,7 +20,7 @@ from xtrace._src.checkify.leaves import (
     any_element,
     any_of,
     first_element,
-    nothing_of,
+    make_empty,
     place_in_slots,
 )
 from xtrace._src.checkify.rules import AS_ONE, CALLS, CHECKS, KEEPS_NUMBERS
@@ -73,7 +73,7 @@ class Checked(NamedTuple):
 
     def nothing(self) -> list[Any]:
         """Return the leaves of no error."""
-        return [NO_ERROR, *map(nothing_of, self.slots)] if self.sites else []
+        return [NO_ERROR, *map(make_empty, self.slots)] if self.sites else []
 
 
 class CheckTrace(Trace):
@@ -213,7 +213,7 @@ class CheckTrace(Trace):
     def leaves(self, slots: tuple[Slot, ...], before: int = 0) -> list[Any]:
         """Return the leaves of the first error: its number, counted from `before`, and the contents of the slots."""
         code: Any = NO_ERROR
-        values: dict[Slot, Any] = {s: nothing_of(s) for s in slots}
+        values: dict[Slot, Any] = {s: make_empty(s) for s in slots}
         number = before + len(self.sites())
         # From the last to the first: an earlier error takes the place of later ones.
         for finding in reversed(self.findings):

@@ -23,7 +23,7 @@ def operation(function: _Function) -> _Function:
     first = min((n for n in flags.values() if n is not None), default=sys.maxsize)
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if flags and (args[first:] or (kwargs and not flags.keys().isdisjoint(kwargs))):
                 check_flags(function.__name__, flags, args, kwargs)
@@ -35,14 +35,14 @@ def operation(function: _Function) -> _Function:
                 raise
         return _call_again(function, *ready)
 
-    called.__wrapped__ = getattr(function, "__wrapped__", function)
-    return called  # type: ignore[return-value]
+    call.__wrapped__ = getattr(function, "__wrapped__", function)
+    return call  # type: ignore[return-value]
 
 
-def taking_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def accept_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return ``call(args, kwargs)``, of an operation on arrays, that takes objects with ``__jax_array__``, too."""
 
-    def called(args: Any, kwargs: Any) -> Any:
+    def call_with_arrays(args: Any, kwargs: Any) -> Any:
         try:
             return call(args, kwargs)
         except Exception as error:
@@ -51,7 +51,7 @@ def taking_objects(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
                 raise
         return call(*ready)
 
-    return called
+    return call_with_arrays
 
 
 def _call_again(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -72,7 +72,7 @@ def with_arrays(error: BaseException, args: object, kwargs: object) -> tuple[Any
     items = list(_items((args, kwargs)))
     if any(isinstance(x, (FunctionType, functools.partial)) for x in items) or not any(map(_is_convertible, items)):
         return None
-    return _converted(args), _converted(kwargs)
+    return _convert_object(args), _convert_object(kwargs)
 
 
 def _is_convertible(value: object) -> bool:
@@ -88,14 +88,14 @@ def _items(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _converted(value: Any) -> Any:
+def _convert_object(value: Any) -> Any:
     if _is_convertible(value):
         array = value.__jax_array__()
         if hasattr(array, "__jax_array__"):
             raise TypeError(f"__jax_array__ of {type(value)} must return an array, got {type(array)}")
         return array
     if type(value) in (list, tuple):
-        return type(value)([_converted(x) for x in value])
+        return type(value)([_convert_object(x) for x in value])
     if type(value) is dict:
-        return {key: _converted(x) for key, x in value.items()}
+        return {key: _convert_object(x) for key, x in value.items()}
     return value

@@ -72,11 +72,11 @@ class Array:
         return self.aval.weak_type  # type: ignore[no-any-return]
 
 
-def _declared(name: str) -> property:
-    def missing(self: Array) -> Any:
+def _declare_property(name: str) -> property:
+    def refuse(self: Array) -> Any:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    return property(missing, doc="See the arrays that functions return.")
+    return property(refuse, doc="See the arrays that functions return.")
 
 
 # Whether arrays have an attribute is asked of the abstract type, too.
@@ -84,4 +84,4 @@ for _name in (
     "addressable_data", "addressable_shards", "committed", "copy_to_host_async", "device", "devices", "format",
     "global_shards", "is_fully_addressable", "is_fully_replicated", "item", "sharding", "traceback",
 ):
-    setattr(Array, _name, _declared(_name))
+    setattr(Array, _name, _declare_property(_name))

@@ -26,7 +26,7 @@ from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
 
 
 class MemorySpace(enum.Enum):
-    """A kind of memory: the device's own, or the host's.
+    """A kind of memory: the device's own, the host's, or any, in types of values whose memory is not known yet.
 
     Example:
         >>> xtrace.memory.Space.Device
@@ -35,6 +35,7 @@ class MemorySpace(enum.Enum):
 
     Device = 1
     Host = 2
+    Any = 3
 
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
@@ -43,7 +44,12 @@ class MemorySpace(enum.Enum):
 
     @property
     def kind(self) -> str:
-        """XLA's name of it."""
+        """XLA's name of it; ValueError for `Any`, which is none of a device's memories."""
+        if self is MemorySpace.Any:
+            raise ValueError(
+                "memory.Space.Any stands for a memory that is not known, and data must be in one: write "
+                "memory.Space.Device or memory.Space.Host"
+            )
         return "device" if self is MemorySpace.Device else "pinned_host"
 
 
@@ -55,7 +61,22 @@ def memory_space_of_kind(kind: str | None) -> MemorySpace:
     return MemorySpace.Host if kind == MemorySpace.Host.kind else _DEVICE
 
 
-class ShapedArray:
+class AbstractValue:
+    """The type of a value of a program: that of an array, `ShapedArray`, or one that users define, a `HiType`.
+
+    Example:
+        >>> isinstance(xtrace.typeof(1.0), xtrace.core.AbstractValue)
+        True
+    """
+
+    __slots__ = ()
+    __module__ = "xtrace.core"
+
+    # Whether it is one that users define, and whether values of it change.
+    is_high = has_qdd = False
+
+
+class ShapedArray(AbstractValue):
     """The type of an array; instances are immutable, and equal ones are one object.
 
     Args:
@@ -152,6 +173,22 @@ class ShapedArray:
         """Return the type of the tangents of values of this type: its own, or float0 if it is not differentiable."""
         return self if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, dtypes.float0)
 
+    def lo_ty(self) -> list[ShapedArray]:
+        """Return the types of the arrays that hold a value of this type: the type itself."""
+        return [self]
+
+    def lower_val(self, value: Any) -> list[Any]:
+        """Return the arrays that hold a value of this type: the value itself."""
+        return [value]
+
+    def raise_val(self, value: Any) -> Any:
+        """Return the value of this type that an array holds: the array itself."""
+        return value
+
+    def normalize(self) -> ShapedArray:
+        """Return the type without what programs do not tell apart: strongly typed."""
+        return self.strip_weak_type()
+
     def strip_weak_type(self) -> ShapedArray:
         """Return the same aval, strongly typed."""
         return self.update(weak_type=False) if self.weak_type else self
@@ -176,8 +213,8 @@ class ShapedArray:
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.full_name(self.dtype)
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
         entries = self.explicit_sharding.spec if self.explicit_sharding is not None else ()
-        sizes = [f"{n}{_shown_split(entry)}" for n, entry in itertools.zip_longest(self.shape, entries)]
-        return f"{name}{memory}[{','.join(sizes)}]{_shown_varying(self.varying)}"
+        sizes = [f"{n}{_format_split(entry)}" for n, entry in itertools.zip_longest(self.shape, entries)]
+        return f"{name}{memory}[{','.join(sizes)}]{_format_varying(self.varying)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -192,14 +229,14 @@ class ShapedArray:
         return self.shape[0]
 
 
-def _shown_split(entry: Any) -> str:
+def _format_split(entry: Any) -> str:
     """Return the mesh axes of a dimension as types show them: ``@x``, or ``@(x,y)``."""
     if entry is None:
         return ""
     return f"@({','.join(map(str, entry))})" if isinstance(entry, tuple) else f"@{entry}"
 
 
-def _shown_varying(axes: frozenset[Any]) -> str:
+def _format_varying(axes: frozenset[Any]) -> str:
     """Return the manual axes along which a value varies, as types show them: ``{V:x}``, or ``{V:(x,y)}``."""
     if not axes:
         return ""
@@ -236,6 +273,60 @@ class AbstractToken(ShapedArray):
         return "AbstractToken()"
 
     __str__ = __repr__
+
+
+class AbstractRef(ShapedArray):
+    """The type of a reference; instances are immutable, and equal ones are one object.
+
+    Args:
+        inner_aval: the type of the array that it holds.
+
+    Example:
+        >>> xtrace.typeof(xtrace.new_ref(jnp.zeros(3)))
+        Ref{float32[3]}
+    """
+
+    __slots__ = ("inner_aval",)
+    __module__ = "xtrace.ref"
+
+    inner_aval: ShapedArray
+
+    def __new__(cls, inner_aval: ShapedArray) -> AbstractRef:
+        known = _interned_references.get(inner_aval)
+        if known is not None:
+            return known
+        made = object.__new__(cls)
+        for name in ShapedArray.__slots__:
+            if name != "__weakref__":
+                object.__setattr__(made, name, getattr(inner_aval, name))
+        object.__setattr__(made, "inner_aval", inner_aval)
+        with _lock:
+            return _interned_references.setdefault(inner_aval, made)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AbstractRef, (self.inner_aval,)
+
+    def update(self, **changes: Any) -> AbstractRef:
+        """Return the type with the given fields of the array's type changed."""
+        return AbstractRef(self.inner_aval.update(**changes))
+
+    def to_tangent_aval(self) -> AbstractRef:
+        """Return the type of a reference to tangents."""
+        return AbstractRef(self.inner_aval.to_tangent_aval())
+
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type as jaxprs print it: ``Ref{f32[3]}``."""
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return self.str_short(short_dtypes=False)
+
+    __str__ = __repr__
+
+
+def array_type(aval: ShapedArray) -> ShapedArray:
+    """Return the type of the array that a reference of type `aval` holds; of another value its own type."""
+    return aval.inner_aval if isinstance(aval, AbstractRef) else aval
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
@@ -280,6 +371,7 @@ def check_size(aval: ShapedArray, function: str = "") -> None:
 
 
 _interned: WeakValueDictionary[tuple[Any, ...], ShapedArray] = WeakValueDictionary()
+_interned_references: WeakValueDictionary[ShapedArray, AbstractRef] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -293,7 +385,7 @@ class ShapeDtypeStruct:
             says the layout, too, or None.
         weak_type: whether the type is that of a Python scalar.
         manual_axis_type: a `ManualAxisType`, the manual mesh axes along which devices hold different values, or None.
-        is_ref: not supported; leave it at False.
+        is_ref: whether it describes a reference to such an array.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
@@ -353,11 +445,10 @@ class ShapeDtypeStruct:
         varying = self.manual_axis_type.varying if self.manual_axis_type is not None else frozenset()
         aval = ShapedArray(self.shape, dtype, self.weak_type, varying=varying)
         place = None if self._place is None else self.sharding
-        if place is None:
-            return aval
-        return aval.update(
-            sharding=explicit_part(place, self.ndim), memory_space=memory_space_of_kind(place.memory_kind)
-        )
+        if place is not None:
+            memory_space = memory_space_of_kind(place.memory_kind)
+            aval = aval.update(sharding=explicit_part(place, self.ndim), memory_space=memory_space)
+        return AbstractRef(aval) if self.is_ref else aval
 
     @property
     def format(self) -> Format:
@@ -405,7 +496,8 @@ class ShapeDtypeStruct:
         sharding += f", format={self._layout}" if self._layout is not None else ""
         weak = ", weak_type=True" if self.weak_type else ""
         manual = f", manual_axis_type={self.manual_axis_type}" if self.manual_axis_type is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{manual})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{sharding}{weak}{manual}{ref})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and hash(self) == hash(other) and self._key() == other._key()
@@ -414,7 +506,7 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self.shape, self.dtype, self._place, self._layout, self.weak_type, self.manual_axis_type
+        return self.shape, self.dtype, self._place, self._layout, self.weak_type, self.manual_axis_type, self.is_ref
 
 
 def scalar_aval(scalar_type: type) -> ShapedArray:
@@ -471,6 +563,15 @@ aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
     bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
     np.ndarray: _numpy_aval, ShapeDtypeStruct: lambda description: description.aval,
 }
+
+
+# The classes of values of types that users define, and the function from a value to its type.
+high_types: dict[type, Callable[[Any], Any]] = {}
+
+
+def is_high(value: Any) -> bool:
+    """Whether a value is one of a type that users define, a traced one included."""
+    return type(value) in high_types or getattr(getattr(value, "aval", None), "is_high", False) is True
 
 
 def aval_of(value: Any) -> ShapedArray:
@@ -534,7 +635,7 @@ def short_repr(value: object) -> str:
 
 def not_an_array(value: object) -> str:
     """Return the text that `value` is no operand of operations, with the correction."""
-    advice = next((text for kind, text in _ADVICE.items() if isinstance(value, kind)), "")
+    advice = next((text for kind, text in ADVICE.items() if isinstance(value, kind)), "")
     if hasattr(value, "__jax_array__"):
         advice = "; call __jax_array__() on it, or make an array of it with xtrace.numpy.asarray"
     return (
@@ -543,7 +644,8 @@ def not_an_array(value: object) -> str:
     )
 
 
-_ADVICE: dict[Any, str] = {
+# How to make an array of an object of a class that is none; other modules add theirs.
+ADVICE: dict[Any, str] = {
     (list, tuple): "; make an array of it with xtrace.numpy.array",
     range: "; make an array of it with xtrace.numpy.arange", str: "; arrays hold numbers only",
     type(None): "; a number that is missing is xtrace.numpy.nan",

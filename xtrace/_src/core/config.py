@@ -115,17 +115,19 @@ def cache_key() -> Key:
 
 def changed_settings(key: Key) -> dict[str, Any]:
     """Return the settings that differ from their defaults, with their values in `key`."""
-    values = zip(_store.keyed, key.values, strict=True)
-    return {name: value for name, value in values if value != _keyed(name).default}
+    values = zip(_store.keyed, key.values)
+    return {name: value for name, value in values if value != _find_keyed(name).default}
 
 
-def _keyed(name: str) -> Option:
+def _find_keyed(name: str) -> Option:
     return _options[name] if name in _options else _contexts[name]
 
 
 def keyed_differences(key: Key, before: Key) -> list[tuple[str, Any, Any]]:
     """Return the settings that two keys differ in, each with its value in either."""
-    pairs = zip(_store.keyed, key.values, before.values, strict=True)
+    # A context may have been declared after a key was made.
+    older = (*before.values, *[_find_keyed(name).default for name in _store.keyed[len(before.values):]])
+    pairs = zip(_store.keyed, key.values, older, strict=True)
     return [(name, now, then) for name, now, then in pairs if now != then]
 
 
@@ -189,7 +191,7 @@ class Option:
             if self.kind.given:
                 raise TypeError(f"{self.name} has no value to turn on; write with {self._short}(value)")
             new_val = True
-        return self._overridden(self.parsed(new_val))
+        return self._overridden(self.parse_value(new_val))
 
     @contextlib.contextmanager
     def _overridden(self, value: object) -> Iterator[None]:
@@ -217,7 +219,7 @@ class Option:
 
     def set(self, value: object) -> None:
         """Set the value for all threads."""
-        parsed = self.parsed(value)
+        parsed = self.parse_value(value)
         self._tell(parsed, True)
         _store.set(self.name, parsed)
 
@@ -231,7 +233,7 @@ class Option:
         for watch in self.watchers:
             watch(value, everywhere)
 
-    def parsed(self, value: object) -> Any:
+    def parse_value(self, value: object) -> Any:
         """Return the value that `value` stands for; a TypeError or ValueError names the setting."""
         try:
             parsed = self.kind.parse(value)
@@ -298,6 +300,7 @@ def one_of(*choices: str | None) -> Kind:
     def parse(value: object) -> Any:
         # JAX has enumerations for some of its settings.
         text = getattr(value, "value", value)
+        text = getattr(value, "name", value) if isinstance(text, int) else text
         if not isinstance(text, (str, type(None))) or text not in choices:
             raise ValueError(f"the setting accepts {', '.join(map(repr, choices))}; got {abbreviate(value)}")
         return text
@@ -349,7 +352,7 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
     value = default
     if text is not None:
         try:
-            value = made.parsed(text)
+            value = made.parse_value(text)
         except ValueError as error:
             words = str(error).removeprefix(f"{name}: ")
             raise ValueError(f"environment variable {' (or '.join(variables)}): {words}") from None
@@ -357,11 +360,11 @@ def option(name: str, default: object, kind: Kind, doc: str, *, keyed: bool = Fa
     return made
 
 
-def context(name: str) -> Option:
+def context(name: str, default: object = None) -> Option:
     """Declare a part of a thread's context that traces depend on; it is no setting that users change or list."""
     _store.keyed.append(name)
-    made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", None, "")
-    _store.set(name, None)
+    made = _contexts[name] = Option(name, Kind("", lambda value: value, "", None), "", default, "")
+    _store.set(name, default)
     return made
 
 
@@ -545,6 +548,11 @@ every_transfer_guard = option(
 mesh = context("mesh")
 abstract_mesh = context("abstract_mesh")
 naming_mesh = context("naming_mesh")
+# The annotations of programs that are lowered in this block, outermost first; None for none.
+frontend_annotations = context("frontend_annotations")
+thread_guard = option(
+    "jax_thread_guard", False, BOOLEAN, "Programs over several processes are an error in all threads but this one."
+)
 array_garbage_collection_guard = option(
     "jax_array_garbage_collection_guard", None, one_of(None, "allow", "log", "fatal"),
     "What happens when only Python's garbage collector frees an array.",
@@ -628,17 +636,17 @@ class Config:
 
     def update(self, name: str, val: object) -> None:
         """Set the setting `name` to `val` for all threads; an unknown name is an AttributeError."""
-        named(name).set(val)
+        find_setting(name).set(val)
 
     def read(self, name: str) -> Any:
         """Return the value of the setting `name` in this thread."""
-        return named(name).value
+        return find_setting(name).value
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"settings are changed with config.update({name!r}, {value!r})")
 
     def __getattr__(self, name: str) -> Any:
-        return named(name).value
+        return find_setting(name).value
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_options]
@@ -674,7 +682,7 @@ def _absl_flags() -> Any:
     return importlib.import_module("xtrace._src.core.absl_flags")
 
 
-def named(name: str) -> Option:
+def find_setting(name: str) -> Option:
     """Return the setting called `name`; an AttributeError names the nearest one."""
     setting = _options.get(name)
     if setting is None:

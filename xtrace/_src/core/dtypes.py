@@ -124,18 +124,21 @@ class ExtendedDType:
     """An element type NumPy has not: each element is stored as a small array of a NumPy dtype.
 
     `name` is printed in jaxprs; `physical` is the dtype of the storage and `trailing_shape` the shape of one element
-    in it; `type` is the abstract scalar class. Two are equal when their classes and these four are.
+    in it; `type` is the abstract scalar class, and `maker` what makes the elements, such as a generator of random keys.
+    Two are equal when their classes and these five are.
     """
 
-    __slots__ = ("name", "physical", "trailing_shape", "type")
+    __slots__ = ("name", "physical", "trailing_shape", "type", "maker")
 
     def __init__(
-        self, name: str, physical: DType, trailing_shape: tuple[int, ...] = (), type: type[extended] = extended
+        self, name: str, physical: DType, trailing_shape: tuple[int, ...] = (), type: type[extended] = extended,
+        maker: Any = None,
     ) -> None:
         self.name = name
         self.physical = physical
         self.trailing_shape = trailing_shape
         self.type = type
+        self.maker = maker
 
     @property
     def itemsize(self) -> int:
@@ -143,7 +146,7 @@ class ExtendedDType:
         return self.physical.itemsize * math.prod(self.trailing_shape)
 
     def _key(self) -> tuple[Any, ...]:
-        return self.__class__, self.name, self.physical, self.trailing_shape, self.type
+        return self.__class__, self.name, self.physical, self.trailing_shape, self.type, self.maker
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, ExtendedDType) and self._key() == other._key())
@@ -210,7 +213,7 @@ def mlir_name(dtype: np.dtype[Any]) -> str:
                 f"no operation takes or gives {dtype.name}: the narrowest integers in XLA's programs have two bits. "
                 "Convert before, in NumPy: np.asarray(x).astype(np.int8)"
             )
-        raise _unsupported(dtype)
+        raise _refusal(dtype)
     return known
 
 
@@ -316,7 +319,7 @@ _python_scalars: dict[type, DType] = {bool: bool_, int: int64, float: float64, c
 _narrowed: dict[DType, DType] = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
 
-def _unsupported(dtype: object) -> TypeError:
+def _refusal(dtype: object) -> TypeError:
     text = abbreviate(dtype)
     sizes = f"; the sizes of several axes are one argument, a tuple such as (2, {text})" if type(dtype) is int else ""
     return refusal_class(dtype)(
@@ -348,11 +351,11 @@ def resolve(dtype: Any) -> Any:
             resolved = np.dtype(dtype)
         except Exception:
             # Also from NumPy's message, which holds the repr.
-            raise _unsupported(dtype) from None
+            raise _refusal(dtype) from None
     # Of equal dtype objects, the one kept here: NumPy makes new ones, which do not even count as built in.
     native = _own.get(resolved.newbyteorder("="))
     if native is None:
-        raise _unsupported(dtype)
+        raise _refusal(dtype)
     return native
 
 
@@ -430,7 +433,7 @@ def dtype_and_weak(value: object, x64: bool, wide: bool | None = None) -> tuple[
     try:
         return canonicalize(value, wide), False
     except TypeError:
-        raise TypeError(f"neither a dtype nor a value that has one: {_unsupported(value)}") from None
+        raise TypeError(f"neither a dtype nor a value that has one: {_refusal(value)}") from None
 
 
 def cast(value: Any, dtype: Any) -> np.ndarray[Any, Any]:

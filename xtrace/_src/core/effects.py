@@ -81,6 +81,11 @@ ordered_debug_effect = OrderedDebugEffect()
 DEBUG_EFFECTS = frozenset((debug_effect, ordered_debug_effect))
 io_effect = Effect("IO")
 ordered_io_effect = Effect("OrderedIO", ordered=True)
+# An equation with this effect makes, reads or writes a reference, or holds a program that does.
+REFERENCE_EFFECT = Effect("Reference")
+# Not an effect on the world: an equation comes from an operation on values of a type that users define, which may have
+# a derivative of its own.
+HIGH_TYPE_EFFECT = Effect("HighType")
 IO_EFFECTS = frozenset((io_effect, ordered_io_effect))
 
 Effects = frozenset[Effect]
@@ -99,4 +104,4 @@ def effects_of_all(equations: Iterable[Any]) -> Effects:
 
 def has_consequences(effects: Effects) -> bool:
     """Whether an equation with these effects does something although nothing reads its results."""
-    return any(type(e) is not NamedAxis for e in effects)
+    return any(type(e) is not NamedAxis and e is not HIGH_TYPE_EFFECT for e in effects)

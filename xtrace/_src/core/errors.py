@@ -110,3 +110,7 @@ class NoMeshError(RuntimeError, ValueError):
 
     A RuntimeError, as in JAX, and a ValueError, since the argument is wrong, for handlers of either.
     """
+
+
+class ReferenceIndexError(IndexError, ValueError):
+    """An index of a reference, or a value written there, does not fit. An IndexError, and a ValueError as in JAX."""

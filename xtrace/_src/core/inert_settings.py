@@ -82,7 +82,6 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_share_binary_between_hosts_timeout_ms", 1200000, INTEGER, _OWN_BINARY),
         ("jax_softmax_custom_jvp", False, BOOLEAN, "softmax has one derivative rule"),
         ("jax_sort_devices_by_process_index", True, BOOLEAN, "devices are in the order of their ids"),
-        ("jax_thread_guard", False, BOOLEAN, "the calls of processes are compared in any thread"),
         ("jax_threefry_gpu_kernel_lowering", False, BOOLEAN, "random bits are made by operations that XLA fuses"),
         ("jax_traceback_in_locations_limit", 100, INTEGER, _LOCATIONS),
         ("jax_tracer_error_num_traceback_frames", 5, INTEGER, "errors show the lines that a traced value came from"),

@@ -17,6 +17,7 @@ import numpy as np
 
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.names import name_tuple
 
 
@@ -152,7 +153,8 @@ class AbstractMesh(BaseMesh):
     Args:
         axis_sizes: the size of each axis.
         axis_names: the name of each axis; a string is the name of the only one.
-        axis_types: the `AxisType` of each axis, or one for all; None is Auto.
+        axis_types: the `AxisType` of each axis, or one for all; None is Auto, and Explicit where
+            ``xtrace_jax_version`` is 0.12.
         abstract_device: the kind of the devices, or None.
 
     Raises:
@@ -178,6 +180,8 @@ class AbstractMesh(BaseMesh):
             raise ValueError(
                 f"AbstractMesh: axis_sizes and axis_names must have the same length, got {sizes} and {names}"
             )
+        if axis_types is None and is_newer():
+            axis_types = (AxisType.Explicit,) * len(names)
         types = _types("AbstractMesh", axis_types, names)
         if abstract_device is not None and not isinstance(abstract_device, AbstractDevice):
             raise TypeError(
@@ -236,10 +240,10 @@ class AbstractMesh(BaseMesh):
         return self is other
 
     def __reduce__(self) -> Any:
-        return _restored_abstract, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
+        return _restore_abstract_mesh, (self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device)
 
 
-def _restored_abstract(sizes: Any, names: Any, types: Any, device: AbstractDevice | None) -> AbstractMesh:
+def _restore_abstract_mesh(sizes: Any, names: Any, types: Any, device: AbstractDevice | None) -> AbstractMesh:
     return AbstractMesh(sizes, names, types, abstract_device=device)
 
 

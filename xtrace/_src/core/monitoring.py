@@ -126,7 +126,7 @@ def register_event_listener(callback: _Listener) -> None:
         >>> xtrace.monitoring.register_event_listener(print)
         >>> xtrace.monitoring.unregister_event_listener(print)
     """
-    _events.append(_checked(callback))
+    _events.append(_check_listener(callback))
 
 
 def register_event_duration_secs_listener(callback: _Listener) -> None:
@@ -139,7 +139,7 @@ def register_event_duration_secs_listener(callback: _Listener) -> None:
         >>> xtrace.monitoring.register_event_duration_secs_listener(print)
         >>> xtrace.monitoring.unregister_event_duration_listener(print)
     """
-    _durations.append(_checked(callback))
+    _durations.append(_check_listener(callback))
 
 
 def register_event_time_span_listener(callback: _Listener) -> None:
@@ -152,7 +152,7 @@ def register_event_time_span_listener(callback: _Listener) -> None:
         >>> xtrace.monitoring.register_event_time_span_listener(print)
         >>> xtrace.monitoring.unregister_event_time_span_listener(print)
     """
-    _time_spans.append(_checked(callback))
+    _time_spans.append(_check_listener(callback))
 
 
 def register_scalar_listener(callback: _Listener) -> None:
@@ -165,7 +165,7 @@ def register_scalar_listener(callback: _Listener) -> None:
         >>> xtrace.monitoring.register_scalar_listener(print)
         >>> xtrace.monitoring.unregister_scalar_listener(print)
     """
-    _scalars.append(_checked(callback))
+    _scalars.append(_check_listener(callback))
 
 
 def unregister_event_listener(callback: _Listener) -> None:
@@ -242,7 +242,7 @@ def clear_event_listeners() -> None:
         listeners.clear()
 
 
-def _checked(callback: Any) -> _Listener:
+def _check_listener(callback: Any) -> _Listener:
     if not callable(callback):
         raise TypeError(f"monitoring: a listener is a function; got {abbreviate(callback)}")
     return callback  # type: ignore[no-any-return]

@@ -124,7 +124,7 @@ class PartitionSpec:
         return f"P({', '.join(entries + sets)}{one})"
 
     def __reduce__(self) -> Any:
-        return _restored, (self._partitions, self.unreduced, self.reduced)
+        return _restore, (self._partitions, self.unreduced, self.reduced)
 
     def __getitem__(self, index: Any) -> Any:
         return self._partitions[index]
@@ -174,7 +174,7 @@ def _check_entry(dimension: int, entry: object) -> None:
         ) from None
 
 
-def _restored(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]) -> PartitionSpec:
+def _restore(partitions: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 

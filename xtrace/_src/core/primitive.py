@@ -40,7 +40,7 @@ def _undefined_types(name: str) -> Callable[..., Any]:
     )
 
 
-def _undefined(name: str) -> Callable[..., Any]:
+def _no_emit(name: str) -> Callable[..., Any]:
     return no_rule(
         f"MLIR translation rule for primitive '{name}' not found: it cannot be part of a compiled program. Register "
         "one with xtrace.interpreters.mlir.register_lowering, such as mlir.lower_fun(function, multiple_results=False)"
@@ -131,6 +131,11 @@ class Primitive:
         sharding_parameter: the parameter with the sharding of the result that a user asks for, None for that of the
             rule.
         holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
+        discharge: for operations that take references or hold jaxprs with them: ``discharge(keys, operands,
+            **parameters)`` does the same on arrays in their place; `keys` has an object for each reference, and None
+            for other operands. It returns the new array of each reference that is written to, None for others, and the
+            list of results.
+        printed: ``printed(printer, equation)`` returns the text of an equation in jaxprs, if it is one of its own.
         operation: the function that a call runs; None for `bind`.
 
     Example:
@@ -154,19 +159,22 @@ class Primitive:
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sharding: Callable[..., Any] | None = None,
-        sharding_parameter: str | None = None, holds_jaxprs: bool = False, operation: Callable[..., Any] | None = None,
+        sharding_parameter: str | None = None, holds_jaxprs: bool = False,
+        discharge: Callable[..., tuple[list[Any], list[Any]]] | None = None,
+        printed: Callable[..., str] | None = None, operation: Callable[..., Any] | None = None,
     ) -> None:
         self.is_users = abstract is None
         if abstract is None:
             parameters, memoised = ("parameters",), False
         self.name, self.parameters = name, tuple(parameters)
-        self.abstract, self.emit, self.effects = abstract or _undefined_types(name), emit or _undefined(name), effects
+        self.abstract, self.emit, self.effects = abstract or _undefined_types(name), emit or _no_emit(name), effects
         self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
+        self.discharge, self.printed = discharge, printed
         self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._impl: Callable[..., Any] | None = None
@@ -383,6 +391,12 @@ def _primitive_named(name: str) -> Primitive:
 def all_primitives() -> Iterable[Primitive]:
     """Return every primitive that has been defined."""
     return list(_primitives.values())
+
+
+def forget_programs() -> None:
+    """Drop the compiled programs of all primitives."""
+    for each in all_primitives():
+        each.programs.clear()
 
 
 def primitive_aliases(namespace: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, Primitive]:

@@ -72,7 +72,7 @@ def _names(taken: frozenset[str]) -> Iterator[str]:
             yield name
 
 
-def _shown_apart(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
+def _find_named_jaxprs(jaxpr: Jaxpr) -> list[tuple[Jaxpr, str]]:
     """Return the inner jaxprs that get a name, with it: long ones and those used more than once, outermost first."""
     uses: dict[Jaxpr, int] = {}
     called: dict[Jaxpr, str] = {}
@@ -98,7 +98,7 @@ class _Printer:
     def __init__(self, jaxpr: Jaxpr, style: Style) -> None:
         self.style = style
         self.remarks = style.source_info or style.name_stack
-        self.definitions = _shown_apart(jaxpr)
+        self.definitions = _find_named_jaxprs(jaxpr)
         self.named = dict(self.definitions)
         self.fresh = _names(frozenset(self.named.values()))
         self.names: dict[Var, str] = {}
@@ -117,32 +117,34 @@ class _Printer:
 
     def jaxpr(self, jaxpr: Jaxpr) -> Document:
         constants, inputs = list(map(self.binder, jaxpr.constvars)), list(map(self.binder, jaxpr.invars))
-        head = Nest(4, "{ lambda ", _filled(constants), "; ", _filled(inputs), ". let")
-        equations = _separated([self.equation(e) for e in jaxpr.eqns], "; ")
+        head = Nest(4, "{ lambda ", _fill(constants), "; ", _fill(inputs), ". let")
+        equations = _separate([self.equation(e) for e in jaxpr.eqns], "; ")
         outputs = [self.atom(v) for v in jaxpr.outvars]
-        results = Nest(4, _filled(outputs, ","), "," if len(outputs) == 1 else "")
+        results = Nest(4, _fill(outputs, ","), "," if len(outputs) == 1 else "")
         effects = f" : {{ {', '.join(map(str, jaxpr.effects))} }}" if self.style.print_effects else ""
         # What stands behind equations needs their lines to itself.
         last = Break(None) if self.remarks and equations else Break()
         return [head, Nest(4, Break(), equations), Nest(2, last), "in (", results, f"){effects} }}"]
 
     def equation(self, equation: JaxprEqn) -> Document:
+        if equation.primitive.printed is not None:
+            return [self.remark(equation), equation.primitive.printed(self, equation)]
         parameters = _parameters(equation)
         inner = parameters.get("jaxpr") if equation.primitive.name == "jit" else None
         if isinstance(inner, ClosedJaxpr) and inner.jaxpr not in self.named:
             self.share_names(inner.jaxpr.invars, equation.invars)
             self.share_names(inner.jaxpr.outvars, equation.outvars)
-        outputs = Nest(2, _filled(list(map(self.binder, equation.outvars))))
+        outputs = Nest(2, _fill(list(map(self.binder, equation.outvars))))
         defaults = {} if self.style.all_parameters else equation.primitive.unprinted
-        shown = [(k, v) for k, v in parameters.items() if not (k in defaults and _hidden(v, defaults[k]))]
+        shown = [(k, v) for k, v in parameters.items() if not (k in defaults and _is_hidden(v, defaults[k]))]
         shown.sort(key=lambda item: (item[0] != "name", item[0]))
         parts: list[Document] = [self.remark(equation), outputs, " = " if equation.outvars else ""]
         parts.append(equation.primitive.name)
         if shown:
             values: list[Document] = [[f"{key}=", self.value(value)] for key, value in shown]
-            parts.append(Group("[", Nest(2, Break(""), _separated(values)), Break(""), "]"))
+            parts.append(Group("[", Nest(2, Break(""), _separate(values)), Break(""), "]"))
         if equation.invars or shown:
-            parts.append(Nest(2, Group(Break()), _filled([self.atom(x) for x in equation.invars])))
+            parts.append(Nest(2, Group(Break()), _fill([self.atom(x) for x in equation.invars])))
         return parts
 
     def remark(self, equation: JaxprEqn) -> Document:
@@ -167,7 +169,7 @@ class _Printer:
         if isinstance(value, Jaxpr):
             return self.named.get(value) or Group(self.jaxpr(value))
         if isinstance(value, (tuple, list)) and jaxprs_of(value):
-            return Group("(", Nest(2, Break(""), _separated([self.value(v) for v in value])), Break(""), ")")
+            return Group("(", Nest(2, Break(""), _separate([self.value(v) for v in value])), Break(""), ")")
         if isinstance(value, np.dtype):
             return str(value.name)
         return value.__name__ if isinstance(value, FunctionType) else str(value)
@@ -180,11 +182,11 @@ def _parameters(equation: JaxprEqn) -> dict[str, Any]:
     )
 
 
-def _hidden(value: object, default: object) -> bool:
+def _is_hidden(value: object, default: object) -> bool:
     return default is NEVER_PRINTED or value is default or (type(value) is type(default) and bool(value == default))
 
 
-def _separated(parts: Sequence[Document], text: str = " ") -> list[Document]:
+def _separate(parts: Sequence[Document], text: str = " ") -> list[Document]:
     """Return the parts with a break, `text` on one line, between any two."""
     separated: list[Document] = []
     for part in parts:
@@ -192,7 +194,7 @@ def _separated(parts: Sequence[Document], text: str = " ") -> list[Document]:
     return separated[1:]
 
 
-def _filled(words: Sequence[str], comma: str = "") -> list[Document]:
+def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
     """Return words as running text: each break decides for itself, by whether the line is full."""
     filled: list[Document] = []
     for word in words:
@@ -233,7 +235,7 @@ def _pretty_print(
     """
     style = Style(source_info, name_stack, print_shapes, print_effects, not custom_pp_eqn_rules, width)
     text = format_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self, style)
-    return _coloured(text) if use_color else text
+    return _colour(text) if use_color else text
 
 
 # A keyword where one can be, or a variable's type.
@@ -241,7 +243,7 @@ _COLOURED = re.compile(r"(?<=\{ )lambda(?= )|(?<=\. )let\b|(?<=\s)in(?= \()|:~?\
 _BLUE, _MAGENTA, _PLAIN_AGAIN = "\x1b[34;1m", "\x1b[35m", "\x1b[39;22m"
 
 
-def _coloured(text: str) -> str:
+def _colour(text: str) -> str:
     def colour(match: re.Match[str]) -> str:
         return f"{_MAGENTA if match[0].startswith(':') else _BLUE}{match[0]}{_PLAIN_AGAIN}"
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import AbstractValue as AbstractValue
 from xtrace._src.core.ir import Atom
 from xtrace._src.core.trace import Trace, Tracer, base_trace, use_trace
 
 __all__ = ["AbstractValue", "Atom", "ParamDict", "Trace", "Tracer", "Value", "eval_context", "max_dim", "min_dim"]
 
-# Every type of a value is one of these, tokens included.
-AbstractValue = ShapedArray
 ParamDict = dict[str, Any]
 Value = Any
 

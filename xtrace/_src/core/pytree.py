@@ -180,10 +180,10 @@ def leaf_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
             return [path for path, _ in paths_and_leaves]
     except Exception:
         pass
-    return _counted_paths(tree)
+    return _number_paths(tree)
 
 
-def _counted_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
+def _number_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
     data = tree.node_data()
     if data is None:
         return [()]
@@ -195,7 +195,7 @@ def _counted_paths(tree: PyTreeDef) -> list[tuple[Any, ...]]:
             key = SequenceKey(position)
         elif kind is dict:
             key = DictKey(metadata[position])
-        paths += [(key, *path) for path in _counted_paths(child)]
+        paths += [(key, *path) for path in _number_paths(child)]
     return paths
 
 
@@ -351,17 +351,17 @@ def tree_reduce_associative(
     """
     leaves = tree_leaves(tree, is_leaf)
     if leaves:
-        return _balanced(operation, leaves)
+        return _combine_balanced(operation, leaves)
     if isinstance(identity, _Unspecified):
         raise TypeError("tree_reduce_associative of a tree without leaves needs an identity")
     return identity
 
 
-def _balanced(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
+def _combine_balanced(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
-    return operation(_balanced(operation, values[:middle]), _balanced(operation, values[middle:]))
+    return operation(_combine_balanced(operation, values[:middle]), _combine_balanced(operation, values[middle:]))
 
 
 def tree_all(tree: object, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:

@@ -28,7 +28,7 @@ def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None
         return
     if is_leaf is not None and not callable(is_leaf):
         raise TypeError(f"is_leaf must be a function; got {abbreviate(is_leaf)}") from None
-    unsortable = _unsortable(tree, ())
+    unsortable = _find_unsortable(tree, ())
     if unsortable is not None:
         path, keys = unsortable
         raise ValueError(
@@ -37,7 +37,7 @@ def explain_flatten_error(error: Exception, tree: object, is_leaf: object = None
         ) from error
 
 
-def _unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
+def _find_unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]] | None:
     """Return path and keys of the first dict whose keys cannot be sorted, None if there is none."""
     if type(tree) in (dict, defaultdict):
         try:
@@ -51,7 +51,7 @@ def _unsortable(tree: Any, path: tuple[Any, ...]) -> tuple[tuple[Any, ...], list
         # A registered class failed to flatten; its own error is the one to show.
         return None
     for key, child in pairs:
-        inner = _unsortable(child, (*path, key))
+        inner = _find_unsortable(child, (*path, key))
         if inner is not None:
             return inner
     return None

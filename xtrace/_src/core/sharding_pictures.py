@@ -50,7 +50,7 @@ def lines_of(grid: Grid, shape: Shape, scale: float, min_width: int, max_width: 
         if number:
             lines.append(_border("├┼┤", columns, width))
         for line in range(height):
-            texts = [_centered(label(devices) if line == (height - 1) // 2 else "", width) for devices in row]
+            texts = [_center(label(devices) if line == (height - 1) // 2 else "", width) for devices in row]
             pairs = [pair for text, devices in zip(texts, row, strict=True) for pair in ((text, devices), ("│", None))]
             lines.append([("│", None), *pairs])
     lines.append(_border("└┴┘", columns, width))
@@ -62,7 +62,7 @@ def _border(corners: str, columns: int, width: int) -> list[tuple[str, Any]]:
     return [(left + middle.join(["─" * width] * columns) + right, None)]
 
 
-def _centered(text: str, width: int) -> str:
+def _center(text: str, width: int) -> str:
     left = (width - len(text)) // 2
     return " " * left + text + " " * (width - len(text) - left)
 

@@ -37,13 +37,13 @@ class Split(NamedTuple):
         """Return the number of parts of a dimension."""
         return parts_of(self.entries[dimension], self.mesh)
 
-    def shown(self) -> str:
+    def show(self) -> str:
         """Return the type as messages show it."""
-        sizes = [f"{n}{_shown(p)}" for n, p in zip(self.aval.shape, self.entries, strict=True)]
+        sizes = [f"{n}{_format_entry(p)}" for n, p in zip(self.aval.shape, self.entries, strict=True)]
         return f"{self.aval.dtype.name}[{','.join(sizes)}]"
 
 
-def _shown(entry: Any) -> str:
+def _format_entry(entry: Any) -> str:
     axes = axes_of_entry(entry)
     return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(map(str, axes))})"
 
@@ -61,7 +61,7 @@ def whole(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any
     for position, x in enumerate(operands):
         if not x.is_whole:
             raise ShardingTypeError(
-                f"{name}: operand {position}, {x.shown()}, must not be split over explicit mesh axes. {_RESHARD}"
+                f"{name}: operand {position}, {x.show()}, must not be split over explicit mesh axes. {_RESHARD}"
             )
     if isinstance(result, list):
         return [(None,) * r.ndim for r in result]
@@ -78,7 +78,7 @@ def join(name: str, operands: Sequence[Split], result: ShapedArray, **_: object)
             if entry is None or (size == 1 and result.shape[i] != 1):
                 continue
             if entries[i] is not None and entries[i] != entry:
-                shown = ", ".join([y.shown() for y in operands])
+                shown = ", ".join([y.show() for y in operands])
                 raise ShardingTypeError(
                     f"{name} got incompatible shardings for broadcasting: {shown} are split differently along axis "
                     f"{i}. {_RESHARD}"
@@ -92,7 +92,7 @@ def _distinct(name: str, operands: Sequence[Split], entries: Entries) -> Entries
     used = [axis for entry in entries for axis in axes_of_entry(entry)]
     for axis in used:
         if used.count(axis) > 1:
-            shown = ", ".join([x.shown() for x in operands])
+            shown = ", ".join([x.show() for x in operands])
             raise ShardingTypeError(
                 f"{name} operation with inputs {shown} produces an illegally sharded result: two dimensions would be "
                 f"split over the mesh axis {axis!s}. {_RESHARD}"
@@ -128,7 +128,7 @@ def whole_along(parameter: str) -> Rule:
         for x in operands:
             if x.aval.ndim and x.entries[axis] is not None:
                 raise ShardingTypeError(
-                    f"{name}: the operand {x.shown()} should be unsharded along axis {axis}. {_RESHARD}"
+                    f"{name}: the operand {x.show()} should be unsharded along axis {axis}. {_RESHARD}"
                 )
         entries = join(name, operands, operands[0].aval)
         return [entries] * len(result) if isinstance(result, list) else entries
@@ -140,7 +140,7 @@ def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], 
     """The rule of `unstack`: the results lose a dimension, which must be whole."""
     (x,) = operands
     if x.entries[axis] is not None:
-        raise ShardingTypeError(f"{name}: the operand {x.shown()} should be unsharded along axis {axis}. {_RESHARD}")
+        raise ShardingTypeError(f"{name}: the operand {x.show()} should be unsharded along axis {axis}. {_RESHARD}")
     return [(*x.entries[:axis], *x.entries[axis + 1 :])] * len(result)
 
 
@@ -152,7 +152,7 @@ def leading(kept: int) -> Rule:
         for position, (x, batch) in enumerate(zip(operands, batches, strict=True)):
             if any(x.entries[len(batch) :]):
                 raise ShardingTypeError(
-                    f"{name}: operand {position}, {x.shown()}, must be unsharded along its last {kept} axes. {_RESHARD}"
+                    f"{name}: operand {position}, {x.show()}, must be unsharded along its last {kept} axes. {_RESHARD}"
                 )
         longest = max(batches, key=len)
         batch = tuple([next((b[i] for b in batches if len(b) > i and b[i] is not None), None)
@@ -174,7 +174,7 @@ def resized(name: str, operands: Sequence[Split], result: Any, **_: object) -> A
     for i, (before, after) in enumerate(zip(x.aval.shape, result.shape, strict=True)):
         if before != after and after % x.parts(i):
             raise ShardingTypeError(
-                f"{name}: axis {i} of {x.shown()} would have the size {after}, which its {x.parts(i)} parts do not "
+                f"{name}: axis {i} of {x.show()} would have the size {after}, which its {x.parts(i)} parts do not "
                 f"divide. {_RESHARD}"
             )
     return x.entries
@@ -226,7 +226,7 @@ def reshape(
     if x.is_whole:
         return (None,) * result.ndim
     refusal = ShardingTypeError(
-        f"{name}: {x.shown()} cannot take the shape {result.shape} without communication. Specify the sharding of the "
+        f"{name}: {x.show()} cannot take the shape {result.shape} without communication. Specify the sharding of the "
         f"output with out_sharding=, or split the operand otherwise with xtrace.reshard first"
     )
     if dimensions is not None or not x.aval.size:
@@ -292,7 +292,7 @@ def contract(
     left, right = operands[0], operands[1]
     (left_contracting, right_contracting), (left_batch, right_batch) = dimension_numbers
     pairs = [(left.entries[i], right.entries[j]) for i, j in zip(left_contracting, right_contracting, strict=True)]
-    shown = f"{left.shown()} and {right.shown()}"
+    shown = f"{left.show()} and {right.show()}"
     for one, other in pairs:
         if one is not None and other is not None and one != other:
             raise ShardingTypeError(
@@ -324,7 +324,7 @@ def convolve(
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     if any(left.entries[i] for i in lhs_spec[1:]) or any(right.entries[i] for i in rhs_spec[1:]):
         raise ShardingTypeError(
-            f"{name}: only the batch of {left.shown()} and the output features of {right.shown()} may be split. "
+            f"{name}: only the batch of {left.show()} and the output features of {right.show()} may be split. "
             f"{_RESHARD}"
         )
     entries: list[Any] = [None] * result.ndim
@@ -338,7 +338,7 @@ def concatenate(name: str, operands: Sequence[Split], result: ShapedArray, **_: 
     for x in operands:
         if x.entries != first.entries:
             raise ShardingTypeError(
-                f"{name}: All operands should have the same sharding, got {', '.join([y.shown() for y in operands])}. "
+                f"{name}: All operands should have the same sharding, got {', '.join([y.show() for y in operands])}. "
                 f"{_RESHARD}"
             )
     return resized(name, operands, result)  # type: ignore[no-any-return]
@@ -356,7 +356,7 @@ def update_slice(name: str, operands: Sequence[Split], result: ShapedArray, **_:
     operand, update = operands[0], operands[1]
     if operand.entries != update.entries:
         raise ShardingTypeError(
-            f"{name}: operand sharding must be equal to update sharding, got {operand.shown()} and {update.shown()}. "
+            f"{name}: operand sharding must be equal to update sharding, got {operand.show()} and {update.show()}. "
             f"{_RESHARD}"
         )
     return operand.entries
@@ -373,7 +373,7 @@ def gather(
     for i, entry in enumerate(operand.entries):
         if entry is not None and slice_sizes[i] != operand.aval.shape[i] and i not in numbers.operand_batching_dims:
             raise ShardingTypeError(
-                f"{name}: the out sharding could not be resolved unambiguously: {operand.shown()} is split along axis "
+                f"{name}: the out sharding could not be resolved unambiguously: {operand.show()} is split along axis "
                 f"{i}, which is indexed. Use `.at[...].get(out_sharding=)`, or split it otherwise with xtrace.reshard"
             )
     offsets = iter([p for i, p in enumerate(operand.entries) if i not in collapsed])

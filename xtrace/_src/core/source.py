@@ -22,14 +22,50 @@ class Transformation(str):
     __slots__ = ()
 
 
-# Names of `named_scope`s, and transformations, outermost first.
+class Annotation(str):
+    """A scope that gives operations frontend attributes, which XLA's passes read; profiles do not show it.
+
+    pairs: keys and texts; None takes the key of an outer annotation away.
+    of_place: whether it says where the operations run, in the place of an outer annotation that does. inherited:
+    whether the operations of functions that are called have it, too.
+    """
+
+    pairs: tuple[tuple[str, str | None], ...]
+    of_place: bool
+    inherited: bool
+
+    def __new__(
+        cls, pairs: tuple[tuple[str, str | None], ...], of_place: bool = False, inherited: bool = True
+    ) -> Annotation:
+        kind = ("place " if of_place else "") + ("" if inherited else "call ")
+        made = super().__new__(cls, kind + ", ".join([f"{key}={text!r}" for key, text in pairs]))
+        made.pairs, made.of_place, made.inherited = pairs, of_place, inherited
+        return made
+
+
+def annotations_in(scopes: Scopes) -> tuple[Annotation, ...]:
+    """Return the annotations among scopes, outermost first."""
+    return tuple([scope for scope in scopes if type(scope) is Annotation])
+
+
+def merge_annotations(annotations: tuple[Annotation, ...]) -> dict[str, str]:
+    """Return the attributes that annotations give together: of several for a key the innermost."""
+    places = [a for a in annotations if a.of_place]
+    merged: dict[str, str | None] = {}
+    for annotation in annotations:
+        if not annotation.of_place or annotation is places[-1]:
+            merged.update(annotation.pairs)
+    return {key: text for key, text in merged.items() if text is not None}
+
+
+# Names of `named_scope`s, transformations, and annotations, outermost first.
 Scopes = tuple[str, ...]
 
 # A code object, an instruction offset in it, and the scopes around the recorded equation.
 Position = tuple[CodeType, int, Scopes]
 
 
-def within(scopes: Scopes, position: Position | None) -> Position | None:
+def place_within(scopes: Scopes, position: Position | None) -> Position | None:
     """Return `position` inside `scopes`, and inside those it is in already."""
     return position and (position[0], position[1], scopes + position[2])
 
@@ -48,6 +84,8 @@ def format_scopes(scopes: Scopes) -> str:
     """Return scopes as profiles show them: ``transpose(jvp(layer))/block``."""
     parts, around = [], ""
     for scope in scopes:
+        if type(scope) is Annotation:
+            continue
         if type(scope) is Transformation:
             around += f"{scope}("
         else:

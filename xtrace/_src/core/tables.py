@@ -89,6 +89,11 @@ def memoize_by_owner(
     return remembered
 
 
+def clear_with_tables(clear: Callable[[], None]) -> None:
+    """Call `clear` whenever the tables are emptied."""
+    _clearings.append(clear)
+
+
 def clear_tables() -> None:
     """Forget everything that tables and memoized functions remember."""
     with _lock:

@@ -58,7 +58,7 @@ def _data(value: object) -> Any:
     return data if data.dtype.isbuiltin == 1 else data.astype(np.float32)
 
 
-def _wanted() -> _Wanted:
+def _read_wanted() -> _Wanted:
     return _Wanted(config.debug_nans.value, config.debug_infs.value)
 
 
@@ -77,10 +77,10 @@ def check_results(
 
     def run_checked(values: Sequence[Any], *details: object) -> list[Array]:
         results = run(values, *details)
-        wanted = _wanted()
+        wanted = _read_wanted()
         for position, result in enumerate(results):
             if wanted.among(result) is not None:
-                raise FloatingPointError(_explained(program, values, result, position, wanted))
+                raise FloatingPointError(_explain(program, values, result, position, wanted))
         for value, gone in zip(values, donated, strict=False):
             if gone and type(value) is ConcreteArray:
                 value.delete()
@@ -194,7 +194,7 @@ class _Search:
         if not bad:
             return results
         cause = self.first_cause(operands)
-        with self._inside(cause) as met:
+        with self._enter(cause) as met:
             inside = self.inner_results(equation, operands)
         cause = min(met, key=lambda c: c.order, default=cause)
         if cause is None:
@@ -214,7 +214,7 @@ class _Search:
         return () if called is None else self.run("", called, operands)
 
     @contextmanager
-    def _inside(self, cause: _Cause | None) -> Iterator[list[_Cause]]:
+    def _enter(self, cause: _Cause | None) -> Iterator[list[_Cause]]:
         met: list[_Cause] = []
         self.entered.append((cause, met))
         try:
@@ -255,7 +255,7 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
 
 
-def _explained(program: _Program, values: Sequence[Any], result: Array, position: int, wanted: _Wanted) -> str:
+def _explain(program: _Program, values: Sequence[Any], result: Array, position: int, wanted: _Wanted) -> str:
     """Return the message about a bad number in `result`, the one at `position`."""
     caller = user_position()
     reaches = program.result(position)

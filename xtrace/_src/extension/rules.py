@@ -71,7 +71,9 @@ def _arrays(values: Sequence[Any]) -> list[Any]:
     return [to_constant(x) if type(x) is Literal else x for x in values]
 
 
-def _from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
+def from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
+    """Return a jvp rule in JAX's convention as one of xtrace's."""
+
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
         primals = _arrays(primals)
         given = _with_zeros(_arrays(tangents), [aval_of(x) for x in primals])
@@ -123,7 +125,9 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     return transpose
 
 
-def _from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    """Return a batching rule in JAX's convention, which takes the mapped axis, as one of xtrace's."""
+
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
         results, where = rule(mapped, tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
         return (list(results), list(where)) if primitive.multiple_results else (results, where)
@@ -144,7 +148,7 @@ def _from_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
         result: tuple[Any, Any] = rule(*given, **parameters)
         return result
 
-    return _from_jax_axis_batcher(primitive, of_axis)
+    return from_jax_axis_batcher(primitive, of_axis)
 
 
 def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
@@ -228,9 +232,9 @@ class RuleRegistry(MutableMapping[Primitive, Any]):
         return f"<{self.name}: rules of {len(self)} primitives>"
 
 
-primitive_jvps = RuleRegistry("primitive_jvps", "jvp", _from_jax_jvp, _to_jax_jvp)
+primitive_jvps = RuleRegistry("primitive_jvps", "jvp", from_jax_jvp, _to_jax_jvp)
 primitive_transposes = RuleRegistry("primitive_transposes", "transpose", _from_jax_transpose, _to_jax_transpose)
 primitive_batchers = RuleRegistry("primitive_batchers", "batch", _from_jax_batcher, _to_jax_batcher)
 axis_primitive_batchers = RuleRegistry(
-    "axis_primitive_batchers", "batch", _from_jax_axis_batcher, _to_jax_axis_batcher
+    "axis_primitive_batchers", "batch", from_jax_axis_batcher, _to_jax_axis_batcher
 )

@@ -34,9 +34,10 @@ from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, while_p
-from xtrace._src.ops.device_put import device_put_p
+from xtrace._src.ops.device_put import device_put_p, place_result_p
 from xtrace._src.ops.host.callbacks import debug_callback_p
 from xtrace._src.ops.host.debug_printing import debug_print_p
+from xtrace._src.ops.metadata import xla_metadata_value_p
 from xtrace._src.ops.random.keys import random_clone, random_fold_in, random_unwrap
 from xtrace._src.ops.remat.rematerialization import remat_call
 from xtrace._src.ops.shard_map import shard_map_p
@@ -125,7 +126,7 @@ def _remat(accounts: Accounts, *, jaxpr: ClosedJaxpr, differentiated: bool, **_:
     return None if differentiated else follow(jaxpr, accounts)
 
 
-def _one_of(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
+def _merge_branches(branches: Sequence[ClosedJaxpr], accounts: Accounts) -> Accounts:
     """Return the accounts of the results of one of several jaxprs: a key that one of them uses is used."""
     tables = list({id(x.users): x.users for x in accounts if x is not None}.values())
     before = [t.copy() for t in tables]
@@ -199,10 +200,10 @@ def _scan(accounts: Accounts, *, jaxpr: ClosedJaxpr, **details: Any) -> Accounts
                 if user is not None:
                     column = keys.places.reshape(loop.length, -1)[:, number]
                     consume(f"scan, operand {position} of xs", user, [KeyUses(keys.users, column)])
-    return [*carry, *[None if y is None else _stacked(y, elements, xs, loop.length) for y in steps]]
+    return [*carry, *[None if y is None else _stack_steps(y, elements, xs, loop.length) for y in steps]]
 
 
-def _stacked(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -> KeyUses:
+def _stack_steps(step: KeyUses, elements: Accounts, xs: Accounts, length: int) -> KeyUses:
     """Return the account of the keys that steps give: elements of an operand, or new ones."""
     for keys, element in zip(xs, elements, strict=True):
         if keys is not None and element is not None and element.users is step.users:
@@ -231,9 +232,10 @@ RULES: dict[Primitive, _Rule] = {
     rev: _moving(lambda places, *, dimensions: np.flip(places, dimensions)), slice_p: _moving(_slice),
     squeeze: _moving(lambda places, *, dimensions: places.squeeze(dimensions)),
     transpose: _moving(lambda places, *, permutation: places.transpose(permutation)),
+    place_result_p: _moving(lambda places, **_: places), xla_metadata_value_p: _moving(lambda places, **_: places),
     device_put_p: lambda accounts, **_: list(accounts), dynamic_slice: _choosing, gather: _choosing,
     debug_callback_p: _leaving_alone, debug_print_p: _leaving_alone, linear_solve: _leaving_alone,
     random_clone: _leaving_alone, random_fold_in: _leaving_alone, random_unwrap: _leaving_alone,
-    cond_p: lambda accounts, *, branches, **_: _one_of(branches, accounts[1:]), remat_call: _remat, scan_p: _scan,
-    shard_map_p: _on_pieces, while_p: _while,
+    cond_p: lambda accounts, *, branches, **_: _merge_branches(branches, accounts[1:]),
+    remat_call: _remat, scan_p: _scan, shard_map_p: _on_pieces, while_p: _while,
 }

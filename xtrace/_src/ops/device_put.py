@@ -62,7 +62,11 @@ def _emit(builder: FunctionBuilder, *values: Value, devices: Sequence[Any], **_:
 
 def _emit_one(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
     stays = x.aval.memory_space is aval.memory_space is MemorySpace.Device
-    if stays or builder.platform == "cpu":
+    return x.bitcast(aval) if stays else _emit_placement(builder, x, aval)
+
+
+def _emit_placement(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
+    if builder.platform == "cpu":
         return x.bitcast(aval)
     return builder.line(
         f'stablehlo.custom_call @annotate_device_placement({x.name}) {{backend_config = "", has_side_effect = true, '
@@ -157,3 +161,46 @@ def put(
     semantics = (CopySemantics.ALWAYS_COPY,) * count if semantics is None else tuple(semantics)
     moved: list[Any] = device_put_p.bind_positional(values, (tuple(devices), sources, semantics))
     return moved
+
+
+def _placed_abstract(aval: ShapedArray, *, memory_space: MemorySpace) -> ShapedArray:
+    """Return the operand in a memory space."""
+    return aval.update(memory_space=memory_space)
+
+
+def _placed_emit(builder: FunctionBuilder, x: Value, **_: object) -> Value:
+    return _emit_placement(builder, x, builder.results[0])
+
+
+def _placed_evaluate(array: ConcreteArray, *, memory_space: MemorySpace) -> ConcreteArray:
+    return _evaluate_one(array, memory_space)
+
+
+def _placed_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, memory_space: MemorySpace) -> tuple[Any, Any]:
+    moved = None if tangents[0] is None else place_result(tangents[0], memory_space)
+    return place_result(primals[0], memory_space), moved
+
+
+def _placed_transpose(cotangent: Array, operand: Any, **_: object) -> list[Any]:
+    space = operand.aval.memory_space
+    return [cotangent if cotangent.aval.memory_space is space else place_result(cotangent, space)]
+
+
+def _placed_batch(
+    mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, memory_space: MemorySpace
+) -> tuple[Any, int]:
+    return place_result(operands[0], memory_space), axes[0]
+
+
+place_result_p = Primitive(
+    "place_result", ("memory_space",), abstract=_placed_abstract, emit=_placed_emit, evaluate=_placed_evaluate,
+    jvp=_placed_jvp, transpose=_placed_transpose, batch=_placed_batch, moves_elements=True, memoised=False,
+)
+
+
+def place_result(value: Any, memory_space: MemorySpace) -> Any:
+    """Return the result of a computation on the host in a memory space; unlike `put` it says so for the device, too.
+
+    XLA moves results from the host to the device where programs say it.
+    """
+    return place_result_p.bind(value, memory_space=memory_space)

@@ -58,8 +58,8 @@ from xtrace._src.transforms.batch import MappedAxis
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp", "cos",
-    "cosh", "div", "exp", "exp2", "expm1", "floor", "integer_pow", "is_finite", "log", "log1p", "logistic", "max",
-    "min", "mul", "mulhi", "neg", "nextafter", "pow", "reciprocal", "rem", "round", "RoundingMethod", "rsqrt",
+    "cosh", "div", "exp", "exp2", "expm1", "floor", "integer_pow", "is_finite", "log", "log1p", "log2", "logistic",
+    "max", "min", "mul", "mulhi", "neg", "nextafter", "pow", "reciprocal", "rem", "round", "RoundingMethod", "rsqrt",
     "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
 ]
 
@@ -197,6 +197,21 @@ log1p = unary(
     "log1p", "stablehlo.log_plus_one", INEXACT, "Return log(1 + x), exact near zero.", accuracy=True,
     derivatives=lambda t, x, r, **_: div(t, add(x, constant_like(x, 1))),
     example=("lax.log1p(1e-6)", "Array(9.999995e-07, dtype=float32, weak_type=True)"),
+)
+
+
+@lower_fun
+def _log2(x: Array, *, accuracy: Any) -> Array:
+    natural, factor = log(x, accuracy=accuracy), 1 / math.log(2)
+    if dtypes.is_complex(x.dtype):  # a complex factor would make NaNs of infinite parts
+        return complex(real(natural) * factor, imag(natural) * factor)
+    return natural * factor
+
+
+log2 = unary(
+    "log2", _log2, INEXACT, "Return the logarithm of each element to base 2; NaN for negative real numbers.",
+    accuracy=True, derivatives=lambda t, x, r, **_: div(t, mul(x, constant_like(x, math.log(2)))),
+    example=("lax.log2(8.0)", "Array(3., dtype=float32, weak_type=True)"),
 )
 
 logistic = unary(

@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import AbstractToken, ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effect, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -84,7 +84,7 @@ def _abstract(*avals: ShapedArray, result_avals: Sequence[ShapedArray], **_: Any
 
 
 def _layout(order: Sequence[int]) -> str:
-    inner = "" if not order else str(order[0]) if len(order) == 1 else mlir.bracketed(order)
+    inner = "" if not order else str(order[0]) if len(order) == 1 else mlir.list_text(order)
     return f"dense<{inner}> : tensor<{len(order)}xindex>"
 
 
@@ -179,7 +179,8 @@ def ffi_call(
 
     Args:
         target_name: the name under which it was registered.
-        result_shape_dtypes: an object with a shape and a dtype, or a sequence for several results.
+        result_shape_dtypes: an object with a shape and a dtype, `abstract_token` for a token, or a sequence for several
+            results.
         has_side_effect: whether the call stays although nothing reads its results.
         vmap_method: the behaviour under `vmap`, as in `pure_callback`; None for an error.
         input_layouts, output_layouts: for each array its axes from the one that varies slowest; None for rows first.
@@ -314,6 +315,8 @@ def _result_aval(position: int, described: object) -> ShapedArray:
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "
             f"{position} is {abbreviate(described)}"
         )
+    if isinstance(described, AbstractToken):
+        return described
     return ShapedArray(tuple(described.shape), np.dtype(described.dtype))
 
 

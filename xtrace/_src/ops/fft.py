@@ -97,7 +97,7 @@ def _fft_emit(builder: FunctionBuilder, x: Value, *, fft_type: FftType, fft_leng
     if not aval.size:
         return builder.broadcast(builder.literal(0, ShapedArray((), aval.dtype)), aval.shape)
     return builder.line(
-        f"stablehlo.fft {x.name}, type = {fft_type.name}, length = {attributes.bracketed(fft_lengths)} : "
+        f"stablehlo.fft {x.name}, type = {fft_type.name}, length = {attributes.list_text(fft_lengths)} : "
         f"({x.aval.mlir_type}) -> {aval.mlir_type}",
         aval,
     )

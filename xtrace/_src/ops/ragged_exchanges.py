@@ -75,21 +75,23 @@ def _abstract(
     return output
 
 
-def _spread(x: Any, shape: Sequence[int], axis: int) -> Any:
+def _broadcast_along(x: Any, shape: Sequence[int], axis: int) -> Any:
     return broadcast_in_dim(x, tuple(shape), (axis,))
 
 
 def _slice_of_each_row(count: int, starts: Any, sizes: Any) -> Any:
     """Return for each of `count` rows the number of the last slice that it is in, -1 for none."""
     shape = count, aval_of(starts).shape[0]
-    rows = _spread(iota(dtypes.int32, count), shape, 0)
-    inside = (rows >= _spread(starts, shape, 1)) & (rows < _spread(starts + sizes, shape, 1))
-    return reduce_max(select(inside, _spread(iota(dtypes.int32, shape[1]), shape, 1), full(shape, -1, np.int32)), (1,))
+    rows = _broadcast_along(iota(dtypes.int32, count), shape, 0)
+    inside = (rows >= _broadcast_along(starts, shape, 1)) & (rows < _broadcast_along(starts + sizes, shape, 1))
+    return reduce_max(
+        select(inside, _broadcast_along(iota(dtypes.int32, shape[1]), shape, 1), full(shape, -1, np.int32)), (1,)
+    )
 
 
 def _select_rows(slices: Any, chosen: Any, other: Any) -> Any:
     """Return the rows of `chosen` that are in a slice, and those of `other` that are in none."""
-    return select(_spread(slices >= 0, aval_of(other).shape, 0), chosen, other)
+    return select(_broadcast_along(slices >= 0, aval_of(other).shape, 0), chosen, other)
 
 
 def _receive(operands: Any, output: Any, input_offsets: Any, output_offsets: Any, sizes: Any) -> Any:
@@ -100,7 +102,7 @@ def _receive(operands: Any, output: Any, input_offsets: Any, output_offsets: Any
     senders, length, *rest = aval_of(operands).shape
     input_offsets, output_offsets, sizes = (_narrow(x) for x in (input_offsets, output_offsets, sizes))
     count = aval_of(sizes).shape[0]
-    sources = reshape(_spread(iota(dtypes.int32, senders), (senders, count // senders), 0), (count,))
+    sources = reshape(_broadcast_along(iota(dtypes.int32, senders), (senders, count // senders), 0), (count,))
     slices = _slice_of_each_row(aval_of(output).shape[0], output_offsets, sizes)
     moves = index_take(sources * length + input_offsets - output_offsets, [slices], (0,))
     rows = iota(dtypes.int32, aval_of(output).shape[0]) + moves
@@ -116,7 +118,7 @@ def _gather_and_receive(
     axis_index_groups: Any, axis_name: Any, size: int,
 ) -> Any:
     """Exchange slices by gathering all operands; `index` is that of the device along the axes."""
-    def gathered(x: Any) -> Any:
+    def gather(x: Any) -> Any:
         return all_gather_p.bind_positional((x,), (0, axis_index_groups, axis_name, size, False))
 
     if axis_index_groups is not None:
@@ -127,11 +129,11 @@ def _gather_and_receive(
 
     def for_me(x: Any) -> Any:
         count = aval_of(x).shape[0]
-        parts = reshape(gathered(x), (size, size, count // size))
-        here = _spread(iota(dtypes.int32, size) == reshape(index, (1,)), (size, size, count // size), 1)
+        parts = reshape(gather(x), (size, size, count // size))
+        here = _broadcast_along(iota(dtypes.int32, size) == reshape(index, (1,)), (size, size, count // size), 1)
         return reshape(reduce_sum(select(here, parts, zeros(aval_of(parts))), (1,)), (count,))
 
-    return _receive(gathered(operand), output, for_me(input_offsets), for_me(output_offsets), recv_sizes)
+    return _receive(gather(operand), output, for_me(input_offsets), for_me(output_offsets), recv_sizes)
 
 
 _emit_gathers = lower_fun(_gather_and_receive)
@@ -178,14 +180,14 @@ def _transpose(
     cotangent: Array, operand: Any, output: Any, input_offsets: Any, send_sizes: Any, output_offsets: Any,
     recv_sizes: Any, *, axis_index_groups: Any, axis_name: Any,
 ) -> list[Any]:
-    def exchanged(x: Any) -> Any:
+    def exchange(x: Any) -> Any:
         return all_to_all_p.bind_positional((x,), (axis_index_groups, axis_name, 0, 0, True))
 
-    written = exchanged(output_offsets)
+    written = exchange(output_offsets)
     results: list[Any] = [None] * 6
     if isinstance(operand, UndefinedPrimal):
         nothing = vary(zeros(operand.aval), axis_name)
-        back = [cotangent, nothing, written, recv_sizes, exchanged(input_offsets), send_sizes]
+        back = [cotangent, nothing, written, recv_sizes, exchange(input_offsets), send_sizes]
         results[0] = ragged_all_to_all_p.bind_positional(back, (axis_index_groups, axis_name))
     if isinstance(output, UndefinedPrimal):
         slices = _slice_of_each_row(aval_of(cotangent).shape[0], _narrow(written), _narrow(recv_sizes))
@@ -211,20 +213,20 @@ def _batch(
         each = [
             _receive(stacked, *[_element(x, i) for x in (outputs, starts, offsets, ranges[3])]) for i in range(size)
         ]
-        return _stacked(each), 0
+        return _stack(each), 0
     if all(p is None for p in places[2:]):
         moved = [with_axis(x, p, size, 1) for x, p in zip(operands[:2], places, strict=False)]
         return ragged_all_to_all_p.bind_positional([*moved, *operands[2:]], parameters), 1
     all_mapped = [with_axis(x, p, size) for x, p in zip(operands, places, strict=True)]
     each = [ragged_all_to_all_p.bind_positional([_element(x, i) for x in all_mapped], parameters) for i in range(size)]
-    return _stacked(each), 0
+    return _stack(each), 0
 
 
 def _element(x: Any, index: int) -> Any:
     return reshape(slice_in_dim(x, index, index + 1), aval_of(x).shape[1:])
 
 
-def _stacked(arrays: Sequence[Any]) -> Any:
+def _stack(arrays: Sequence[Any]) -> Any:
     return concatenate([reshape(x, (1, *aval_of(x).shape)) for x in arrays], 0)
 
 
@@ -325,7 +327,7 @@ def _receive_emit(
     return received
 
 
-def _checked_pairs(name: str, axis_name: Any, perm: Any) -> tuple[Any, Any]:
+def _check_pairs(name: str, axis_name: Any, perm: Any) -> tuple[Any, Any]:
     names = axis_names(axis_name)
     size, pairs = axis_size(names), integer_rows(name, "perm", perm, 2)
     for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
@@ -359,7 +361,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         (2,)
     """
     operand_aval("psend", x, "x")
-    names, pairs = _checked_pairs("psend", axis_name, perm)
+    names, pairs = _check_pairs("psend", axis_name, perm)
     return psend_p.bind_positional((x,), (names, pairs))
 
 
@@ -393,7 +395,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
             f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviate(out_shape)}"
         )
     aval = ShapedArray(tuple(out_shape.shape), np.dtype(out_shape.dtype))
-    names, pairs = _checked_pairs("precv", axis_name, perm)
+    names, pairs = _check_pairs("precv", axis_name, perm)
     return precv_p.bind_positional((token,), (names, aval, pairs))
 
 

@@ -229,7 +229,7 @@ class ExtremePosition(Primitive):
         return ShapedArray(operand.shape[:axis] + operand.shape[axis + 1 :], index_dtype)
 
     def _emit(self, builder: FunctionBuilder, x: Value, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> Value:
-        result, x = builder.results[0], builder.widened(x)
+        result, x = builder.results[0], builder.widen(x)
         positions = ShapedArray(x.aval.shape, index_dtype)
         counted = builder.iota(positions, axes[0])
         element, position = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)

@@ -57,7 +57,7 @@ def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: f
     if isinstance(sharding, NamedSharding) and any(n % k for n, k in zip(array.shape, parts, strict=False)):
         # Arrays are in equal shards.
         sharding = sharding.update(spec=PartitionSpec())
-    with guards.lifted():
+    with guards.lift_guards():
         return put_at(array, sharding)
 
 

@@ -41,7 +41,7 @@ class LinearSolve(NamedTuple):
     solve: Any
     transpose_solve: Any
 
-    def transposed(self) -> LinearSolve:
+    def transpose(self) -> LinearSolve:
         """Return the values for the transposed system."""
         return LinearSolve(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
@@ -133,7 +133,7 @@ def _transpose(
         zeros(tangent_aval(aval_of(x))) if c is None else c
         for x, c in zip(right, cotangents[: len(right)], strict=True)
     ]
-    in_cotangents = _bind(consts.transposed(), jaxprs.transposed(), filled)[: len(right)]
+    in_cotangents = _bind(consts.transpose(), jaxprs.transpose(), filled)[: len(right)]
     return [*[None] * sum(const_lengths), *in_cotangents]
 
 
@@ -353,7 +353,7 @@ def custom_root(
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         # f(x, θ) = 0: ∂f/∂x dx = - ∂f/∂θ dθ.
-        results = bound(primals)
+        results = bind_root(primals)
         solution = results[:count]
         change = [None] * count
         if any(t is not None for t in tangents[:split]):
@@ -366,11 +366,11 @@ def custom_root(
             tangents_of_root = [neg(t) for t in tangents_of_root]
         return results, [*tangents_of_root, *[None] * (len(results) - count)]
 
-    def bound(values: Sequence[Any]) -> list[Any]:
+    def bind_root(values: Sequence[Any]) -> list[Any]:
         parameters = (name, call, Rule(rule, "root_jvp"), 0, False)
         return custom_jvp_call.bind_positional(values, parameters)
 
-    results = bound([*closed_over, *leaves])
+    results = bind_root([*closed_over, *leaves])
     x = pytree.tree_unflatten(tree, results[:count])
     return (x, pytree.tree_unflatten(aux, results[count:])) if has_aux else x
 

@@ -13,6 +13,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.primitive import no_rule
 from xtrace._src.ops.comparisons import gt
 from xtrace._src.ops.constants import constant_like, constants_like
@@ -371,7 +372,10 @@ def _incomplete_gamma(upper: bool) -> Any:
         far = select(a > x, nowhere, select((a == x) & (x < math.inf), constants_like(x, 0.5), everywhere))
         edge = select((a > 0) & _is_far(x), far, edge)
         edge = select((a == 0) & (x > 0), everywhere, edge)
-        return select(regular, inside, edge)
+        result = select(regular, inside, edge)
+        if not is_newer():
+            return result
+        return select((a == math.inf) & (x > 0), select(x < math.inf, nowhere, constants_like(x, math.nan)), result)
 
     formula.__name__ = "igammac" if upper else "igamma"
     return lower_fun(_compute_in_float32(formula))

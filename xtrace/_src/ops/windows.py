@@ -459,7 +459,7 @@ select_and_gather_add = Primitive(
 )
 
 
-def _undilated(window_dimensions: Shape, window_strides: Shape, padding: Any) -> Window:
+def _make_undilated_window(window_dimensions: Shape, window_strides: Shape, padding: Any) -> Window:
     ones = (1,) * len(window_dimensions)
     return Window(window_dimensions, window_strides, padding, ones, ones)
 
@@ -469,7 +469,7 @@ def _scatter_abstract(
 ) -> ShapedArray:
     """Return zeros like `operand` with `source` added at the position of the extreme of each window."""
     _check_selection("select_and_scatter_add", source, operand)
-    _check_source("select_and_scatter_add", source, operand, _undilated(**window))
+    _check_source("select_and_scatter_add", source, operand, _make_undilated_window(**window))
     return ShapedArray(operand.shape, operand.dtype, source.weak_type and operand.weak_type)
 
 
@@ -485,7 +485,7 @@ def _scatter_emit(
     builder: FunctionBuilder, source: Value, operand: Value, *, select_prim: Primitive, **window: Any
 ) -> Value:
     direction, monoid = _selection(select_prim)
-    result, values = builder.results[0], _undilated(**window)
+    result, values = builder.results[0], _make_undilated_window(**window)
     scalar = ShapedArray((), result.dtype)
     start = builder.constant(0, scalar)
     if not result.shape:  # XLA aborts on scalars, which have one window of one element
@@ -528,14 +528,18 @@ def _scatter_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
 def _scatter_transpose(
     cotangent: ArrayLike, source: object, operand: ArrayLike, *, select_prim: Primitive, **window: Any
 ) -> list[Any]:
-    return [select_and_gather_add.bind_positional((cotangent, operand), (select_prim, *_undilated(**window))), None]
+    return [select_and_gather_add.bind_positional(
+        (cotangent, operand), (select_prim, *_make_undilated_window(**window))
+    ), None]
 
 
 def _scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
-    return select_and_scatter_add.bind_positional(moved, (select_prim, *_undilated(**window).with_axis(0)[:3])), 0
+    return select_and_scatter_add.bind_positional(
+        moved, (select_prim, *_make_undilated_window(**window).with_axis(0)[:3])
+    ), 0
 
 
 select_and_scatter_add = Primitive(
@@ -553,7 +557,7 @@ def _select_and_scatter_abstract(
         raise TypeError(f"select_and_scatter: init_value must be a scalar, got shape {init_value.shape}")
     if any(n < 0 for pair in window["padding"] for n in pair):
         raise TypeError(f"select_and_scatter: padding must not be negative, got {window['padding']}; slice the operand")
-    _check_source("select_and_scatter", source, operand, _undilated(**window))
+    _check_source("select_and_scatter", source, operand, _make_undilated_window(**window))
     return ShapedArray(operand.shape, operand.dtype)
 
 
@@ -566,7 +570,7 @@ def _select_and_scatter_emit(
     if not source.aval.size:
         return builder.broadcast_operand(start, operand.aval.shape)
     regions = _region(builder, select_jaxpr), _region(builder, scatter_jaxpr)
-    return _write_scatter(builder, operand, source, start, *regions, _undilated(**window))
+    return _write_scatter(builder, operand, source, start, *regions, _make_undilated_window(**window))
 
 
 def _select_and_scatter_batch(
@@ -579,7 +583,9 @@ def _select_and_scatter_batch(
             "a constant"
         )
     moved = [with_axis(x, i, mapped.size) for x, i in zip(operands[:2], axes[:2], strict=True)]
-    values = (select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_undilated(**window).with_axis(0)[:3])
+    values = (
+        select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_make_undilated_window(**window).with_axis(0)[:3]
+    )
     return select_and_scatter.bind_positional([*moved, operands[2]], values), 0
 
 

@@ -238,10 +238,10 @@ class ConcreteArray(Array):
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the data on the device; it says nothing once the array is gone."""
         if mesh_sharding(self) is not None:
-            raise ValueError(f"unsafe_buffer_pointer: {self._described_pieces()}")
+            raise ValueError(f"unsafe_buffer_pointer: {self._describe_pieces()}")
         return int(self._live_buffer().unsafe_buffer_pointer())
 
-    def _described_pieces(self) -> str:
+    def _describe_pieces(self) -> str:
         return (
             f"the array {self.aval.str_short(short_dtypes=False)} is in pieces on {len(self.sharding.devices)} "
             "devices; use one of x.addressable_shards"
@@ -350,7 +350,7 @@ class ConcreteArray(Array):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if mesh_sharding(self) is not None:
-            raise BufferError(f"dlpack: {self._described_pieces()}")
+            raise BufferError(f"dlpack: {self._describe_pieces()}")
         kinds = {"cpu": 1, "cuda": 2, "rocm": 10}
         platform = self.device.platform
         if platform == "gpu":
@@ -416,7 +416,7 @@ class ConcreteArray(Array):
         )
 
     def __repr__(self) -> str:
-        return self._described()
+        return self._describe()
 
     def __str__(self) -> str:
         is_extended = type(self.aval.dtype) is dtypes.ExtendedDType
@@ -440,7 +440,7 @@ class ConcreteArray(Array):
             return repr(self)
         return format(self.host()[()] if self.ndim == 0 else self.host(), specification)
 
-    def _described(self) -> str:
+    def _describe(self) -> str:
         if self.is_deleted():
             return f"Array(<deleted>, shape={self.shape}, dtype={self.dtype.name})"
         if type(self.aval) is AbstractToken:

@@ -24,7 +24,7 @@ class Failure(NamedTuple):
     error: BaseException
     callback: str
 
-    def raised(self) -> BaseException:
+    def make_error(self) -> BaseException:
         """Return the error for whoever called the program: XLA's class, with the callback's error as its cause.
 
         An error that is no `Exception`, such as KeyboardInterrupt, is meant for the whole process and is left as it is.
@@ -51,4 +51,4 @@ def failure_behind(error: BaseException) -> BaseException | None:
     """Return the error to raise in place of the runtime's `error`, if a callback is behind that."""
     mark = _MARK.search(str(error))
     failure = _kept.get(int(mark[1])) if mark is not None else None
-    return None if failure is None else failure.raised()
+    return None if failure is None else failure.make_error()

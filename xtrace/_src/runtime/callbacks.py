@@ -97,7 +97,7 @@ class HostCallback:
         return array_from_host(operand, aval, device)
 
 
-def executing(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Callable[..., Any]:
+def wrap_execution(execute: Callable[..., tuple[Any, Any]], ordered: bool) -> Callable[..., Any]:
     """Return `execute` of a program with effects, without its end: an ordered one waits for the one before it."""
     _wait_at_exit()
 

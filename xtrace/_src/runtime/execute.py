@@ -26,7 +26,7 @@ from xtrace._src.runtime.arrays import (
     placement,
     single_device_sharding,
 )
-from xtrace._src.runtime.transfer import put_at, put_on, signature_on, to_input, typed_on_mesh
+from xtrace._src.runtime.transfer import place_type, put_at, put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device
 
@@ -110,7 +110,7 @@ class Program:
             if assignment.mesh.explicit_axes:
                 # The types of results on explicit axes say their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
-                self.out_avals = [typed_on_mesh(aval, sharding) for aval, sharding in pairs]
+                self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
         self.handlers = [
             buffers.result_handler(physical_aval(aval), place)
             for aval, place in zip(self.out_avals, places, strict=True)
@@ -128,7 +128,7 @@ class Program:
         execute = self.execute
         if self.callbacks and has_consequences(self.effects):
             ordered = any(e.ordered for e in self.effects)
-            execute = importlib.import_module("xtrace._src.runtime.callbacks").executing(
+            execute = importlib.import_module("xtrace._src.runtime.callbacks").wrap_execution(
                 executables.executor_with_end(self.executable), ordered
             )
         handlers, collect_garbage = self.handlers, buffers.collect_garbage
@@ -219,12 +219,12 @@ def compile_program(
     hidden: Sequence[Any] = (), **details: Any,
 ) -> Program:
     """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
-    partitioned = partitioned_by(assignment, len(hidden))
+    partitioned = request_partitioning(assignment, len(hidden))
     executable = executables.compile_text(text, assignment.devices, compiler_options, callbacks, partitioned)
     return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
 
 
-def partitioned_by(assignment: Assignment, hidden: int) -> executables.Partitioned | None:
+def request_partitioning(assignment: Assignment, hidden: int) -> executables.Partitioned | None:
     """Return the shardings that XLA chooses for a program with so many hidden inputs, None for one on one device."""
     if assignment.mesh is None:
         return None
@@ -253,7 +253,7 @@ def shardings_of(
     # Results that are sharded as the first input is, and depend on one, have its very sharding, as in JAX.
     first, rank = next(zip(inputs, assignment.ranks, strict=True), (None, 0))
 
-    def chosen(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool) -> Sharding:
+    def choose(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool) -> Sharding:
         whole = parts + (1,) * (ndim - len(parts))
         if depends and isinstance(first, NamedSharding) and ndim == rank and first.tiles(ndim) == (whole, numbers):
             return first
@@ -268,6 +268,6 @@ def shardings_of(
         tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
         rows = zip(results, tiles, ranks, assignment.depending, strict=True)
-        placed = [s or chosen(*t, n, depends) for s, t, n, depends in rows]
+        placed = [s or choose(*t, n, depends) for s, t, n, depends in rows]
         results = tuple([_in_memory(s, aval) for s, aval in zip(placed, out_avals, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]

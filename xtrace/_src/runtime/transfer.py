@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import functools
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray, device_sharding, mesh_sharding, new_array, placement
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder
-from xtrace._src.xla import buffers, clients, executables, guards
+from xtrace._src.xla import buffers, clients, distributed, executables, guards
 from xtrace._src.xla.buffers import Buffer
 from xtrace._src.xla.clients import Device
 
@@ -50,6 +51,7 @@ for _guard, _setting in zip(
     guards.GUARDS, (*config.transfer_guards(), config.array_garbage_collection_guard), strict=True
 ):
     _setting.watch(functools.partial(guards.set_level, _guard))
+config.thread_guard.watch(distributed.guard_thread)
 
 _first_device: list[Any] = []
 
@@ -59,6 +61,14 @@ def first_device() -> Device:
     if not _first_device:
         _first_device.append(clients.local_devices()[0])
     return _first_device[0]
+
+
+def forget_first_device() -> None:
+    """Let data go to the first device of a client that is made anew; arrays stay where they are, and say so."""
+    for array in gc.get_objects():
+        if type(array) is ConcreteArray and hasattr(array, "signature") and isinstance(array.signature, ShapedArray):
+            array.signature = placement(array.aval, array.device, False)
+    _first_device.clear()
 
 
 def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
@@ -317,7 +327,7 @@ def to_constant(value: object) -> ConcreteArray:
     """Return `value` as `to_concrete` does; while a function is traced, this is no transfer that a guard refuses."""
     if current_trace.get() is base_trace or config.transfer_guard_host_to_device.value in (None, "allow"):
         return to_concrete(value)
-    with guards.asked_for("put"):
+    with guards.mark_explicit("put"):
         return to_concrete(value)
 
 
@@ -371,15 +381,15 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> A
             aval = aval_of_value(value)
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
         host = scalar_to_host(value, aval) if is_number else np.asarray(value)
-        return array_from_pieces(host, typed_on_mesh(aval, sharding), sharding)
+        return array_from_pieces(host, place_type(aval, sharding), sharding)
     sharding.shard_shape(value.shape)
-    aval = typed_on_mesh(value.aval, sharding)
+    aval = place_type(value.aval, sharding)
     if own is not None and own.is_equivalent_to(sharding, value.ndim):
         return new_array(aval, value._live_buffer(), placement(aval, sharding))
     if own is not None and _has_same_pieces(own, sharding, value.ndim):
         return new_array(aval, buffers.copy(value._live_buffer(), device_sharding(sharding)), placement(aval, sharding))
     if own is not None and _needs_program(own, sharding):
-        return new_array(aval, _resharded(value, own, sharding), placement(aval, sharding))
+        return new_array(aval, _reshard(value, own, sharding), placement(aval, sharding))
     # The memory of an array that was put together from its pieces belongs to nobody else.
     is_joined = own is not None and not own.is_fully_replicated
     # Of rank 0 are the numbers of a program, which come from the host.
@@ -395,12 +405,12 @@ def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> Concr
     stored = physical_aval(array.aval)
     zeros = np.zeros(sharding.shard_shape(stored.shape), stored.dtype)
     held = [(piece, piece._sharding._device) for piece in buffers.pieces_of(array.buffer)]
-    with guards.lifted():
+    with guards.lift_guards():
         parts = [piece if device in first else buffers.put(stored, zeros, device) for piece, device in held]
-        return array_on_mesh(typed_on_mesh(array.aval, sharding), sharding, parts, [device for _, device in held])
+        return array_on_mesh(place_type(array.aval, sharding), sharding, parts, [device for _, device in held])
 
 
-def typed_on_mesh(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+def place_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """Return the type that an array of type `aval` has when it is put where `sharding` says."""
     space = memory_space_of_kind(sharding.memory_kind)
     return aval.update(sharding=explicit_part(sharding, aval.ndim), memory_space=space)
@@ -422,17 +432,17 @@ def _needs_program(old: Sharding, new: Sharding) -> bool:
     return old.devices[0].platform != "cpu" or not old.is_fully_addressable or old.is_unreduced or new.is_unreduced
 
 
-def _resharded(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
+def _reshard(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
     """Return the buffer of an array that is split anew over the same devices, by a compiled program."""
     stored = physical_aval(array.aval.update(sharding=None))
-    run = _resharding(stored, old, new)
+    run = _resharding_program(stored, old, new)
     (buffer,) = run([array._live_buffer()])
     buffers.collect_garbage()
     return buffer
 
 
 @memoize(1024)
-def _resharding(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
+def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
     """Return the program that splits an array of type `aval` anew."""
     module = ModuleBuilder("reshard", old.devices[0].platform, num_partitions=len(old.devices))
     main = FunctionBuilder(module, "main", "reshard", public=True)
@@ -456,7 +466,7 @@ def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
     return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
 
 
-def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
+def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:
     """Return the array that was pickled, of 64 bits only where these are enabled."""
     aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
     if extended is not None:
@@ -465,10 +475,10 @@ def _restored(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None
     return array
 
 
-def _reduced(array: ConcreteArray) -> Any:
+def _reduce_array(array: ConcreteArray) -> Any:
     extended = array.dtype if isinstance(array.dtype, dtypes.ExtendedDType) else None
-    return _restored, (array.physical_array(), array.weak_type, extended)
+    return _restore_array, (array.physical_array(), array.weak_type, extended)
 
 
 # Making an array needs a device, of which the class knows nothing; so its pickling is defined here.
-copyreg.pickle(ConcreteArray, _reduced)
+copyreg.pickle(ConcreteArray, _reduce_array)

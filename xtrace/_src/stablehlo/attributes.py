@@ -24,7 +24,7 @@ def booleans(values: Iterable[bool]) -> str:
     return f"array<i1: {items}>" if items else "array<i1>"
 
 
-def bracketed(values: Iterable[int]) -> str:
+def list_text(values: Iterable[int]) -> str:
     """A bare list, ``[0, 1]``, as the readable forms of operations write dimensions."""
     return f"[{', '.join(map(str, values))}]"
 
@@ -57,7 +57,7 @@ def dense(array: Any) -> str:
     flat = np.ascontiguousarray(array).reshape(-1)
     if array.ndim == 0 or _all_same(flat):
         return f"dense<{_element(flat[0])}>"
-    return f"dense<{_nested(array)}>"
+    return f"dense<{_format_nested(array)}>"
 
 
 def scalar(value: Any, dtype: np.dtype[Any]) -> str:
@@ -82,10 +82,10 @@ def _all_same(flat: np.ndarray[Any, Any]) -> bool:
     return bool((raw == raw[0]).all())
 
 
-def _nested(array: np.ndarray[Any, Any]) -> str:
+def _format_nested(array: np.ndarray[Any, Any]) -> str:
     if array.ndim == 0:
         return _element(array[()])
-    return f"[{', '.join(map(_nested, array))}]" if array.ndim > 1 else f"[{', '.join(map(_element, array))}]"
+    return f"[{', '.join(map(_format_nested, array))}]" if array.ndim > 1 else f"[{', '.join(map(_element, array))}]"
 
 
 def _element(value: Any) -> str:

@@ -15,7 +15,7 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding
-from xtrace._src.core.source import Position, resolve
+from xtrace._src.core.source import Annotation, Position, resolve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.shardy import Meshes
 
@@ -191,7 +191,7 @@ class FunctionBuilder:
     __slots__ = (
         "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
         "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
-        "_spread", "scope", "tokens",
+        "_spread", "scope", "tokens", "annotations",
     )
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
@@ -213,6 +213,8 @@ class FunctionBuilder:
         self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
         # What the next operation of each ordered effect waits for.
         self.tokens: dict[Any, Value] = {}
+        # What all operations that are written next carry for XLA.
+        self.annotations: tuple[Annotation, ...] = ()
 
     @property
     def platform(self) -> str:
@@ -223,7 +225,7 @@ class FunctionBuilder:
         """Return the name of an operation with those of the scopes around it, as profiles show it."""
         return f"{self.scope}/{name}" if self.scope else name
 
-    def named(self, name: str) -> None:
+    def name_next(self, name: str) -> None:
         """Give the operations that are written next this name in the scope, where operations have places."""
         if self.place is not None:
             self.place = self.place[0], self.path(name) if name else self.scope
@@ -341,7 +343,7 @@ class FunctionBuilder:
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         """Write `x` with its axes permuted."""
         aval = x.aval.update(shape=tuple([x.aval.shape[i] for i in permutation]))
-        return self.cast("transpose", x, aval, f", dims = {attributes.bracketed(permutation)}")
+        return self.cast("transpose", x, aval, f", dims = {attributes.list_text(permutation)}")
 
     def slice(self, x: Value, ranges: Sequence[Sequence[int]]) -> Value:
         """Write the part of `x` in a range (start, stop) or (start, stop, step) of each axis."""
@@ -351,7 +353,7 @@ class FunctionBuilder:
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
         """Write the values joined along an axis."""
-        values = [self.widened(v) for v in values]
+        values = [self.widen(v) for v in values]
         names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
         first = values[0].aval
         size = sum(v.aval.shape[dimension] for v in values)
@@ -362,7 +364,7 @@ class FunctionBuilder:
         """Write the part of `x` of the given sizes at positions that are values."""
         aval = x.aval.update(shape=tuple(sizes))
         names, types = ", ".join([v.name for v in (x, *starts)]), ", ".join([v.type for v in (x, *starts)])
-        text = f"stablehlo.dynamic_slice {names}, sizes = {attributes.bracketed(sizes)}"
+        text = f"stablehlo.dynamic_slice {names}, sizes = {attributes.list_text(sizes)}"
         return self.line(f"{text} : ({types}) -> {aval.mlir_type}", aval)
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
@@ -484,7 +486,7 @@ class FunctionBuilder:
         aval = value.aval.update(shape=shape)
         if type(value) is Constant:
             return self.constant_line(value.text, aval)
-        return self.cast("broadcast_in_dim", value, aval, f", dims = {attributes.bracketed(dimensions)}")
+        return self.cast("broadcast_in_dim", value, aval, f", dims = {attributes.list_text(dimensions)}")
 
     def broadcast_operand(self, value: Value, shape: tuple[int, ...]) -> Value:
         """Return an operand of an elementwise operation with its scalar or size-1 axes broadcast to `shape`."""
@@ -515,7 +517,7 @@ class FunctionBuilder:
             return self.convert(self.cast("real", value, real), dtype)
         return self.cast("convert", value, value.aval.update(dtype=dtype))
 
-    def widened(self, value: Value) -> Value:
+    def widen(self, value: Value) -> Value:
         """Return `value` converted to eight bits if its elements have two."""
         return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
 
@@ -528,7 +530,7 @@ class FunctionBuilder:
         around = self.scope if self.place is None else self.place[1]
         inner = FunctionBuilder(self.module, self.name, f"{around}/{scope}" if scope else around)
         inner.place, inner.number = self.place, self.number
-        inner.tokens = dict(self.tokens)
+        inner.tokens, inner.annotations = dict(self.tokens), self.annotations
         inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
         return inner
 

@@ -80,11 +80,11 @@ class EmissionTemplate:
         order += [("c", i) for i in range(len(self.constants))]
         place = {gap: i for i, gap in enumerate(order)}
 
-        def filled(text: str, gaps: list[tuple[str, int]]) -> tuple[str, list[int]]:
+        def place_gaps(text: str, gaps: list[tuple[str, int]]) -> tuple[str, list[int]]:
             return text, [place[g] for g in gaps]
 
-        self.lines = [filled(*line) for line in written]
-        self.results = [filled(*name) for name in results]
+        self.lines = [place_gaps(*line) for line in written]
+        self.results = [place_gaps(*name) for name in results]
         self.single = not self.many and self.count == len(self.lines) == 1 and self.placed == [True]
         if self.single:
             self.text, gaps = self.lines[0]

@@ -83,7 +83,7 @@ def _transpose(
             "it; hold one of them fixed"
         )
     try:
-        results = _replayed(stack, equation, given, operands) if stack is not None and primitive.replayable else None
+        results = _replay(stack, equation, given, operands) if stack is not None and primitive.replayable else None
         if results is None:
             rule = functools.partial(primitive.rule("transpose"), **equation.params)
             results = replay(equation, rule, given, *operands)
@@ -103,7 +103,7 @@ def _transpose(
             cotangents_of[x] = cotangent  # type: ignore[index]
 
 
-def _replayed(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
+def _replay(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:
     """Return the results of an equation's transpose rule, replayed; None if it cannot be."""
     primitive, parameters = equation.primitive, equation.parameters
     # A flag for each cotangent, whether it is zero (no flags for an operation of one result).

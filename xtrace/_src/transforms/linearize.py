@@ -11,7 +11,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import Position, Scopes, within
+from xtrace._src.core.source import Position, Scopes, place_within
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.dce import eliminate_dead_code
@@ -106,7 +106,7 @@ class Tape(StagingTrace):
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         if not self.keeps_calls or len(template.steps) < 2:
             return template.instantiate(self, inputs, source)
-        equation = call_template(template, inputs, within(self.scopes, source) if self.scopes else source)
+        equation = call_template(template, inputs, place_within(self.scopes, source) if self.scopes else source)
         self.equations.append(equation)
         return equation.outvars
 
@@ -195,10 +195,10 @@ def partial_evaluate(
 
 
 def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearMap:
-    jaxpr, read = _without_unread(tape, tape.equations, outvars)
+    jaxpr, read = _drop_unread(tape, tape.equations, outvars)
     if tape.keeps_calls and any(e.primitive is inlined_call and not read.issuperset(e.outvars) for e in jaxpr.eqns):
         # Residuals that only the unread rest of a call reads would be kept.
-        jaxpr, read = _without_unread(tape, *inline_calls(tape, outvars))
+        jaxpr, read = _drop_unread(tape, *inline_calls(tape, outvars))
     kept = [(v, value) for v, value in tape.constants if v in read]
     jaxpr = jaxpr.replace(constvars=[v for v, _ in kept])
     if config.enable_checks.value:
@@ -207,7 +207,7 @@ def _linear_map(tape: Tape, outvars: list[Atom], nonzero: list[bool]) -> LinearM
     return LinearMap(jaxpr, [value for _, value in kept], nonzero)
 
 
-def _without_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
+def _drop_unread(tape: Tape, equations: list[JaxprEqn], outvars: list[Atom]) -> tuple[Jaxpr, set[Atom]]:
     """Return the jaxpr of the equations that the outputs need, without its constants, and the values it reads."""
     jaxpr, _ = eliminate_dead_code(Jaxpr([], tape.inputs, outvars, equations, tape.effects, tape.debug_info))
     return jaxpr, {x for e in jaxpr.eqns for x in e.invars} | set(outvars)

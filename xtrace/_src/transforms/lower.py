@@ -21,11 +21,20 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import open_dimensions
-from xtrace._src.core.source import Position, Scopes, describe, format_scopes
+from xtrace._src.core.source import (
+    Annotation,
+    Position,
+    Scopes,
+    annotations_in,
+    describe,
+    format_scopes,
+    merge_annotations,
+)
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, sharding_of_constant
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
+from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
 from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
@@ -95,6 +104,7 @@ def lower(
     module.is_explicit = mesh is not None
     main = FunctionBuilder(module, "main", scope or f"jit({name})", public=True)
     main.argument_names, main.result_names = argument_names, result_names
+    main.annotations = config.frontend_annotations.value or ()
     module.functions.append(main)
     jaxpr = closed.jaxpr
     module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
@@ -200,9 +210,9 @@ def emit_equations(
 
     position: where equations come from that do not say so themselves.
     """
-    outer, places = builder.scope, builder.place
-    # The scope and the name of an operation, by its scopes below `outer`.
-    paths: dict[tuple[Scopes, Primitive], tuple[str, str]] = {}
+    outer, places, inherited = builder.scope, builder.place, builder.annotations
+    # The scope, the name and the annotations of an operation, by its scopes below `outer`.
+    paths: dict[tuple[Scopes, Primitive], tuple[str, str, tuple[Annotation, ...]]] = {}
     context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
     # What needs no more than its name; `values` keeps the others, among them literals.
     names: dict[Atom, str] = {}
@@ -224,9 +234,13 @@ def emit_equations(
         path = paths.get((scopes, primitive))
         if path is None:
             scope = "/".join([x for x in (outer, format_scopes(scopes)) if x])
-            path = paths[scopes, primitive] = (scope, f"{scope}/{primitive.name}" if scope else primitive.name)
+            name = f"{scope}/{primitive.name}" if scope else primitive.name
+            path = paths[scopes, primitive] = (scope, name, inherited + annotations_in(scopes))
         builder.scope = path[0]
         builder.place = (source, path[1])
+        annotations = path[2]
+        if annotations:
+            builder.annotations, first_line = tuple([a for a in annotations if a.inherited]), len(builder.lines)
         try:
             operands = [names[x] for x in invars]
             template = primitive.emission_templates.get((context, equation.parameters, *[x.aval for x in invars]))
@@ -239,6 +253,9 @@ def emit_equations(
             names.update(zip(equation.outvars, template.write(builder, operands), strict=True))
         else:
             names[equation.outvars[0]] = template.write(builder, operands)
+        if annotations:
+            builder.annotations = inherited
+            _annotate_equation(builder, annotations, primitive, first_line)
         if explicit:
             for variable in equation.outvars:
                 sharding = variable.aval.explicit_sharding
@@ -249,6 +266,22 @@ def emit_equations(
                     names[variable] = builder.constrain(value, sharding, free).name
     builder.scope, builder.place = outer, places
     return [value_of(x) for x in jaxpr.outvars]
+
+
+def _annotate_equation(
+    builder: FunctionBuilder, annotations: tuple[Annotation, ...], primitive: Primitive, start: int
+) -> None:
+    """Give the lines of an equation, from `start` on, the attributes of its annotations."""
+    attributes, lines = merge_annotations(annotations), builder.lines
+    if not attributes:
+        return
+    # Metadata is about the operation, as the user knows it; a place is about all that runs there.
+    if primitive.name == "broadcast_in_dim" or any(a.of_place for a in annotations):
+        annotate_lines(lines, start, attributes)
+        return
+    for i in range(start, len(lines)):
+        if not is_broadcast(lines[i]):
+            lines[i] = annotate(lines[i], attributes)
 
 
 def _keep(
@@ -307,9 +340,13 @@ def _emit_on_physical_types(
 
 
 def emit_call(
-    builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call"
+    builder: FunctionBuilder, jaxpr: Jaxpr, name: str, operands: Sequence[Value], operation: str = "call",
+    attributes: str = "",
 ) -> list[Value]:
-    """Write `jaxpr` as a private function and the call of it; inside regions the operation is ``func.call``."""
+    """Write `jaxpr` as a private function and the call of it, which has the text `attributes`.
+
+    Inside regions the operation is ``func.call``.
+    """
     if builder.module.axis_indices:
         # A function could not read the indices.
         return emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, operands, strict=True)))
@@ -321,7 +358,8 @@ def emit_call(
     names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
-    called = builder.line_of_many(f"{operation} @{function.name}({names}) : ({types}) -> {outputs}", results)
+    line = f"{operation} @{function.name}({names}){attributes} : ({types}) -> {outputs}"
+    called = builder.line_of_many(line, results)
     return with_tokens(builder, effects, called)
 
 
@@ -338,7 +376,7 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
     _check_computation(jaxpr, name)
     inputs = inner.arguments[: len(jaxpr.invars)]
     returned = emit_equations(inner, jaxpr, dict(zip(jaxpr.invars, inputs, strict=True)))
-    unsupported = _without_code(inner)
+    unsupported = _find_uncompilable(inner)
     if unsupported is not None:
         raise NotImplementedError(
             f"{name}: the function it applies to elements needs {unsupported}, which XLA only does with whole arrays. "
@@ -353,7 +391,7 @@ _WHOLE_ARRAYS = re.compile(
 )
 
 
-def _without_code(builder: FunctionBuilder) -> str | None:
+def _find_uncompilable(builder: FunctionBuilder) -> str | None:
     """Return the first operation of a function or region that XLA cannot do inside a function of elements."""
     depths: list[int] = []
     for line in builder.lines:
@@ -371,7 +409,7 @@ def _without_code(builder: FunctionBuilder) -> str | None:
         called = _CALLED.search(line)
         if called is not None:
             functions = builder.module.functions
-            inside = next((_without_code(f) for f in functions if f.name == called[1]), None)
+            inside = next((_find_uncompilable(f) for f in functions if f.name == called[1]), None)
             if inside is not None:
                 return inside
     return None
@@ -438,11 +476,12 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
     """Write `jaxpr` as a private function of the module and return it; the same jaxpr is written once."""
     memo = builder.module.memo
     # Collectives in it depend on the mesh.
-    key = (jaxpr, builder.module.manual_mesh)
+    key = (jaxpr, builder.module.manual_mesh, builder.annotations)
     known = memo.get(key)
     if known is None:
         # XLA puts the name of the call before those of the operations that are called.
         function = FunctionBuilder(builder.module, name, "")
+        function.annotations = builder.annotations
         effects = in_order(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}

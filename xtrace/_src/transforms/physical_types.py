@@ -29,12 +29,12 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
 
     function: Callable[..., list[Any]] = apply
     for size in sizes:
-        function = _mapped(function, MappedAxis(size), extended)
+        function = _map_over_elements(function, MappedAxis(size), extended)
     info = DebugInfo("emission", primitive.name, None, None)
     return stage(function, [physical_aval(a) for a in avals], info)[0]
 
 
-def _mapped(
+def _map_over_elements(
     function: Callable[..., list[Any]], mapped: MappedAxis, extended: Sequence[bool]
 ) -> Callable[..., list[Any]]:
     """Return `function` mapped over the last axis of its extended operands, which is the last of its results too."""

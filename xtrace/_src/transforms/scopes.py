@@ -6,10 +6,21 @@ templates have none of their own: their equations get the scopes of the trace th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtrace._src.core.source import Place, Scopes, Transformation, drop_scopes, replay, scopes_of, user_position
+from xtrace._src.core import config
+from xtrace._src.core.source import (
+    Annotation,
+    Place,
+    Scopes,
+    Transformation,
+    drop_scopes,
+    replay,
+    scopes_of,
+    user_position,
+)
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jvp import JVPTrace
 from xtrace._src.transforms.linearize import Tape
@@ -39,6 +50,13 @@ class scope:
     def __exit__(self, *_: object) -> None:
         for recorder, scopes in self.before:
             recorder.scopes = scopes
+
+
+@contextlib.contextmanager
+def annotate(annotation: Annotation) -> Iterator[None]:
+    """Annotate the operations in a block: those that are recorded, and all of the programs that run or are lowered."""
+    with scope(annotation), config.frontend_annotations((*(config.frontend_annotations.value or ()), annotation)):
+        yield
 
 
 def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:

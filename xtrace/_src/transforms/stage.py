@@ -10,13 +10,21 @@ import numpy as np
 from xtrace._src.algebra.varying import pvary
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, aval_rules, int_aval, scalar_aval
+from xtrace._src.core.avals import (
+    AbstractRef,
+    ShapedArray,
+    ShapeDtypeStruct,
+    aval_of,
+    aval_rules,
+    int_aval,
+    scalar_aval,
+)
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.collection import collection_paused
-from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedVarying, Primitive
-from xtrace._src.core.source import Position, Scopes, user_position, within
+from xtrace._src.core.source import Position, Scopes, place_within, user_position
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
 
@@ -89,6 +97,8 @@ class StagingTrace(Trace):
 
     def new_input(self, aval: ShapedArray) -> StagedTracer:
         """Add an input of type `aval`."""
+        if type(aval) is AbstractRef:
+            self.effects |= {REFERENCE_EFFECT}
         variable = Var(aval)
         self.inputs.append(variable)
         return StagedTracer(self, aval, variable)
@@ -114,7 +124,7 @@ class StagingTrace(Trace):
             self.effects |= effects
         source = user_position(2)
         if self.scopes:
-            source = within(self.scopes, source)
+            source = place_within(self.scopes, source)
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in types]
             self.equations.append(JaxprEqn(invars, outvars, primitive, parameters, effects, source))
@@ -162,10 +172,12 @@ class StagingTrace(Trace):
         if captured is not None and (kind is not np.ndarray or _holds(value, captured[1])):
             return captured[0]
         aval = aval_of(value)
+        if type(aval) is AbstractRef:
+            self.effects |= {REFERENCE_EFFECT}
         if isinstance(value, Tracer):
             self._check_in_scope(value)
             kept: Any = value
-        elif kind is ShapeDtypeStruct:
+        elif kind is ShapeDtypeStruct or type(aval) is AbstractRef:
             kept = value
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)

@@ -183,7 +183,7 @@ def copy(buffer: Buffer, target: DeviceSharding | None = None) -> Buffer:
         # jaxlib copies to devices of this process only.
         copies = [copy(piece) for piece in pieces_of(buffer)]
         return put_pieces(buffer.aval, sharding, copies, [piece._sharding._device for piece in copies])
-    with guards.lifted() if target is None else contextlib.nullcontext():
+    with guards.lift_guards() if target is None else contextlib.nullcontext():
         (copied,) = _jax.batched_copy_array_to_devices_with_sharding(
             [buffer], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import os
 import threading
 import warnings
@@ -42,6 +43,23 @@ class Request(NamedTuple):
     rocm_devices: str | None = None
 
 
+class Factory(NamedTuple):
+    """How the client of a platform is made that a user registered.
+
+    priority: the platform with the highest one is the default; CPU has 0, GPUs 200, TPUs 300, other plugins 400. quiet:
+    whether another platform is the default where the client cannot be made. experimental: whether a warning says so.
+    """
+
+    make: Callable[[], Client]
+    priority: int = 0
+    quiet: bool = True
+    experimental: bool = False
+
+
+# The platforms that users registered.
+factories: dict[str, Factory] = {}
+_PRIORITIES = {"cpu": 0, "cuda": 200, "rocm": 200, "tpu": 300}
+_logger = logging.getLogger("xtrace")
 _requested: list[Callable[[], Request]] = []
 
 
@@ -94,12 +112,14 @@ def canonical_platform(platform: str) -> str:
 
 def _make(name: str) -> Client:
     _watch_forks()
+    if name in factories:
+        return _make_registered(name, factories[name])
     request = _settings()
     if name == "cpu":
         count = {"num_devices": request.cpu_devices} if (request.cpu_devices or 0) > 0 else {}
         together = distributed.cpu_client_options(request.collectives, request.topology_minutes)
         return xla_client.make_cpu_client(asynchronous=request.asynchronous, **count, **together)
-    if _plugins().known(name):
+    if _plugins().is_known(name):
         chosen = {"cuda": request.cuda_devices, "rocm": request.rocm_devices}.get(name)
         numbers = _plugins().device_numbers(f"jax_{name}_visible_devices", chosen)
         together = distributed.plugin_client_options()
@@ -108,6 +128,18 @@ def _make(name: str) -> Client:
         f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu), rocm, tpu, and those that "
         "PJRT_NAMES_AND_LIBRARY_PATHS or an installed package with a PJRT plugin names"
     )
+
+
+def _make_registered(name: str, factory: Factory) -> Client:
+    if factory.experimental:
+        _logger.warning("the platform %s is registered as experimental: programs may fail on it", name)
+    try:
+        made = factory.make()
+    except Exception as error:
+        raise RuntimeError(f"the platform {name!r} does not start: {error}") from error
+    if not isinstance(made, _jax.Client):
+        raise TypeError(f"the factory of the platform {name!r} must return jaxlib's Client, got {made!r}")
+    return made
 
 
 @functools.cache
@@ -140,8 +172,15 @@ def default_platform() -> str:
             if wanted:
                 _default.append(canonical_platform(wanted.split(",")[0]))
             else:
-                _default.append(_first_that_starts(_plugins().available()))
+                _default.append(_first_that_starts(_candidates()))
         return _default[0]
+
+
+def _candidates() -> list[str]:
+    """Return the platforms that may be the default one, the likeliest first."""
+    ranks = {name: _PRIORITIES.get(name, 400) for name in _plugins().available_platforms()}
+    ranks |= {name: factory.priority for name, factory in factories.items() if factory.priority > 0}
+    return sorted(ranks, key=ranks.__getitem__, reverse=True)
 
 
 def _first_that_starts(platforms: Sequence[str]) -> str:
@@ -150,6 +189,11 @@ def _first_that_starts(platforms: Sequence[str]) -> str:
         try:
             client(name)
         except Exception as error:
+            if name in factories:
+                if not factories[name].quiet:
+                    raise
+                _logger.info("%s; another platform is the default", error)
+                continue
             warnings.warn(f"the platform {name} is there but does not start ({error}); using cpu", stacklevel=4)
         else:
             return name
@@ -164,3 +208,41 @@ def devices(platform: str | None = None) -> list[Any]:
 def local_devices(platform: str | None = None) -> list[Any]:
     """Return the devices of this process."""
     return list(client(platform).local_devices())
+
+
+def start_all() -> dict[str, Client]:
+    """Start the platforms that the settings name, or all that are here, and return the clients by platform."""
+    wanted = _settings().platforms
+    if wanted:
+        for name in wanted.split(","):
+            client(name)
+        return dict(started_clients)
+    default_platform()
+    for name in ("cpu", *_candidates(), *factories):
+        try:
+            client(name)
+        except Exception as error:
+            if name in factories and not factories[name].quiet:
+                raise
+            _logger.info("the platform %s does not start: %s", name, error)
+    return dict(started_clients)
+
+
+def forget() -> None:
+    """Let the next use of a platform make its client anew; clients that arrays or programs hold live on."""
+    if distributed.connection() is not None:
+        raise RuntimeError(
+            "clients of a program of several processes cannot be made anew: the others use them. Call "
+            "xtrace.distributed.shutdown() first"
+        )
+    with _lock:
+        started_clients.clear()
+        _default.clear()
+
+
+def xla_version(platform: str | Client | None) -> int | None:
+    """Return the version of XLA that a plugin says of itself; None where it says none."""
+    try:
+        return int(client(platform).xla_version)
+    except AttributeError:
+        return None

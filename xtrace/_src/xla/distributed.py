@@ -78,7 +78,7 @@ def connect(
             address, process, init_timeout=start_timeout, heartbeat_timeout=fatal, shutdown_timeout=shutdown,
             use_compression=True,
         )
-        with _announced(process, processes, timeout):
+        with _announce_wait(process, processes, timeout):
             client.connect()
     except BaseException:
         if service is not None:
@@ -92,7 +92,7 @@ def connect(
         return
     try:
         peers = importlib.import_module("xtrace._src.xla.peers")
-        about = exchange("about", peers.about_this_process(), range(processes), "initialize")
+        about = exchange("about", peers.describe_this_process(), range(processes), "initialize")
         check_versions(process, about)
     except BaseException:
         disconnect()
@@ -129,7 +129,7 @@ def wait_for(awaited: Any) -> None:
 
 
 @contextlib.contextmanager
-def _announced(process: int, processes: int, timeout: int) -> Iterator[None]:
+def _announce_wait(process: int, processes: int, timeout: int) -> Iterator[None]:
     """Say on stderr that processes have not come, shortly before jaxlib names them and ends this one."""
     line = (
         f"xtrace: process {process} has waited {timeout} seconds for the other processes, {processes - 1} of them, and "
@@ -285,7 +285,7 @@ def exchange(
     if held is None:
         return [own]
     processes = tuple(processes)
-    called = held.peers.called(processes) if compare and held.peers is not None else ""
+    called = held.peers.digest_calls(processes) if compare and held.peers is not None else ""
     number = next(_calls.setdefault((kind, processes), itertools.count()))
     key = f"xtrace/{kind}/{'-'.join(map(str, processes))}/{number}"
     held.client.key_value_set(f"{key}/{held.process}", f"{called} {own}")
@@ -361,6 +361,28 @@ def end_of(executable: Any) -> Callable[[Any], Any]:
     return (lambda token: token) if program is None else (lambda token: End(token, program.processes))
 
 
+# The thread that may run programs over several processes: that of a block, and that of the setting for all threads.
+_guarded: dict[bool, int] = {}
+
+
+def guard_thread(guard: bool | None, everywhere: bool) -> None:
+    """Let only this thread run programs over several processes from now on, or end that."""
+    if guard:
+        _guarded[everywhere] = threading.get_ident()
+    else:
+        _guarded.pop(everywhere, None)
+
+
+def _check_thread(name: str) -> None:
+    guarded = _guarded.get(False, _guarded.get(True))
+    if guarded is not None and guarded != threading.get_ident():
+        raise RuntimeError(
+            f"{name} runs over several processes, and the setting jax_thread_guard was turned on in another thread: "
+            "threads may call programs in another order in each process, which then wait for one another for ever. "
+            "Call all of them in that thread"
+        )
+
+
 def execution(executable: Any) -> Callable[..., Any]:
     """Return the function that runs an executable; one over several processes is recorded, and its wait can end."""
     execute: Callable[..., Any] = executable.execute_sharded
@@ -372,6 +394,7 @@ def execution(executable: Any) -> Callable[..., Any]:
     waits = len(local) == 1 and local[0].platform == "cpu"
 
     def execute_recorded(inputs: Sequence[Any], **options: Any) -> Any:
+        _check_thread(program.name)
         peers.check(program.processes)
         peers.record(program)
         return peers.call(program.processes, execute, inputs, **options) if waits else execute(inputs, **options)

@@ -45,7 +45,7 @@ def compile_text(
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace._src.xla.modules").parse(text)
-            calls = [_transferring(device.client, c) for c in callbacks]
+            calls = [_wrap_transfer(device.client, c) for c in callbacks]
             loaded = _compile_apart(device.client.compile_and_load, module, devices, options, host_callbacks=calls)
         else:
             loaded = _compile_apart(device.client.compile_and_load, text, devices, options)
@@ -90,7 +90,9 @@ def _compile_apart(compile_: Callable[..., Any], *arguments: object, **keywords:
     try:
         running.acquire()
     except BaseException:
-        _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
+        # An interrupt may come when the lock has just been acquired: nobody would release it.
+        if not results and not errors:
+            _interrupted[:] = [running, *[lock for lock in _interrupted if lock.locked()]]
         raise
     if errors:
         raise errors.pop()
@@ -125,7 +127,7 @@ def _with_safe_fusions(
     return {"xla_cpu_experimental_ynn_fusion_type": "", **(compiler_options or {})}
 
 
-def _transferring(client: Client, callback: Any) -> Any:
+def _wrap_transfer(client: Client, callback: Any) -> Any:
     """Return the runtime's object for a function that is called by transfers, other functions as they are."""
     if callback.channels is None:
         return callback
@@ -160,22 +162,50 @@ def options_for(
         build.allow_spmd_sharding_propagation_to_parameters = list(partitioned.free_parameters)
         build.allow_spmd_sharding_propagation_to_output = list(partitioned.free_results)
     if compiler_options:
-        overrides = []
-        for name, value in compiler_options.items():
-            if not isinstance(value, (bool, int, float, str)):
-                raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
-            if name in _BUILD_OPTIONS:
-                if not hasattr(options.executable_build_options, name):
-                    version = ".".join(map(str, versions.JAXLIB_VERSION))
-                    raise ValueError(
-                        f"jaxlib {version} has no compiler option {name}; it has optimization_level and "
-                        "memory_fitting_level"
-                    )
-                setattr(options.executable_build_options, name, _LEVELS.get(value, value))
-            else:
-                overrides.append((name, value))
-        options.env_option_overrides = overrides
+        _set_options(options, compiler_options)
     return options
+
+
+def options_for_copies(
+    replicas: int, partitions: int, devices: Any, compiler_options: Mapping[str, Any], profile: bytes | None,
+    detailed_logging: bool,
+) -> xla_client.CompileOptions:
+    """Return the compile options of a program in `replicas` copies, each split into `partitions`.
+
+    devices: an array of devices or their numbers, with a row for each copy; None for the runtime's choice.
+    """
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    for each in (options, build):
+        each.num_replicas, each.num_partitions = replicas, partitions
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    if devices is not None:
+        numbers = np.array([[getattr(d, "id", d) for d in row] for row in devices], np.int32)
+        options.device_assignment = build.device_assignment = xla_client.DeviceAssignment.create(numbers)
+    if profile is not None:
+        build.fdo_profile = profile
+    build.debug_options.xla_detailed_logging = detailed_logging
+    _set_options(options, compiler_options)
+    return options
+
+
+def _set_options(options: xla_client.CompileOptions, values: Mapping[str, Any]) -> None:
+    """Set compiler options by name; ValueError for one that this jaxlib lacks."""
+    overrides = []
+    for name, value in values.items():
+        if not isinstance(value, (bool, int, float, str)):
+            raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
+        if name in _BUILD_OPTIONS:
+            if not hasattr(options.executable_build_options, name):
+                version = ".".join(map(str, versions.JAXLIB_VERSION))
+                raise ValueError(
+                    f"jaxlib {version} has no compiler option {name}; it has optimization_level and "
+                    "memory_fitting_level"
+                )
+            setattr(options.executable_build_options, name, _LEVELS.get(value, value))
+        else:
+            overrides.append((name, value))
+    options.env_option_overrides = overrides
 
 
 # Options of a compilation that are none of XLA's debug options, and the numbers of its levels of effort.

@@ -22,7 +22,7 @@ def set_level(guard: str, level: str | None, everywhere: bool) -> None:
 
 
 @contextlib.contextmanager
-def asked_for(transfer: str) -> Iterator[None]:
+def mark_explicit(transfer: str) -> Iterator[None]:
     """Mark transfers inside the block, "put" or "get", as asked for by the user."""
     state, name = _guards.thread_local_state(), f"explicit_device_{transfer}"
     before = getattr(state, name)
@@ -49,7 +49,7 @@ def between_devices() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def lifted() -> Iterator[None]:
+def lift_guards() -> Iterator[None]:
     """Allow the copies inside the block: they are parts of a computation."""
     state = _guards.thread_local_state()
     before = state.host_to_device, state.device_to_device

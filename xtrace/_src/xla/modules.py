@@ -77,14 +77,14 @@ def parse(text: str | bytes) -> ir.Module:
 
     Raises TypeError for anything but text, and InvalidModuleError with the line, the operation and MLIR's messages.
     """
-    data = _encoded(text)
+    data = _encode(text)
     within = context()
     # The lock keeps the diagnostics of two threads apart.
     with _lock:
         try:
             return ir.Module.parse(data, context=within)
         except ir.MLIRError as error:
-            raise _described(data, error, within) from None
+            raise _describe_error(data, error, within) from None
 
 
 def verify(text: str | bytes) -> None:
@@ -119,7 +119,7 @@ def serialize(module: object, version: str | None = None) -> bytes:
             _expand_chlo(copy)
             return bytes(_stablehlo.serialize_portable_artifact(copy, target))
         except (ValueError, RuntimeError, ir.MLIRError) as error:
-            why = _shortened("; ".join(messages) or str(error))
+            why = _shorten("; ".join(messages) or str(error))
     raise ValueError(f"the module has no portable artifact of StableHLO {target}: {why}")
 
 
@@ -151,7 +151,7 @@ def _diagnostics() -> Iterator[list[str]]:
             handler.detach()
 
 
-def _encoded(text: str | bytes) -> bytes:
+def _encode(text: str | bytes) -> bytes:
     if not isinstance(text, (str, bytes)):
         raise TypeError(f"a module is given as text, not as {type(text).__name__}")
     try:
@@ -177,7 +177,7 @@ def _depth(data: bytes, opening: int, closing: int) -> int:
     return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
-def _described(data: bytes, error: ir.MLIRError, within: ir.Context) -> InvalidModuleError:
+def _describe_error(data: bytes, error: ir.MLIRError, within: ir.Context) -> InvalidModuleError:
     """Return MLIR's error with the line of the text it is about."""
     text = data.decode()
     lines = text.split("\n")
@@ -196,15 +196,15 @@ def _described(data: bytes, error: ir.MLIRError, within: ir.Context) -> InvalidM
         place = _place(diagnostics[0])
     messages = tuple(str(d.message).strip() for d in diagnostics) or (str(error).strip(),)
     line, column, source = _in_text(place, lines)
-    shown = [f"invalid module: {_shortened(messages[0])}{origin}"]
+    shown = [f"invalid module: {_shorten(messages[0])}{origin}"]
     if source is not None and line is not None and column is not None:
-        shown += _quoted(line, column, source)
-    shown += [f"  {_shortened(message)}" for message in messages[1:]]
+        shown += _quote(line, column, source)
+    shown += [f"  {_shorten(message)}" for message in messages[1:]]
     for diagnostic in diagnostics:
         for note in diagnostic.notes:
             at, _, _ = _in_text(_place(note), lines)
             where = f"line {at}: " if at not in (None, line) else ""
-            shown.append(f"  note: {where}{_shortened(str(note.message))}")
+            shown.append(f"  note: {where}{_shorten(str(note.message))}")
     return InvalidModuleError("\n".join(shown), diagnostics=messages, line=line, column=column, source=source)
 
 
@@ -220,7 +220,7 @@ def _in_text(place: tuple[str, int, int] | None, lines: list[str]) -> tuple[int 
     return place[1], place[2], lines[place[1] - 1]
 
 
-def _quoted(line: int, column: int, source: str) -> list[str]:
+def _quote(line: int, column: int, source: str) -> list[str]:
     """Return the part of a line around a column, and a caret below that column."""
     indent = len(source) - len(source.lstrip())
     start = max(min(indent, column - 1), column - 1 - _LONGEST_QUOTE // 2)
@@ -229,7 +229,7 @@ def _quoted(line: int, column: int, source: str) -> list[str]:
     return [head + part, " " * (len(head) + column - 1 - start) + "^"]
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     # A note may print a whole operation, constants included.
     message = message.strip()
     return message if len(message) <= 4 * _LONGEST_QUOTE else message[: 4 * _LONGEST_QUOTE] + " ..."

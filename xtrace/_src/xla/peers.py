@@ -70,7 +70,7 @@ def _folder(processes: tuple[int, ...]) -> str:
     return f"{_CALLS}{'-'.join(map(str, processes))}/"
 
 
-def about_this_process() -> str:
+def describe_this_process() -> str:
     """Return the machine, the process's number there and the versions, which the other processes are told."""
     jaxlib = ".".join(map(str, versions.JAXLIB_VERSION))
     return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": jaxlib})
@@ -168,7 +168,9 @@ class Peers:
                 self._parted = str(error)
             except _jax.JaxRuntimeError as error:
                 if not self._ended:
-                    self._lose(f"the coordinator in {self._named(0)} does not answer: {str(error).splitlines()[0]}")
+                    self._lose(
+                        f"the coordinator in {self._name(0)} does not answer: {str(error).splitlines()[0]}"
+                    )
                 return
             self._beaten = time.monotonic()
             self._read(states, self._beaten)
@@ -186,17 +188,17 @@ class Peers:
                 if said == _FINISHED:
                     self._finished.add(process)
                 elif said:
-                    self._lose(f"{self._named(process)} has ended with {said}")
+                    self._lose(f"{self._name(process)} has ended with {said}")
         for process, (_, heard) in self._seen.items():
             if now - heard > self._limit and process not in self._left:
                 self._left.add(process)
                 at = time.strftime("%H:%M:%S", time.localtime(time.time() - (now - heard)))
                 self._lose(
-                    f"{self._named(process)} has been silent since {at}, for {now - heard:.0f} seconds with a "
+                    f"{self._name(process)} has been silent since {at}, for {now - heard:.0f} seconds with a "
                     f"heartbeat of {self.heartbeat:g}: it was killed or paused, or its machine is not reachable"
                 )
 
-    def _named(self, process: int) -> str:
+    def _name(self, process: int) -> str:
         about = self.about[process]
         return f"process {process} on {about['host']} (pid {about['pid']})"
 
@@ -244,7 +246,7 @@ class Peers:
             calls = self._calls[program.processes] = _Calls()
         calls.add(program)
 
-    def called(self, processes: tuple[int, ...]) -> str:
+    def digest_calls(self, processes: tuple[int, ...]) -> str:
         """Return a text that differs where processes have called different programs over these processes."""
         calls = self._calls.get(processes)
         return f"{calls.count}:{calls.number}" if calls is not None else "0:0"
@@ -263,7 +265,7 @@ class Peers:
         silent = time.monotonic() - self._beaten
         if silent > self._limit:
             self._lose(
-                f"the coordinator in {self._named(0)} has not answered for {silent:.0f} seconds: it was paused, or its "
+                f"the coordinator in {self._name(0)} has not answered for {silent:.0f} seconds: it was paused, or its "
                 "machine is not reachable"
             )
             raise LostProcessError(self.failure)
@@ -277,7 +279,7 @@ class Peers:
         finished = self._finished.intersection(processes)
         if finished and not self._said:
             raise LostProcessError(
-                f"{self._named(min(finished))} has finished, and this process waits for it: all processes must "
+                f"{self._name(min(finished))} has finished, and this process waits for it: all processes must "
                 "call the same programs over several processes"
             )
 

@@ -46,21 +46,21 @@ _TPU_WITHOUT_DEVICE = {
 _lock = threading.RLock()
 
 
-def available() -> list[str]:
+def available_platforms() -> list[str]:
     """Return the platforms whose device is present and whose plugin can run on it, those of other makers first.
 
     A plugin of another maker knows itself whether it has a device.
     """
-    others = [name for name, library in _others().items() if library.path is not None]
-    return others + [name for name in PLATFORMS if device_present(name) and _runnable(name)]
+    others = [name for name, library in _other_libraries().items() if library.path is not None]
+    return others + [name for name in PLATFORMS if device_present(name) and _is_runnable(name)]
 
 
-def known(platform: str) -> bool:
+def is_known(platform: str) -> bool:
     """Return whether there is a plugin of this name, or would be if it were installed."""
-    return platform in PLATFORMS or platform in _others()
+    return platform in PLATFORMS or platform in _other_libraries()
 
 
-def _others() -> dict[str, installed_plugins.Library]:
+def _other_libraries() -> dict[str, installed_plugins.Library]:
     return installed_plugins.libraries(_search_folders())
 
 
@@ -92,7 +92,9 @@ def load(
     try:
         return xla_client.make_c_api_client(platform, options, distributed_client)
     except _jax.JaxRuntimeError as error:
-        raise RuntimeError(f"the {platform} client did not start: {_said(error)}. {_start_advice(platform)}") from error
+        raise RuntimeError(
+            f"the {platform} client did not start: {_read_message(error)}. {_start_advice(platform)}"
+        ) from error
 
 
 def initialize(platform: str) -> None:
@@ -119,7 +121,7 @@ def initialize(platform: str) -> None:
                 if not _jax.pjrt_plugin_initialized(platform):
                     _jax.initialize_pjrt_plugin(platform)
             except _jax.JaxRuntimeError as error:
-                why = f"the PJRT plugin {library} did not load: {_said(error)}"
+                why = f"the PJRT plugin {library} did not load: {_read_message(error)}"
                 raise RuntimeError(f"{why}. {_advice(platform)}") from error
         package = _cuda_kernels() if platform == "cuda" else None
         # What loaded the plugin before, jax say, has given it kernels.
@@ -148,7 +150,7 @@ def find_library(platform: str) -> str | None:
         # The newest release of those in one folder.
         return next((max(paths) for paths in map(glob.glob, patterns) if paths), None)
     if platform != "cuda":
-        return _others()[platform].path
+        return _other_libraries()[platform].path
     releases = [major for major, _ in _CUDA_RELEASES if _find(_CUDA_LIBRARY.format(major=major))]
     if len(releases) > 1:
         driver = _cuda_driver()
@@ -201,7 +203,7 @@ def _advice(platform: str) -> str:
     """Say where the plugin comes from: the packages of a known platform, else what names it."""
     if platform in PLATFORMS:
         return _INSTALL[platform]
-    path, source = _others()[platform]
+    path, source = _other_libraries()[platform]
     lacking = "" if path is not None else ", which has no shared library with a function GetPjrtApi"
     return f"It is named by {source}{lacking}; {installed_plugins.VARIABLE} can name another library"
 
@@ -210,13 +212,13 @@ def _start_advice(platform: str) -> str:
     return _START_ADVICE.get(platform) or _advice(platform)
 
 
-def _said(error: Exception) -> str:
+def _read_message(error: Exception) -> str:
     return str(error).strip().rstrip(".")
 
 
 def _check_platform(platform: str) -> None:
-    if not known(platform):
-        names = ", ".join([*PLATFORMS, *_others()])
+    if not is_known(platform):
+        names = ", ".join([*PLATFORMS, *_other_libraries()])
         raise ValueError(f"there is no plugin for the platform {platform!r}; there are those for {names}")
 
 
@@ -240,7 +242,7 @@ def _find(relative: str) -> str | None:
     return None
 
 
-def _runnable(platform: str) -> bool:
+def _is_runnable(platform: str) -> bool:
     library = find_library(platform)
     if library is None or platform != "cuda":
         return library is not None

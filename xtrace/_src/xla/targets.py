@@ -139,7 +139,7 @@ def compile_only_devices(target: str) -> tuple[Any, ...]:
     Raises ValueError for an unknown target or a topology it does not have, ImportError with the one pip command if
     the compiler is not installed.
     """
-    name, sizes = _parsed(target)
+    name, sizes = _parse_target(target)
     key = name + ":" + "x".join(map(str, sizes))
     with _lock:
         if key not in _topologies:
@@ -151,7 +151,7 @@ def compile_only_devices(target: str) -> tuple[Any, ...]:
 
 def platform_of(target: str) -> str:
     """Return ``tpu`` or ``cuda``; ValueError for an unknown target."""
-    return "tpu" if _parsed(target)[0] in _TPUS else "cuda"
+    return "tpu" if _parse_target(target)[0] in _TPUS else "cuda"
 
 
 def is_compile_only(device: object) -> bool:
@@ -220,7 +220,7 @@ def _counts(module: Any) -> dict[str, float]:
     return dict(_jax.hlo_module_cost_analysis(clients.client("cpu"), module))
 
 
-def _parsed(target: str) -> tuple[str, tuple[int, ...]]:
+def _parse_target(target: str) -> tuple[str, tuple[int, ...]]:
     """Return a target's name and the sizes of its topology, checked, since a wrong one can end the process."""
     if not isinstance(target, str):
         raise TypeError(f"a target is a string such as 'tpu-v5e', not {target!r}")

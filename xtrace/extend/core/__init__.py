@@ -26,13 +26,15 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, current_trace, use_trace
+from xtrace._src.ops.call_primitives import CallPrimitive, call_impl
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
 
 __all__ = [
-    "AbstractToken", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation",
-    "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var", "array_types", "check_jaxpr",
+    "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects",
+    "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var",
+    "array_types", "call_impl", "check_jaxpr",
     "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params",
     "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype",
     "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",

@@ -3,14 +3,21 @@
 from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.call_primitives import call_p, closed_call_p
 from xtrace._src.ops.calls import jit_call as jit_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin as custom_lin_p
+from xtrace._src.ops.random.keys import random_bits as random_bits_p
+from xtrace._src.ops.random.keys import random_fold_in as random_fold_in_p
+from xtrace._src.ops.random.keys import random_seed as random_seed_p
+from xtrace._src.ops.random.keys import random_split as random_split_p
+from xtrace._src.ops.random.threefry import threefry2x32 as threefry2x32_p
+from xtrace._src.ops.references.operations import get_p, swap_p
 from xtrace._src.ops.remat.rematerialization import checkpoint_name as name_p
 from xtrace._src.ops.remat.rematerialization import remat_call as remat_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 
 _without = (
-    "cholesky_update_p", "dce_sink_p", "device_put_p", "geqp3_p", "geqrf_p", "lu_pivots_to_permutation_p", "mulhi_p",
+    "cholesky_update_p", "dce_sink_p", "geqp3_p", "geqrf_p", "lu_pivots_to_permutation_p", "mulhi_p",
     "optimization_barrier_p", "ormqr_p", "platform_index_p", "reduce_scatter_p", "scatter_sub_p", "split_p", "stack_p",
     "stage_p", "symmetric_product_p", "tile_p", "unstack_p",
 )

@@ -27,8 +27,8 @@ from xtrace._src.ops.linalg.qr import geqrf
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import cumsum, reduce_or, reduce_prod
 from xtrace._src.ops.selection import select
-from xtrace.numpy.linalg.operands import inexact, matrix_type
-from xtrace.numpy.linalg.solutions import solved, solved_by
+from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
+from xtrace.numpy.linalg.solutions import solve_by_factors, solve_systems
 
 __all__ = ["det", "slogdet"]
 
@@ -40,7 +40,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Any
 
 
-def _exchanged(pivots: Array) -> Array:
+def _mask_exchanges(pivots: Array) -> Array:
     """Return a mask of the steps at which a factorisation exchanged two rows."""
     shape = aval_of(pivots).shape
     return ne(pivots, broadcasted_iota(dtypes.int32, shape, len(shape) - 1))
@@ -83,10 +83,10 @@ def _expand(a: Array, columns: Sequence[int] | None = None) -> Array:
     return lax.add(total, products[2]) if len(products) == 3 else total
 
 
-def _by_lu(a: Array) -> tuple[SlogdetResult, Any, Any]:
+def _factor_and_sign(a: Array) -> tuple[SlogdetResult, Any, Any]:
     """Return sign and logarithm, and the LU factors and permutation."""
     factors, pivots, permutation = lu(a)
-    return _sign_and_logarithm(diagonal(factors), _exchanged(pivots)), factors, permutation
+    return _sign_and_logarithm(diagonal(factors), _mask_exchanges(pivots)), factors, permutation
 
 
 def _add_diagonal(x: Array) -> Array:
@@ -122,15 +122,15 @@ def _slogdet_by_expansion_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tupl
 
 @custom_jvp
 def _slogdet_by_lu(a: Array) -> SlogdetResult:
-    return _by_lu(a)[0]
+    return _factor_and_sign(a)[0]
 
 
 @_slogdet_by_lu.defjvp
 def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     # d log det A = tr A⁻¹ dA.
     (a,), (da,) = primals, tangents
-    result, factors, permutation = _by_lu(a)
-    return result, _slogdet_tangents(result.sign, _add_diagonal(solved_by(a, factors, permutation, da)))
+    result, factors, permutation = _factor_and_sign(a)
+    return result, _slogdet_tangents(result.sign, _add_diagonal(solve_by_factors(a, factors, permutation, da)))
 
 
 @custom_jvp
@@ -143,7 +143,7 @@ def _slogdet_by_qr(a: Array) -> SlogdetResult:
 @_slogdet_by_qr.defjvp
 def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[SlogdetResult, SlogdetResult]:
     result = _slogdet_by_qr(*primals)
-    return result, _slogdet_tangents(result.sign, _add_diagonal(solved(*primals, *tangents)))
+    return result, _slogdet_tangents(result.sign, _add_diagonal(solve_systems(*primals, *tangents)))
 
 
 _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr": _slogdet_by_qr}
@@ -151,7 +151,7 @@ _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr
 
 @inline_jit
 def _slogdet(a: ArrayLike, *, method: str) -> SlogdetResult:
-    (a,) = inexact("slogdet", a)
+    (a,) = promote_to_inexact("slogdet", a)
     if method == "lu" and 1 <= aval_of(a).shape[-1] <= 2:
         return _slogdet_by_expansion(a)
     return _SLOGDET[method](a)
@@ -242,14 +242,14 @@ def _from_logarithm(result: SlogdetResult) -> Array:
 
 @custom_jvp
 def _det_by_lu(a: Array) -> Array:
-    return _from_logarithm(_by_lu(a)[0])
+    return _from_logarithm(_factor_and_sign(a)[0])
 
 
 @_det_by_lu.defjvp
 def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     # d det A is the sum of the cofactors times dA, whether A is singular or not.
     factors, pivots, permutation = lu(primals[0])
-    exchanged = _exchanged(pivots)
+    exchanged = _mask_exchanges(pivots)
     determinant = _from_logarithm(_sign_and_logarithm(diagonal(factors), exchanged))
     dtype, last = aval_of(determinant).dtype, aval_of(exchanged).ndim - 1
     flips = select(exchanged, full_like(exchanged, -1, dtype), full_like(exchanged, 1, dtype))
@@ -259,7 +259,7 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
 
 @inline_jit
 def _det(a: ArrayLike) -> Array:
-    (a,) = inexact("det", a)
+    (a,) = promote_to_inexact("det", a)
     aval = aval_of(a)
     size = aval.shape[-1]
     if 1 <= size <= 3:

@@ -21,7 +21,7 @@ from xtrace._src.ops.linalg import spectral, triangular
 from xtrace._src.ops.linalg.lu import permute_rows
 from xtrace._src.ops.linalg.matrices import adjoint, conj_if_complex, transpose_matrices
 from xtrace._src.ops.selection import select_n
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.operands import scalar_of
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
@@ -58,7 +58,7 @@ class EighResult(NamedTuple):
 
 @inline_jit
 def _cholesky(a: ArrayLike, *, upper: bool, symmetrize: bool) -> Array:
-    factor = triangular.cholesky(*inexact("cholesky", a), symmetrize_input=symmetrize)
+    factor = triangular.cholesky(*promote_to_inexact("cholesky", a), symmetrize_input=symmetrize)
     return adjoint(factor) if upper else factor
 
 
@@ -94,7 +94,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 @inline_jit
 def _qr(a: ArrayLike, *, mode: str) -> Any:
-    (a,) = inexact("qr", a)
+    (a,) = promote_to_inexact("qr", a)
     if mode == "raw":
         packed, factors = qr_forms.geqrf(a)
         return QRResult(transpose_matrices(packed), factors)
@@ -158,7 +158,7 @@ def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
 
 @inline_jit
 def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
-    (a,) = inexact("svd", a)
+    (a,) = promote_to_inexact("svd", a)
     if hermitian:
         return _hermitian_svd(a, vectors, subset)
     factors = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
@@ -226,7 +226,9 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 @inline_jit
 def _eig(a: ArrayLike, *, vectors: bool) -> Any:
-    factors = spectral.eig(*inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors)
+    factors = spectral.eig(
+        *promote_to_inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors
+    )
     return EigResult(*factors) if vectors else factors[0]
 
 
@@ -283,7 +285,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 @inline_jit
 def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
-    eigenvectors, values = spectral.eigh(*inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
+    eigenvectors, values = spectral.eigh(*promote_to_inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
     return EighResult(values, eigenvectors) if vectors else values
 
 

@@ -14,6 +14,7 @@ from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
@@ -21,7 +22,7 @@ from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, ne
 from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.ops.selection import select
 from xtrace.numpy.linalg.factorizations import svd, svdvals
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import inv
 from xtrace.numpy.manipulation import expand_dims, moveaxis
 from xtrace.numpy.operands import axes_of, scalar_of, type_of
@@ -116,7 +117,7 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
 
 @inline_jit
 def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
-    (x,) = inexact(name, x)
+    (x,) = promote_to_inexact(name, x)
     x = convert_to(x, aval_of(x).dtype)
     if of_matrices:
         return _matrix_norm(name, x, ord, (axes[0], axes[1]), keepdims)
@@ -224,7 +225,7 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
 
 @inline_jit
 def _cond(x: ArrayLike, *, p: Array) -> Array:
-    (x,) = inexact("cond", x)
+    (x,) = promote_to_inexact("cond", x)
     aval = aval_of(x)
     if p in (None, 2, -2):
         values = svdvals(x)
@@ -233,7 +234,7 @@ def _cond(x: ArrayLike, *, p: Array) -> Array:
     else:
         axes = (aval.ndim - 2, aval.ndim - 1)
         condition = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
-    if p in (None, 2):
+    if p in (None, 2) and not is_newer():
         return condition
     # The condition number of a singular matrix is infinity.
     missing = reduce_or(ne(x, x), (aval.ndim - 2, aval.ndim - 1))
@@ -251,7 +252,8 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
             matrices need not be square.
 
     Returns:
-        A real array of the leading axes; inf for singular matrices.
+        A real array of the leading axes; inf for singular matrices. Matrices of zeros have NaN by the default order and
+        2, and inf where ``xtrace_jax_version`` is 0.12.
 
     Raises:
         TypeError: `x` is no array.
@@ -283,7 +285,7 @@ def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
 
 @inline_jit
 def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
-    (x,) = inexact("matrix_rank", x)
+    (x,) = promote_to_inexact("matrix_rank", x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tolerance is None:
         rows, columns = type_of("matrix_rank", x).shape[-2:]

@@ -27,7 +27,7 @@ def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool 
     return aval
 
 
-def inexact(function: str, *operands: ArrayLike) -> list[Array]:
+def promote_to_inexact(function: str, *operands: ArrayLike) -> list[Array]:
     """Return the operands in their common dtype, integers and booleans as the default floating one."""
     avals, dtype, weak = common_dtype(function, operands, as_inexact)
     return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]

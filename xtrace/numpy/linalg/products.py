@@ -144,7 +144,7 @@ def tensordot(
             sequences of axes.
         precision: a `lax.Precision` or its name; None for the default.
         preferred_element_type: the dtype of the sums and the result; None for the promoted dtype.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array of the other axes of `x1` followed by those of `x2`.
@@ -298,13 +298,13 @@ def _multi_dot(*arrays: ArrayLike, splits: tuple[tuple[int, ...], ...], precisio
     avals, dtype, weak = common_dtype("multi_dot", arrays)
     operands = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]
 
-    def multiplied(start: int, stop: int) -> Array:
+    def multiply_range(start: int, stop: int) -> Array:
         if start == stop:
             return operands[start]
         middle = splits[start][stop]
-        return dot(multiplied(start, middle), multiplied(middle + 1, stop), precision=precision)
+        return dot(multiply_range(start, middle), multiply_range(middle + 1, stop), precision=precision)
 
-    return multiplied(0, len(operands) - 1)
+    return multiply_range(0, len(operands) - 1)
 
 
 def _check_chain(avals: Sequence[ShapedArray]) -> None:

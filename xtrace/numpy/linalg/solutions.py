@@ -28,14 +28,14 @@ from xtrace._src.ops.selection import select
 from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.linalg.factorizations import svd
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
 
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
-def solved_by(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: ArrayLike) -> Array:
+def solve_by_factors(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: ArrayLike) -> Array:
     """Return a⁻¹ b for equal batch axes, by the LU factors of `a`, which derivatives use again."""
     factors = stop_gradient(factors)
 
@@ -49,30 +49,30 @@ def solved_by(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b: Array
     return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
 
 
-def solved(a: ArrayLike, b: ArrayLike) -> Array:
+def solve_systems(a: ArrayLike, b: ArrayLike) -> Array:
     """Return a⁻¹ b for matrices with equal batch axes."""
     factors, _, permutation = lu(stop_gradient(a))
-    return solved_by(a, factors, permutation, b)
+    return solve_by_factors(a, factors, permutation, b)
 
 
-def _spread_batch(x: Array, batch: tuple[int, ...]) -> Array:
+def _broadcast_batch(x: Array, batch: tuple[int, ...]) -> Array:
     aval = aval_of(x)
     return broadcast_operand_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
 
 
 @inline_jit
 def _solve(a: ArrayLike, b: ArrayLike) -> Array:
-    a, b = inexact("solve", a, b)
+    a, b = promote_to_inexact("solve", a, b)
     left, right = aval_of(a), aval_of(b)
     if right.ndim == 1:
         return squeeze(_solve(a, as_column(b)), (left.ndim - 1,))
     if left.ndim == 2 and right.ndim > 2:
         # One matrix: the batch of right-hand sides becomes columns of one system.
         moved = moveaxis(b, -2, 0)
-        solution = solved(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
+        solution = solve_systems(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
         return moveaxis(reshape(solution, aval_of(moved).shape), 0, -2)
     batch = check_broadcast("solve", (left.shape[:-2], right.shape[:-2]))
-    return solved(_spread_batch(a, batch), _spread_batch(b, batch))
+    return solve_systems(_broadcast_batch(a, batch), _broadcast_batch(b, batch))
 
 
 @inline_jit(public=True)
@@ -111,9 +111,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 @inline_jit
 def _inv(a: ArrayLike) -> Array:
-    (a,) = inexact("inv", a)
+    (a,) = promote_to_inexact("inv", a)
     aval = aval_of(a)
-    return solved(a, identity(aval.dtype, aval.shape))
+    return solve_systems(a, identity(aval.dtype, aval.shape))
 
 
 @inline_jit(public=True)
@@ -182,7 +182,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
 
 @inline_jit
 def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any, Any, Any, Any]:
-    a, b = inexact("lstsq", a, b)
+    a, b = promote_to_inexact("lstsq", a, b)
     vector = aval_of(b).ndim == 1
     solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
     rank = scalar_of(0, dtype) if kept is None else add_elements(convert_to(kept, dtype), (0,))
@@ -280,7 +280,7 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
 
 @inline_jit
 def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
-    (a,) = inexact("pinv", a)
+    (a,) = promote_to_inexact("pinv", a)
     a = convert_to(a, aval_of(a).dtype)
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
 

@@ -1,8 +1,8 @@
 """Discrete cosine transforms of type 2 and their inverses, by Fourier transforms of the same length.
 
 Makhoul, "A fast cosine transform in one and two dimensions" (1980): the elements of even index are followed by those
-of odd index in reverse order. The spectrum of this sequence has the values of the transform, each turned by a quarter
-of a step.
+of odd index in reverse order. The spectrum of this sequence, each value rotated by a quarter of a step, gives the
+transform.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from xtrace.numpy import linalg
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.contraction import matmul
 from xtrace.numpy.creation import zeros_like
-from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
+from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 
 __all__ = [
     "cho_factor", "cholesky", "eigh", "hessenberg", "lu", "lu_factor", "polar", "qr", "qr_multiply", "rsf2csf",
@@ -77,7 +77,7 @@ def svd(
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
-    return spectral.svd(*inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
+    return spectral.svd(*promote_to_inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
 
 
 @inline_jit(
@@ -148,7 +148,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     matrix_type("cholesky", a, square=True)
-    (a,) = inexact("cholesky", a)
+    (a,) = promote_to_inexact("cholesky", a)
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
     return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
@@ -210,7 +210,7 @@ def lu(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     *batch, rows, columns = matrix_type("lu", a).shape
-    factors, _, permutation = lu_forms.lu(*inexact("lu", a))
+    factors, _, permutation = lu_forms.lu(*promote_to_inexact("lu", a))
     inner, last = min(rows, columns), len(batch) + 1
     dtype = aval_of(factors).dtype
     left = slice_in_dim(factors, 0, inner, 1, last)
@@ -245,7 +245,7 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     matrix_type("lu_factor", a)
-    factors, pivots, _ = lu_forms.lu(*inexact("lu_factor", a))
+    factors, pivots, _ = lu_forms.lu(*promote_to_inexact("lu_factor", a))
     return factors, pivots
 
 
@@ -282,7 +282,7 @@ def qr(
     matrix_type("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode {abbreviate(mode)}; it is 'full', 'economic' or 'r'")
-    factors = qr_forms.qr(*inexact("qr", a), pivoting=bool(pivoting), full_matrices=mode != "economic")
+    factors = qr_forms.qr(*promote_to_inexact("qr", a), pivoting=bool(pivoting), full_matrices=mode != "economic")
     return factors[1:] if mode == "r" else factors
 
 
@@ -319,7 +319,7 @@ def qr_multiply(
     matrix_type("qr_multiply", a)
     if mode not in ("right", "left"):
         raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviate(mode)}")
-    a, c = inexact("qr_multiply", a, c)
+    a, c = promote_to_inexact("qr_multiply", a, c)
     q, *rest = qr_forms.qr(a, pivoting=bool(pivoting), full_matrices=False)
     q = conj_if_complex(q) if conjugate else q
     return (matmul(q, c) if mode == "left" else matmul(c, q)), *rest
@@ -361,7 +361,7 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     matrix_type("schur", a, square=True)
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviate(output)}.")
-    (a,) = inexact("schur", a)
+    (a,) = promote_to_inexact("schur", a)
     return list(reduced.schur(complex_form(a) if output == "complex" else a))
 
 
@@ -430,7 +430,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
-    return for_each_matrix(_triangular_form, *[complex_form(x) for x in inexact("rsf2csf", T, Z)])
+    return for_each_matrix(_triangular_form, *[complex_form(x) for x in promote_to_inexact("rsf2csf", T, Z)])
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
@@ -461,7 +461,7 @@ def hessenberg(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.3.
     """
     matrix_type("hessenberg", a, square=True)
-    packed, factors = reduced.hessenberg(*inexact("hessenberg", a))
+    packed, factors = reduced.hessenberg(*promote_to_inexact("hessenberg", a))
     aval = aval_of(packed)
     form = upper_triangle(packed, -1)
     if not calc_q:
@@ -516,7 +516,7 @@ def polar(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviate(side)}; use "
             "method='svd'"
         )
-    (a,) = inexact("polar", a)
+    (a,) = promote_to_inexact("polar", a)
     right = side == "right"
     if method == "qdwh":
         unitary, factor, _, _ = for_each_matrix(

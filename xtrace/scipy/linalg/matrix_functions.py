@@ -31,8 +31,8 @@ from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.reductions import reduce_max, reduce_sum
 from xtrace._src.ops.selection import select
 from xtrace.numpy.conversion import asarray
-from xtrace.numpy.linalg.operands import for_each_matrix, inexact, matrix_type
-from xtrace.numpy.linalg.solutions import solved
+from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
+from xtrace.numpy.linalg.solutions import solve_systems
 from xtrace.scipy.linalg.factorizations import complex_form
 
 __all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]
@@ -58,7 +58,7 @@ def _pade(a: Array, order: int) -> tuple[Array, Array]:
     while len(powers) <= order // 2 and len(powers) < 4:
         powers.append(product(powers[-1], square))
 
-    def combined(coefficients: list[float]) -> Array:
+    def combine(coefficients: list[float]) -> Array:
         terms = [lax.mul(constant_like(a, c), p) for c, p in zip(coefficients, powers, strict=False)]
         total = terms[0]
         for term in terms[1:]:
@@ -72,7 +72,7 @@ def _pade(a: Array, order: int) -> tuple[Array, Array]:
             total = lax.add(total, product(powers[3], rest))
         return total
 
-    return product(a, combined(weights[1::2])), combined(weights[0::2])
+    return product(a, combine(weights[1::2])), combine(weights[0::2])
 
 
 def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
@@ -85,26 +85,26 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
     needed = lax.ceil(lax.div(lax.log(lax.div(norm, constant_like(norm, bound))), constant_like(norm, math.log(2))))
     count = lax.max(constant_like(norm, 0), needed)
 
-    def spread(x: ArrayLike) -> Array:
+    def broadcast(x: ArrayLike) -> Array:
         return broadcast_in_dim(x, aval.shape, range(len(batch)))
 
-    scale = spread(convert_to(lax.exp2(lax.neg(count)), aval.dtype))
+    scale = broadcast(convert_to(lax.exp2(lax.neg(count)), aval.dtype))
     odd, even = _pade(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
-    power = triangular_solve(left, right, left_side=True) if upper_triangular else solved(left, right)
+    power = triangular_solve(left, right, left_side=True) if upper_triangular else solve_systems(left, right)
     # A matrix with NaN needs no squarings. It must not change the number for the other matrices.
     known = select(ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
     def step(x: ArrayLike, done: ArrayLike) -> tuple[Array, None]:
-        def squared(x: ArrayLike) -> Array:
-            waiting = spread(lt(broadcast_in_dim(done, batch, ()), count))
+        def square_waiting(x: ArrayLike) -> Array:
+            waiting = broadcast(lt(broadcast_in_dim(done, batch, ()), count))
             return select(waiting, product(x, x), x)
 
-        return cond(lt(done, most_needed), squared, lambda x: x, x), None
+        return cond(lt(done, most_needed), square_waiting, lambda x: x, x), None
 
     power, _ = scan(step, power, iota(aval_of(count).dtype, most))
-    return select(spread(gt(count, constant_like(count, most))), full_like(power, math.nan), power)
+    return select(broadcast(gt(count, constant_like(count, most))), full_like(power, math.nan), power)
 
 
 @inline_jit(static=("upper_triangular", "max_squarings"), public=True)
@@ -131,7 +131,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
         N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
     matrix_type("expm", A, square=True)
-    (a,) = inexact("expm", A)
+    (a,) = promote_to_inexact("expm", A)
     return _exponential(a, bool(upper_triangular), int(max_squarings))
 
 
@@ -166,7 +166,7 @@ def expm_frechet(
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
         raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviate(method)}")
-    a, e = inexact("expm_frechet", A, E)
+    a, e = promote_to_inexact("expm_frechet", A, E)
     exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
     return (exponential, derivative) if compute_expm else derivative
 
@@ -174,7 +174,7 @@ def expm_frechet(
 # Functions of triangular matrices, column by column
 
 
-def _before(index: Array, size: int) -> Array:
+def _mask_before(index: Array, size: int) -> Array:
     """Return the mask of the positions before `index`."""
     positions = broadcasted_iota(aval_of(index).dtype, (size,), 0)
     return lt(positions, broadcast_in_dim(index, (size,), ()))
@@ -244,14 +244,14 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     _check_one("sqrtm", A)
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not implemented; leave blocksize at 1")
-    form, vectors = reduced.schur(complex_form(*inexact("sqrtm", A)))
+    form, vectors = reduced.schur(complex_form(*promote_to_inexact("sqrtm", A)))
     size = aval_of(form).shape[-1]
     roots = lax.sqrt(diagonal(form))
 
     # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
     # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
     def step(j: Array, root: Array) -> Array:
-        column = _solve_shifted(root, _element(roots, j), _column(form, j), _before(j, size))
+        column = _solve_shifted(root, _element(roots, j), _column(form, j), _mask_before(j, size))
         return _with_column(root, j, column)
 
     root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
@@ -290,7 +290,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
         B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
     """
     _check_one("funm", A)
-    (a,) = inexact("funm", A)
+    (a,) = promote_to_inexact("funm", A)
     form, vectors = reduced.schur(complex_form(asarray(a)))
     size = aval_of(form).shape[-1]
     main = diagonal(form)
@@ -298,9 +298,9 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
 
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
-        above = _part(_before(j, size), _column(form, j))
+        above = _part(_mask_before(j, size), _column(form, j))
         right = lax.sub(product(image, above), lax.mul(above, _element(values, j)))
-        column = _solve_shifted(form, lax.neg(_element(main, j)), right, _before(j, size))
+        column = _solve_shifted(form, lax.neg(_element(main, j)), right, _mask_before(j, size))
         return _with_column(image, j, column)
 
     image = fori_loop(0, size, step, _on_diagonal(values)) if size else form
@@ -327,9 +327,11 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
     rows, columns = aval_of(c).shape
     if method == "eigen":
         (left, _, u), (right, _, v) = [spectral.eig(x) for x in (a, b)]
-        inside = solved(u, product(c, v))
-        solution = lax.div(inside, lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
-        solution = product(u, adjoint(solved(adjoint(v), adjoint(solution))))
+        inside = solve_systems(u, product(c, v))
+        solution = lax.div(
+            inside, lax.add(_broadcast_along(left, 0, rows, columns), _broadcast_along(right, 1, rows, columns))
+        )
+        solution = product(u, adjoint(solve_systems(adjoint(v), adjoint(solution))))
     else:
         (r, u), (s, v) = reduced.schur(a), reduced.schur(b)
         left, right = diagonal(r), diagonal(s)
@@ -339,14 +341,14 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
         # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only the columns of Y before j enter (Bartels and Stewart
         # 1972).
         def step(j: Array, solution: Array) -> Array:
-            known = product(solution, _part(_before(j, columns), _column(s, j)))
+            known = product(solution, _part(_mask_before(j, columns), _column(s, j)))
             rest = lax.sub(_column(inside, j), known)
             column = _solve_shifted(r, _element(right, j), rest, everything)
             return _with_column(solution, j, column)
 
         solution = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
         solution = product(product(u, solution), adjoint(v))
-    sums = lax.abs(lax.add(_spread(left, 0, rows, columns), _spread(right, 1, rows, columns)))
+    sums = lax.abs(lax.add(_broadcast_along(left, 0, rows, columns), _broadcast_along(right, 1, rows, columns)))
     if not rows or not columns:
         return solution
     least = lax.neg(reduce_max(lax.neg(sums), (0, 1)))
@@ -354,7 +356,7 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
     return select(unsolvable, full_like(solution, math.nan), solution)
 
 
-def _spread(values: Array, axis: int, rows: int, columns: int) -> Array:
+def _broadcast_along(values: Array, axis: int, rows: int, columns: int) -> Array:
     return broadcast_in_dim(values, (rows, columns), (axis,))
 
 
@@ -392,7 +394,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         )
     if method not in ("schur", "eigen"):
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviate(method)}")
-    operands = inexact("solve_sylvester", A, B, C)
+    operands = promote_to_inexact("solve_sylvester", A, B, C)
     solution = for_each_matrix(
         lambda a, b, c: _solve_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
     )

@@ -21,7 +21,7 @@ from xtrace._src.ops.solvers import custom_linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
 from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.linalg.operands import inexact, matrix_type
+from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.operands import type_of
 from xtrace.scipy.linalg.factorizations import cholesky
 
@@ -85,7 +85,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 def _columns(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
     """Return matrices and right-hand sides of equal batch axes, and whether the right-hand sides were vectors."""
     left, right = type_of(function, a, 0), type_of(function, b, 1)
-    a, b = inexact(function, a, b)
+    a, b = promote_to_inexact(function, a, b)
     vector = _are_vectors(left, right)
     if vector:
         b = as_column(b)

@@ -24,7 +24,7 @@ from xtrace.numpy.creation import eye, zeros, zeros_like
 from xtrace.numpy.fft import fft
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.linalg.operands import inexact
+from xtrace.numpy.linalg.operands import promote_to_inexact
 from xtrace.numpy.logic import bitwise_and, bitwise_count
 from xtrace.numpy.manipulation import atleast_1d, atleast_2d, expand_dims
 from xtrace.numpy.operands import type_of
@@ -79,7 +79,7 @@ def _size(function: str, n: int, least: int = 0) -> int:
     return max(size, 0)
 
 
-def _of_default_float(values: np.ndarray) -> Array:
+def _to_default_float(values: np.ndarray) -> Array:
     return asarray(np.asarray(values), _default_float())
 
 
@@ -89,7 +89,7 @@ def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
 
 
 def _compute_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
-    """Return the result of `_grid`, computed by the program, which then holds no matrix as a constant."""
+    """Compute `_grid` in the program, which then holds no matrix as a constant."""
     numbers = arange(size, dtype=dtype)
     return expand_dims(numbers, 1), expand_dims(numbers, 0)
 
@@ -241,7 +241,7 @@ def _with_constants(values: Array) -> Array:
 
 
 def _monic(function: str, a: ArrayLike, least: int) -> Array:
-    (a,) = inexact(function, to_array_operand(function, a))
+    (a,) = promote_to_inexact(function, to_array_operand(function, a))
     if a.ndim < 1 or a.shape[-1] < least:
         raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
     return -a[..., 1:] / a[..., :1]
@@ -572,7 +572,7 @@ def invhilbert(n: int) -> Array:
         ways = math.comb(size + i, size - j - 1) * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
         return (-1) ** (i + j) * (i + j + 1) * ways
 
-    return _of_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
+    return _to_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
 
 
 def _kind(function: str, kind: str | None) -> str:
@@ -645,4 +645,4 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     size = _size("invpascal", n)
     i, j = _grid(size)
     inverse = _binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
-    return _of_default_float(_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))
+    return _to_default_float(_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))

@@ -1,4 +1,4 @@
-"""Values of sampled images between their samples."""
+"""Interpolation between the samples of images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _mirror_indices(i: Array, n: int) -> Array:
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
 
 
-# By mode, the index of the sample that replaces a sample outside.
+# By mode: the index of the sample that replaces one out of bounds.
 _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda i, n: clip(i, 0, n - 1),
     "nearest": lambda i, n: clip(i, 0, n - 1),

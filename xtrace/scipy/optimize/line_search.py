@@ -16,11 +16,11 @@ from xtrace.numpy.floating_point import isfinite
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import minimum, sqrt, where
 
-# The constants of the Wolfe conditions: the share of the predicted decrease, and of the initial slope.
+# The constants of the Wolfe conditions: c1 of sufficient decrease, and c2 of curvature.
 _DECREASE, _CURVATURE = 1e-4, 0.9
-# The least distances of interpolated steps from the ends of an interval, as shares of its length.
+# The least distances of interpolated steps from the ends of an interval, as fractions of its length.
 _CUBIC_MARGIN, _QUADRATIC_MARGIN = 0.2, 0.1
-# After more halvings an interval is below single precision.
+# After so many halvings an interval is below single precision.
 _ZOOMS = 30
 
 Tree = TypeVar("Tree")
@@ -64,7 +64,7 @@ def inner_product(x: ArrayLike, y: ArrayLike) -> Array:
     return real(vdot(x, y, precision="highest"))
 
 
-def _inside(x: Array, low: Array, high: Array, margin: float) -> Array:
+def _is_inside(x: Array, low: Array, high: Array, margin: float) -> Array:
     """Return whether `x` lies between two numbers, with a margin to either of them."""
     kept = margin * absolute(high - low)
     return (x >= minimum(low, high) + kept) & (x <= -minimum(-low, -high) - kept)
@@ -87,12 +87,12 @@ def _lowest_of_parabola(a: Sample, b: Sample) -> Array:
     return a.step - a.slope * t * t / (2 * (b.value - a.value - a.slope * t))
 
 
-def _between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
+def _choose_between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
     """Return the next trial step in an interval: the minimum of a cubic, else of a parabola, else the middle."""
     parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
-    fits = _inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
+    fits = _is_inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
     middle = where(fits, parabola, (low.step + high.step) / 2)
-    return where((zooms > 0) & _inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, middle)
+    return where((zooms > 0) & _is_inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, middle)
 
 
 def line_search(
@@ -118,10 +118,10 @@ def line_search(
     def is_flat(at: Sample) -> Array:
         return absolute(at.slope) <= -_CURVATURE * slope
 
-    def going(search: Search) -> Array:
+    def is_unfinished(search: Search) -> Array:
         return search.phase <= ZOOMING
 
-    def grown(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
+    def grow(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
         """Return phase, low, high and recent after a trial of algorithm 3.5."""
         before = search.low
         over = ~is_low(at) | ((search.growths > 0) & (at.value >= before.value))
@@ -132,7 +132,7 @@ def line_search(
         low, high = _choose(over, before, at), _choose(over, at, before)
         return phase, low, high, high
 
-    def zoomed(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
+    def zoom(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
         """Return the same after a trial of algorithm 3.6."""
         low, high = search.low, search.high
         over = ~is_low(at) | (at.value >= low.value)
@@ -145,9 +145,9 @@ def line_search(
         new_value, new_gradient = evaluate(x + search.trial.astype(x.dtype) * direction)
         at = Sample(search.trial, new_value, inner_product(direction, new_gradient).astype(dtype))
         growing = search.phase == GROWING
-        phase, low, high, recent = _choose(growing, grown(search, at), zoomed(search, at))
+        phase, low, high, recent = _choose(growing, grow(search, at), zoom(search, at))
         zooms = where(growing, search.zooms, search.zooms + 1)
-        trial = where(phase == GROWING, 2 * search.trial, _between(low, high, recent, zooms))
+        trial = where(phase == GROWING, 2 * search.trial, _choose_between(low, high, recent, zooms))
         kept = _choose(phase == FOUND, (at.step, new_value, new_gradient), (search.step, search.value, search.gradient))
         return Search(phase, trial, low, high, recent, where(growing, search.growths + 1, search.growths), zooms, *kept)
 
@@ -155,4 +155,4 @@ def line_search(
     start = Sample(zero, value, slope)
     # A line that does not descend, or starts at NaN or infinity, cannot be searched.
     phase = where((slope < 0) & isfinite(value) & isfinite(slope), GROWING, UNBOUNDED)
-    return while_loop(going, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient))
+    return while_loop(is_unfinished, advance, Search(phase, first, start, start, start, 0, 0, zero, value, gradient))

@@ -45,7 +45,7 @@ def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
 
 
 @inline_jit
-def _slid(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, precision: PrecisionLike) -> Array:
+def _slide(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, precision: PrecisionLike) -> Array:
     rank = x.ndim
     if not rank:
         return x * kernel
@@ -79,11 +79,11 @@ def _direct(
     if 0 in shapes[0] or 0 in shapes[1]:
         raise ValueError(f"{function}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
     _check_sizes(function, shapes)
-    # From an odd excess correlate2d drops one element more at the front.
-    return _slid(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
+    # If the excess is odd, correlate2d drops the extra element at the front.
+    return _slide(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 
-def _by(
+def _convolve_by(
     function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
 ) -> Array:
     if method not in ("auto", "direct", "fft"):
@@ -122,7 +122,7 @@ def convolve(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _by("convolve", in1, in2, mode, method, precision, True)
+    return _convolve_by("convolve", in1, in2, mode, method, precision, True)
 
 
 def correlate(
@@ -151,7 +151,7 @@ def correlate(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _by("correlate", in1, in2, mode, method, precision, False)
+    return _convolve_by("correlate", in1, in2, mode, method, precision, False)
 
 
 def _check_boundary(function: str, boundary: str, fillvalue: float) -> None:
@@ -229,7 +229,7 @@ def correlate2d(
 
 
 @inline_jit
-def _by_spectra(x: Array, y: Array, *, axes: tuple[int, ...], mode: str) -> Array:
+def _convolve_by_spectra(x: Array, y: Array, *, axes: tuple[int, ...], mode: str) -> Array:
     sizes = [x.shape[i] + y.shape[i] - 1 for i in axes]
     shape = [max(m, n) for m, n in zip(x.shape, y.shape, strict=True)]
     for i, n in zip(axes, sizes, strict=True):
@@ -284,4 +284,4 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
         return x * y
     if mode == "valid":
         _check_sizes("fftconvolve", [[shape[i] for i in chosen] for shape in shapes])
-    return _by_spectra(x, y, axes=chosen, mode=mode)
+    return _convolve_by_spectra(x, y, axes=chosen, mode=mode)

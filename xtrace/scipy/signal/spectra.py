@@ -31,7 +31,7 @@ from xtrace.numpy.quantiles import median
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.statistics import mean
 from xtrace.numpy.ufuncs import abs, square
-from xtrace.scipy.signal.tapers import named_window
+from xtrace.scipy.signal.tapers import sample_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 
 # A window: its name, a tuple of its name and parameters, or an array. A trend: its kind, or a function that removes it.
@@ -65,8 +65,8 @@ def _resize_last_axis(x: Array, count: int) -> Array:
 def _segments(x: Array, size: int, step: int) -> Array:
     """Return (..., count, size), the segments of `x` that begin at multiples of `step`.
 
-    The signal, in rows of `step` samples, is copied once for each row of a segment. Cut into rows that are longer by
-    one, each copy is shifted by one row more than the last. No segment needs an index.
+    The signal, in rows of `step` samples, is copied once for each row of a segment. Splitting the copies one row later
+    each time shifts each copy by one row more than the one before. So no gather is needed.
     """
     count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
     whole = _resize_last_axis(x, (count + rows - 1) * step - x.shape[-1])
@@ -107,7 +107,7 @@ def _window(function: str, window: _WindowLike, size: int | None) -> tuple[Array
     """Return a window and its size; a window by name has the given `size`."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
-        return named_window(function, window, count), count
+        return sample_window(function, window, count), count
     window = np.asarray(window) if isinstance(window, list) else window
     shape = type_of(function, window, 2).shape
     if len(shape) != 1:
@@ -156,7 +156,7 @@ def _check_trend(function: str, detrend: _TrendLike) -> None:
         )
 
 
-def _one_sided(function: str, wanted: bool, dtype: np.dtype[Any]) -> bool:
+def _choose_one_sided(function: str, wanted: bool, dtype: np.dtype[Any]) -> bool:
     if wanted and dtypes.is_complex(dtype):
         warn_user(f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False")
         return False
@@ -205,7 +205,7 @@ def _powers(
     if len(signals) == 1:
         products = real(products)
     scale = 1 / (convert_to(fs, part) * sum(square(window)) if density else square(sum(window)))
-    # One side stands for both, except for the constant and the highest frequency.
+    # One side counts twice, except for the constant and, in even lengths, the Nyquist frequency.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
     products = products * broadcast_to_shape(convert_to(scale * factors, products.dtype), products.shape)
@@ -236,7 +236,7 @@ def _power_spectra(
         shape = (*outer[:along], min(counts), *outer[along:])
         part = dtypes.real_part_dtype(dtype)
         return zeros(shape, part), zeros(shape, part if function == "welch" else _complex_dtype(part))
-    one_sided = _one_sided(function, return_onesided, dtype)
+    one_sided = _choose_one_sided(function, return_onesided, dtype)
     samples, size = _segment_window(function, window, nperseg, max(counts))
     plan = _Plan(size, *_sizes(function, size, noverlap, nfft), one_sided)
     program = _powers if callable(detrend) else _powers_program
@@ -400,7 +400,7 @@ def stft(
     part = dtypes.real_part_dtype(dtype)
     if not aval.size:
         return zeros(aval.shape, part), zeros(aval.shape, part), zeros(aval.shape, _complex_dtype(part))
-    one_sided = _one_sided("stft", return_onesided, dtype)
+    one_sided = _choose_one_sided("stft", return_onesided, dtype)
     samples, size = _segment_window("stft", window, nperseg, aval.shape[along])
     plan = _Plan(size, *_sizes("stft", size, noverlap, nfft), one_sided)
     program = _short_time if callable(detrend) else _short_time_program
@@ -443,7 +443,7 @@ def istft(
         Zxx: an array of spectra, as `stft` gives them.
         fs: the number of samples in a unit of time.
         window: an array, or a name or pair (name, parameters) as of SciPy's ``get_window``.
-        nperseg: the number of samples of a segment; None for what the number of frequencies means.
+        nperseg: the number of samples of a segment; None for the one that the number of frequencies implies.
         noverlap: the number of samples that segments share; None for half of them.
         nfft: the number of samples of a transform; None for that of a segment.
         input_onesided: whether the spectra have one side.

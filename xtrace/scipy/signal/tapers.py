@@ -32,7 +32,7 @@ def _cosines(n: int, weights: Sequence[float]) -> np.ndarray:
     return np.asarray(sum(weight * np.cos(k * _turns(n)) for k, weight in enumerate(weights)))
 
 
-def _of_cosines(*weights: float) -> _Window:
+def _make_cosine_window(*weights: float) -> _Window:
     return lambda n: _cosines(n, weights)
 
 
@@ -84,12 +84,12 @@ def _chebyshev(n: int, at: float) -> np.ndarray:
 # Functions of the number of samples, and of the parameters in the order of a tuple with the name.
 _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
-    ("hann", "han"): _of_cosines(0.5, 0.5),
-    ("hamming", "hamm", "ham"): _of_cosines(0.54, 0.46),
-    ("blackman", "black", "blk"): _of_cosines(0.42, 0.5, 0.08),
-    ("blackmanharris", "blackharr", "bkh"): _of_cosines(0.35875, 0.48829, 0.14128, 0.01168),
-    ("nuttall", "nutl", "nut"): _of_cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
-    ("flattop", "flat", "flt"): _of_cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
+    ("hann", "han"): _make_cosine_window(0.5, 0.5),
+    ("hamming", "hamm", "ham"): _make_cosine_window(0.54, 0.46),
+    ("blackman", "black", "blk"): _make_cosine_window(0.42, 0.5, 0.08),
+    ("blackmanharris", "blackharr", "bkh"): _make_cosine_window(0.35875, 0.48829, 0.14128, 0.01168),
+    ("nuttall", "nutl", "nut"): _make_cosine_window(0.3635819, 0.4891775, 0.1365995, 0.0106411),
+    ("flattop", "flat", "flt"): _make_cosine_window(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
     ("bartlett", "bart", "brt"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n - 1),
     ("triangle", "triang", "tri"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n + n % 2),
     ("parzen", "parz", "par"): _parzen,
@@ -111,7 +111,7 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 
-def named_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
+def sample_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
     """Return `count` samples of the window of a name, or of a tuple of a name and parameters.
 
     ValueError for an unknown name, and for missing or too many parameters.

@@ -148,7 +148,7 @@ def cg(
         square = _product(b, b)
         bound = maximum(square * tol**2, atol**2)
 
-        def going(state: tuple[_Tree, ...]) -> Array:
+        def is_unfinished(state: tuple[_Tree, ...]) -> Array:
             _, residual, _, _, step = state
             return (_product(residual, residual) > bound) & (step < limit)
 
@@ -163,7 +163,7 @@ def cg(
 
         residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
         corrected = precondition(residual)
-        return while_loop(going, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
+        return while_loop(is_unfinished, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
 
     # The transpose of a complex Hermitian matrix is its conjugate, not itself.
     symmetric = not any(dtypes.is_complex(aval_of(x).dtype) for x in pytree.tree_leaves(b))
@@ -208,7 +208,7 @@ def bicgstab(
         shadow = residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
         one = _inner(b, b) * 0 + 1
 
-        def going(state: tuple[_Tree, ...]) -> Array:
+        def is_unfinished(state: tuple[_Tree, ...]) -> Array:
             return (_product(state[1], state[1]) > bound) & (state[-1] < limit)
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
@@ -223,13 +223,13 @@ def bicgstab(
             smoothed = precondition(half)
             change = multiply(smoothed)
             length = _inner(change, change)
-            # Nothing is left to smooth where the half step is the solution.
+            # The half step is the solution if `change` is zero: no smoothing.
             omega = where(length == 0, 0, _inner(change, half) / where(length == 0, 1, length))
             x = _plus(_plus(x, alpha, corrected), omega, smoothed)
             return x, _plus(half, -omega, change), direction, image, following, alpha, omega, step + 1
 
         nothing = pytree.tree_map(zeros_like, b)
-        return while_loop(going, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
+        return while_loop(is_unfinished, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
 
     return _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0), None
 
@@ -262,7 +262,7 @@ def _extend_basis(product: _Multiply, basis: Array, step: Array) -> tuple[Array,
     return basis, column.at[step + 1].set(below.astype(column.dtype))
 
 
-def _at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
+def _solve_at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
     """Return the step in the Krylov space with the least residual, by one QR factorisation."""
 
     def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -282,13 +282,13 @@ def _rotate(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Ar
     return conj(cosine) * first + sine * second, cosine * second - sine * first
 
 
-def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
+def _solve_in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
     """Return the same step by Givens rotations, which give the norm of the residual; stop when it is at most `bound`.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
     """
 
-    def going(state: tuple[Array, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         *_, right, step = state
         return (step < width) & ((step == 0) | (absolute(right[step]) > bound))
 
@@ -315,13 +315,13 @@ def _in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: 
     basis = zeros((width + 1, *first.shape), dtype).at[0].set(first)
     right = zeros(width + 1, dtype).at[0].set(size.astype(dtype))
     start = (basis, eye(width, dtype=dtype), zeros(width, dtype), zeros(width, dtype), right, 0)
-    basis, triangle, _, _, right, steps = while_loop(going, extend, start)
+    basis, triangle, _, _, right, steps = while_loop(is_unfinished, extend, start)
     right = where(arange(width) < steps, right[:width], 0)[:, None]
     weights = triangular_solve(triangle, right, left_side=True, lower=True, transpose_a=True)[:, 0]
     return matmul(weights, basis[:width], precision="highest")
 
 
-_METHODS = {"batched": _at_once, "incremental": _in_steps}
+_METHODS = {"batched": _solve_at_once, "incremental": _solve_in_steps}
 
 
 @inline_jit(static=("restart", "solve_method"), trees=True)
@@ -377,28 +377,28 @@ def gmres(
         def product(x: Array) -> Array:
             return ravel_pytree(multiply(tree_of(x)))[0]
 
-        def preconditioned(x: Array) -> Array:
+        def precondition_vector(x: Array) -> Array:
             return ravel_pytree(precondition(tree_of(x)))[0]
 
         bound = maximum(tol * _length(right), atol)
-        # The same share of the right-hand side bounds residuals after `M`.
+        # Preconditioned residuals have the same bound, relative to the preconditioned right-hand side.
         share = minimum(1, bound / where(_length(right) == 0, 1, _length(right)))
-        inner = share * _length(preconditioned(right))
+        inner = share * _length(precondition_vector(right))
 
-        def going(state: tuple[Array, ...]) -> Array:
+        def is_unfinished(state: tuple[Array, ...]) -> Array:
             _, residual, count = state
             return (_length(residual) > bound) & (count < limit)
 
         def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, residual, count = state
-            residual = preconditioned(residual)
+            residual = precondition_vector(residual)
             length = _length(residual)
             first = residual / where(length == 0, 1, length)
-            x = x + best(lambda v: preconditioned(product(v)), first, length, width, inner)
+            x = x + best(lambda v: precondition_vector(product(v)), first, length, width, inner)
             return x, right - product(x), count + 1
 
         start = ravel_pytree(x0)[0]
-        return tree_of(while_loop(going, advance, (start, right - product(start), 0))[0])
+        return tree_of(while_loop(is_unfinished, advance, (start, right - product(start), 0))[0])
 
     x = _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
     return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)

@@ -13,7 +13,9 @@ if _typing.TYPE_CHECKING:
         boxcox as boxcox, boxcox1p as boxcox1p, entr as entr, kl_div as kl_div, log_softmax as log_softmax,
         logit as logit, rel_entr as rel_entr, softmax as softmax, xlog1py as xlog1py, xlogy as xlogy,
     )
-    from xtrace.scipy.special.error_functions import dawsn as dawsn, erfcx as erfcx, wofz as wofz
+    from xtrace.scipy.special.error_functions import (
+        dawsn as dawsn, erfcinv as erfcinv, erfcx as erfcx, wofz as wofz,
+    )
     from xtrace.scipy.special.factorials import (
         bernoulli as bernoulli, beta as beta, betaln as betaln, comb as comb, factorial as factorial, gamma as gamma,
         gammasgn as gammasgn, loggamma as loggamma, multigammaln as multigammaln, poch as poch,
@@ -39,7 +41,7 @@ __all__, __getattr__, __dir__ = _late_names(
         "xtrace.scipy.special.entropies": (
             "boxcox", "boxcox1p", "entr", "kl_div", "log_softmax", "logit", "rel_entr", "softmax", "xlog1py", "xlogy",
         ),
-        "xtrace.scipy.special.error_functions": ("dawsn", "erfcx", "wofz"),
+        "xtrace.scipy.special.error_functions": ("dawsn", "erfcinv", "erfcx", "wofz"),
         "xtrace.scipy.special.factorials": (
             "bernoulli", "beta", "betaln", "comb", "factorial", "gamma", "gammasgn", "loggamma", "multigammaln", "poch"
         ),

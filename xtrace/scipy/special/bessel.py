@@ -45,11 +45,11 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
     last, evens = fori_loop(0, max(count - highest, 0), step, (start, 0 * z))
     kept = min(highest, count)
 
-    def kept_step(state: tuple[Any, Any], i: Array) -> tuple[Any, Any]:
+    def step_and_keep(state: tuple[Any, Any], i: Array) -> tuple[Any, Any]:
         state = step(i, state)
         return state, state[0]
 
-    (_, evens), ratios = scan(kept_step, (last, evens), arange(count - kept, count, dtype=dtypes.int32))
+    (_, evens), ratios = scan(step_and_keep, (last, evens), arange(count - kept, count, dtype=dtypes.int32))
     # J(0) + 2 J(2) + 2 J(4) + … is 1.
     first = 1 / (1 + 2 * evens)
     _, results = scan(lambda below, factor: (below * factor,) * 2, first, ratios, reverse=True)

@@ -1,22 +1,31 @@
-"""Dawson's integral, the scaled complementary error function, and Faddeeva's function of complex numbers."""
+"""Dawson's integral, scaled and inverse complementary error functions, and Faddeeva's function of complex numbers."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import cast_as, choose
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.complex_numbers import imag
 from xtrace._src.ops.special import erfc
-from xtrace.numpy.ufuncs import exp, maximum
+from xtrace.numpy.ufuncs import abs, exp, maximum, minimum
 from xtrace.scipy.special import fits
-from xtrace.scipy.special.primitive import promoted
-from xtrace.scipy.special.series import fitted, polynomial, quotient, real_operands, rolled_polynomial, square_parts
+from xtrace.scipy.special.normal import ndtri
+from xtrace.scipy.special.primitive import promote_operands
+from xtrace.scipy.special.series import (
+    chebyshev_on_interval,
+    evaluate_in_groups,
+    polynomial,
+    quotient,
+    real_operands,
+    square_parts,
+)
 
 _ROOT = math.sqrt(math.pi)
 
@@ -46,8 +55,8 @@ def dawsn(x: RealLike) -> Array:
     (x,), dtype = real_operands("dawsn", x)
     square = x * x
     inverse = 1 / square
-    middle = fitted(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
-    far = fitted(inverse, 0, 1 / 40, fits.DAWSON_FAR)
+    middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
+    far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.DAWSON_FAR)
     tail = choose(square < 40, middle, far) * (0.5 / x)
     return convert_to(choose(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
 
@@ -90,7 +99,7 @@ def erfcx(x: ArrayLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.12(i), for large arguments.
     """
-    (value,) = promoted("erfcx", x)
+    (value,) = promote_operands("erfcx", x)
     if dtypes.is_complex(value.dtype):
         return _faddeeva(1j * value)
     (x,), dtype = real_operands("erfcx", x)
@@ -109,7 +118,7 @@ def _faddeeva(z: Array) -> Array:
     turned = 1j * choose(below, -z, z)
     inverse = 1 / (scale - turned)
     ratio = (scale + turned) * inverse
-    series = rolled_polynomial(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
+    series = evaluate_in_groups(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
     upper = (2 * series * inverse + 1 / _ROOT) * inverse
     # w(-z) = 2 exp(-z²) - w(z)
     return choose(below, 2 * exp(-z * z) - upper, upper)
@@ -136,10 +145,46 @@ def wofz(z: ArrayLike) -> Array:
     Reference:
         J. A. C. Weideman, "Computation of the complex error function" (1994).
     """
-    (z,) = promoted("wofz", z)
+    (z,) = promote_operands("wofz", z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)
     return _faddeeva(convert_to(z, dtypes.complex128 if wide else dtypes.complex64))
 
 
 # w' = -2 z w + 2 i / sqrt(pi)
 wofz.defjvps(lambda t, y, z: t * (2j / _ROOT - 2 * z * y))
+
+
+@custom_jvp
+@inline_jit(public=True)
+def erfcinv(y: RealLike) -> Array:
+    """Return the inverse of `erfc`: infinite at 0 and 2, and NaN outside of [0, 2].
+
+    Args:
+        y: an array of real numbers.
+
+    Returns:
+        An array of the shape of `y` and a floating dtype.
+
+    Raises:
+        TypeError: `y` is no array or number.
+        ValueError: it is complex.
+
+    Example:
+        >>> scipy.special.erfcinv(0.5)
+        Array(0.47693628, dtype=float32)
+
+    Reference:
+        erfc(x) is 2 ndtr(-sqrt(2) x); NIST Digital Library of Mathematical Functions, section 7.17.
+    """
+    (y,), dtype = real_operands("erfcinv", y)
+    return convert_to(choose(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
+
+
+# dx/dy = -sqrt(π)/2 exp(x²), and exp(x²) is erfcx(|x|) / min(y, 2 - y), which has no error of x magnified by x².
+@erfcinv.defjvp
+def _erfcinv_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (y,), (t,) = primals, tangents
+    x = erfcinv(y)
+    value = cast_as(x, y)
+    tail = minimum(value, 2 - value)
+    return x, t * cast_as(t, choose(tail == 0, -math.inf, -0.5 * _ROOT * erfcx(abs(x)) / tail))

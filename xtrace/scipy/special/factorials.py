@@ -133,7 +133,7 @@ _NEAR_ONE = (
 )
 
 
-def _near_zeros(z: Array, elsewhere: Array) -> Array:
+def _expand_near_zeros(z: Array, elsewhere: Array) -> Array:
     """Return log gamma near its zeros 1 and 2, and `elsewhere` otherwise."""
     second = real(z) > 1.5
     centred = z - convert_to(choose(second, 2.0, 1.0), z.dtype)
@@ -156,7 +156,7 @@ def _right_loggamma(z: Array) -> Array:
     large = choose(far, z, z + 11)
     logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
     result = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
-    return _near_zeros(z, result)
+    return _expand_near_zeros(z, result)
 
 
 def _complex_loggamma(z: Array) -> Array:

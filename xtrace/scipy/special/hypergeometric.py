@@ -49,7 +49,7 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
     tiny = float(dtypes.finfo(x.dtype).tiny)
     has = (1.0, 1.0) if far is None else (far, 1 - far)
 
-    def going(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Any, ...]) -> Array:
         k, _, _, _, size, *_ = state
         return any(size > 0) & (k < _TERMS)
 
@@ -64,7 +64,9 @@ def _series(above: Array, other: Array, below: Array, x: Array, far: Array | Non
         return k + 1, term, total + term, slope + (k + 1) * term, size, above, other, below, x, *has
 
     one = 0 * x + 1
-    state = while_loop(going, step, (convert_to(0, x.dtype), one, one, 0 * x, one, above, other, below, x, *has))
+    state = while_loop(
+        is_unfinished, step, (convert_to(0, x.dtype), one, one, 0 * x, one, above, other, below, x, *has)
+    )
     return state[2], state[3]
 
 
@@ -78,7 +80,7 @@ def _continue(
     """
     count, smallest = 60 if x.dtype == dtypes.float64 else 30, float(dtypes.finfo(x.dtype).tiny)
 
-    def going(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Any, ...]) -> Array:
         steps, place, _, _, x, *_ = state
         return any(abs(x - place) > 0) & (steps < _TERMS)
 
@@ -108,11 +110,11 @@ def _continue(
         moved = choose(here, last, value), slope / reach
         return (steps + 1, following, *moved, x, *given)
 
-    return while_loop(going, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
+    return while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
 
 
 def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
-    """Return the contribution of the parameters' tangents by forward derivatives, the only ones of loops.
+    """Return the contribution of the parameters' tangents by forward derivatives, since loops have no others.
 
     Higher derivatives are forward derivatives again.
     """
@@ -121,20 +123,20 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
         if type(tangent) is SymbolicZero:
             continue
 
-        def of_one(*values: ArrayLike, i: int = i) -> Array:
-            def moved(moving: ArrayLike) -> Array:
+        def differentiate(*values: ArrayLike, i: int = i) -> Array:
+            def vary(moving: ArrayLike) -> Array:
                 return formula(*values[:i], moving, *values[i + 1 :])
 
-            return jvp(moved, (values[i],), (0 * values[i] + 1,))[1]
+            return jvp(vary, (values[i],), (0 * values[i] + 1,))[1]
 
-        total = total + _by_forward_derivatives(of_one)(*values) * tangent
+        total = total + _by_forward_derivatives(differentiate)(*values) * tangent
     return total
 
 
 def _tangent(
     name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
 ) -> Array:
-    """Return the tangent of a function, by the parameters from `formula`, by the last value from `of_last`."""
+    """Return the tangent of a function: for the parameters by `formula`, for the last value by `of_last`."""
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
         wide, dtype = real_operands(name, *values)
@@ -156,10 +158,10 @@ def _ends(a: Array) -> Array:
     return (a <= 0) & (a == floor(a))
 
 
-def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) -> Array:
+def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence[Any]) -> Array:
     """Return the polynomial of degree -a by ``last, now = following(k, last, now, a, *given)`` from 1 and 1."""
 
-    def going(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Any, ...]) -> Array:
         k, a, *_ = state
         return any(k < -a) & (k < _TERMS)
 
@@ -170,7 +172,7 @@ def _recurring(a: Array, following: Callable[..., Any], given: Sequence[Any]) ->
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
-    return while_loop(going, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
+    return while_loop(is_unfinished, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
 
 
 @jit
@@ -253,7 +255,7 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     polynomial, pole, rest = _ends(a), _ends(b), b - a
     other = _ends(rest) & ((b > -1) | (rest == 0))
     degree = choose(polynomial, a, choose(other, rest, 0.0))
-    ended = _recurring(degree, _laguerre, (b, choose(polynomial, x, -x)))
+    ended = _iterate_recurrence(degree, _laguerre, (b, choose(polynomial, x, -x)))
     value = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
     value = choose(pole & ~(polynomial & (a >= b)), math.inf, value)
     return convert_to(choose(x == 0, 1.0, value), dtype)
@@ -319,7 +321,7 @@ def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: 
 
 
 def _degree(a: Array, b: Array) -> Array:
-    """Return the degree of the polynomial that a series with (a)_k (b)_k is, inf where it does not end."""
+    """Return the degree of the polynomial of a series with (a)_k (b)_k, inf where it does not end."""
     return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
 
 
@@ -355,7 +357,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     short = degree < math.inf
     first = choose(turned, c - a, a)
     other = choose(first == -degree, choose(turned, c - b, b), first)
-    ended = _recurring(choose(short, -degree, 0.0), _jacobi, (other, c, x))
+    ended = _iterate_recurrence(choose(short, -degree, 0.0), _jacobi, (other, c, x))
     ended = choose(turned, (1 - x) ** choose(turned, excess, 1.0), 1.0) * ended
     # At 1 (DLMF 15.4.20 and 15.4.23).
     finite = excess > 0

@@ -18,7 +18,7 @@ from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import abs, cos, exp, log, log1p, maximum, minimum, remainder, sin
 from xtrace.scipy.special import fits
 from xtrace.scipy.special.primitive import digamma, gammaln, operands, wide_operand
-from xtrace.scipy.special.series import fitted, odd, polynomial, quotient, real_operands, square_parts
+from xtrace.scipy.special.series import chebyshev_on_interval, odd, polynomial, quotient, real_operands, square_parts
 
 _EULER = 0.57721566490153286061
 
@@ -46,9 +46,9 @@ def _ei(x: Array) -> Array:
     logarithm = choose(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
     near = logarithm + distance * polynomial(x, _EI_QUOTIENT)
     inverse = 1 / x
-    far = fitted(inverse, 0, 1 / 40, fits.EI_FAR)
-    middle = fitted(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
-    tail = choose(x > 40, far, choose(x > 12, middle, fitted(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)))
+    far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.EI_FAR)
+    middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
+    tail = choose(x > 40, far, choose(x > 12, middle, chebyshev_on_interval(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)))
     return choose(x > 4, choose(x == math.inf, x, exp(x) * inverse * tail), near)
 
 

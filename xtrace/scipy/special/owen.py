@@ -31,7 +31,7 @@ def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
     return [convert_to(x, x.dtype if wider else default) for x in arrays]
 
 
-def _within(h: Array, a: Array) -> Array:
+def _integrate(h: Array, a: Array) -> Array:
     """Return T by Gauss-Legendre quadrature, for nonnegative h and `a` from 0 to 1."""
     # Beyond these limits the integrand is negligible.
     h = minimum(h, 200.0)
@@ -74,7 +74,7 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
     size, slope = abs(h), abs(a)
     steep = slope > 1
     product = choose(size == 0, 0.0, size * slope)
-    inside = _within(choose(steep, product, size), choose(steep, 1 / slope, slope))
+    inside = _integrate(choose(steep, product, size), choose(steep, 1 / slope, slope))
     # Patefield and Tandy, Fast and Accurate Calculation of Owen's T Function, 2000, equation 2, with upper tails.
     one, two = _upper_tail(size), _upper_tail(product)
     return odd(a, choose(steep, (one + two) / 2 - one * two - inside, inside))

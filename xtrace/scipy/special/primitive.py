@@ -133,7 +133,7 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     return strong
 
 
-def promoted(function: str, *values: ArrayLike) -> list[Array]:
+def promote_operands(function: str, *values: ArrayLike) -> list[Array]:
     """Convert values to arrays of their common floating dtype; check that their shapes broadcast.
 
     TypeError for a value that is neither an array nor a number, ValueError for shapes that do not broadcast.
@@ -142,8 +142,8 @@ def promoted(function: str, *values: ArrayLike) -> list[Array]:
 
 
 def operands(function: str, *values: ArrayLike) -> list[Array]:
-    """Convert values to arrays of their common floating dtype and shape; errors as in `promoted`."""
-    ready = promoted(function, *values)
+    """Convert values to arrays of their common floating dtype and shape; errors as in `promote_operands`."""
+    ready = promote_operands(function, *values)
     shape = check_broadcast(function, [x.shape for x in ready])
     return [broadcast_to_shape(x, shape) for x in ready]
 

@@ -26,7 +26,7 @@ def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
     return value
 
 
-def rolled_polynomial(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
+def evaluate_in_groups(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
     """Return the result of `polynomial` by a loop over groups of `terms`, whose number divides that of coefficients."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
@@ -44,7 +44,7 @@ def quotient(x: ArrayLike, pair: tuple[tuple[float, ...], tuple[float, ...]]) ->
     return polynomial(x, pair[0]) / polynomial(x, pair[1])
 
 
-def fitted(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Array:
+def chebyshev_on_interval(x: ArrayLike, low: float, high: float, coefficients: tuple[float, ...]) -> Array:
     """Return the Chebyshev series on the interval from `low` to `high` at `x`."""
     return chebyshev((2 * x - (low + high)) * (2 / (high - low)), coefficients)
 

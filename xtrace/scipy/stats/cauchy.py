@@ -27,12 +27,12 @@ def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 pdf = distribution.exponential(logpdf, "0.2546479")
 
 
-def _below(z: RealLike) -> Array:
+def _lower_tail(z: RealLike) -> Array:
     return 0.5 + arctan(z) / math.pi
 
 
-cdf = distribution.standard("cdf", _below, "0.6475836")
-sf = distribution.standard("sf", _below, "0.3524164", mirrored=True)
+cdf = distribution.standard("cdf", _lower_tail, "0.6475836")
+sf = distribution.standard("sf", _lower_tail, "0.3524164", mirrored=True)
 logcdf = distribution.logarithm(cdf, "-0.43450737")
 logsf = distribution.logarithm(sf, "-1.0429418")
 

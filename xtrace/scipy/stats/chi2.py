@@ -19,7 +19,7 @@ class _Function(Protocol):
     def __call__(self, x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array: ...
 
 
-def _of_gamma(name: str, gives: str, strong: bool = True) -> _Function:
+def _make_from_gamma(name: str, gives: str, strong: bool = True) -> _Function:
     """Return the function called `name` of the gamma distribution of shape df / 2 and twice the scale."""
     function = getattr(gamma, name)
 
@@ -29,8 +29,8 @@ def _of_gamma(name: str, gives: str, strong: bool = True) -> _Function:
     return distribution.function(name, formula, gives, strong=strong)
 
 
-logpdf, pdf = _of_gamma("logpdf", "-1.4189389"), _of_gamma("pdf", "0.24197064", strong=False)
-cdf, logcdf = _of_gamma("cdf", "0.19874799"), _of_gamma("logcdf", "-1.6157176")
-sf, logsf = _of_gamma("sf", "0.801252"), _of_gamma("logsf", "-0.22157978")
+logpdf, pdf = _make_from_gamma("logpdf", "-1.4189389"), _make_from_gamma("pdf", "0.24197064", strong=False)
+cdf, logcdf = _make_from_gamma("cdf", "0.19874799"), _make_from_gamma("logcdf", "-1.6157176")
+sf, logsf = _make_from_gamma("sf", "0.801252"), _make_from_gamma("logsf", "-0.22157978")
 
 _make_public(globals(), __all__)

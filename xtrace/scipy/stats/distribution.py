@@ -14,7 +14,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.numpy.ufuncs import exp, log
-from xtrace.scipy.special.primitive import promoted
+from xtrace.scipy.special.primitive import promote_operands
 
 P = ParamSpec("P")
 
@@ -84,13 +84,13 @@ class Distribution:
         self, logarithm: Callable[P, Array], gives: str, arguments: str | None = None
     ) -> Callable[P, Array]:
         """Return the function whose `logarithm` is given: ``pdf`` of ``logpdf``."""
-        return self._of(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
+        return self._compose(exp, logarithm, logarithm.__name__.removeprefix("log"), gives, arguments)
 
     def logarithm(self, function: Callable[P, Array], gives: str, arguments: str | None = None) -> Callable[P, Array]:
         """Return the logarithm of a function: ``logcdf`` of ``cdf``."""
-        return self._of(log, function, f"log{function.__name__}", gives, arguments)
+        return self._compose(log, function, f"log{function.__name__}", gives, arguments)
 
-    def _of(
+    def _compose(
         self, outer: Callable[..., Array], inner: Callable[P, Array], name: str, gives: str, arguments: str | None
     ) -> Callable[P, Array]:
         def formula(*operands: Any) -> Array:
@@ -109,7 +109,7 @@ class Distribution:
         def function(*args: P.args, **kwargs: P.kwargs) -> Array:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            result = formula(*promoted(f"{self.name}.{name}", *bound.args))
+            result = formula(*promote_operands(f"{self.name}.{name}", *bound.args))
             weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
             return convert_to(result, result.dtype, weak)
 

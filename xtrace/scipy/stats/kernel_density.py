@@ -47,7 +47,9 @@ def _normalize_weights(dataset: Array, *weights: Array) -> tuple[Array, Array]:
 
 
 @inline_jit
-def _spread(dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str) -> tuple[Array, Array]:
+def _compute_covariances(
+    dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str
+) -> tuple[Array, Array]:
     """Return the covariance of the kernels, that of the data times the squared bandwidth, and its inverse."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
@@ -157,7 +159,7 @@ class gaussian_kde:
                 "gaussian_kde: `bw_method` must be 'scott', 'silverman', a scalar or a function; got "
                 f"{abbreviate(bw_method)}"
             )
-        return _spread(self.dataset, self.weights, self.neff, *given, rule=rule)
+        return _compute_covariances(self.dataset, self.weights, self.neff, *given, rule=rule)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """Return the arrays."""
@@ -249,7 +251,7 @@ class gaussian_kde:
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """Return the integral of the density times that of `other`.
 
-        ValueError where the dimensions differ, TypeError for what is no gaussian_kde.
+        ValueError where the dimensions differ, TypeError unless `other` is a gaussian_kde.
         """
         if not isinstance(other, gaussian_kde):
             raise TypeError(f"gaussian_kde.integrate_kde: other must be a gaussian_kde, got {type(other).__name__}")

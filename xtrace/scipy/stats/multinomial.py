@@ -16,7 +16,7 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp
 from xtrace.scipy.special.entropies import xlogy
-from xtrace.scipy.special.primitive import gammaln, promoted
+from xtrace.scipy.special.primitive import gammaln, promote_operands
 
 __all__ = ["logpmf", "pmf"]
 
@@ -47,7 +47,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
             "multinomial.logpmf: x and n must be of integer type; got dtypes "
             f"{counts.dtype.name} and {trials.dtype.name}"
         )
-    (p,) = promoted("multinomial.logpmf", p)
+    (p,) = promote_operands("multinomial.logpmf", p)
     x, n = convert_to(to_array(x), dtype), convert_to(to_array(n), dtype)
     fits = sum(x, -1) == n
     x, n = convert_to(x, p.dtype), convert_to(n, p.dtype)

@@ -33,20 +33,20 @@ sf = distribution.standard("sf", ndtr, "Array(0.30853754, dtype=float32)", stron
 logsf = distribution.standard("logsf", log_ndtr, "Array(-1.1759118, dtype=float32)", strong=False, mirrored=True)
 
 
-def _of_default_dtype(x: RealLike) -> Array:
+def _to_default_dtype(x: RealLike) -> Array:
     return convert_to(x, dtypes.default_float(config.enable_x64.value))
 
 
 @distribution.defines("Array(-0.6744898, dtype=float32)", "0.25", strong=False)
 def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`, in the default floating dtype."""
-    return _of_default_dtype(ndtri(q) * scale + loc)
+    return _to_default_dtype(ndtri(q) * scale + loc)
 
 
 @distribution.defines("Array(0.6744898, dtype=float32)", "0.25", strong=False)
 def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`, in the default floating dtype."""
-    return _of_default_dtype(loc - ndtri(q) * scale)
+    return _to_default_dtype(loc - ndtri(q) * scale)
 
 
 _make_public(globals(), __all__)

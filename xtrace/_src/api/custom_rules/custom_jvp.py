@@ -48,13 +48,14 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
     """
 
     kind = "custom_jvp"
+    jvp: Callable[..., Any] | None = None
+    symbolic_zeros = False
 
     def __init__(
         self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape = (), nondiff_argnames: Any = ()
     ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self.jvp, self.symbolic_zeros = None, False
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule ``jvp(*nondiff, primals, tangents) -> (result, tangent)`` and return it.
@@ -90,7 +91,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 f"No JVP defined for custom_jvp function {self.name} using defjvp. Set one: @{self.name}.defjvp"
             )
 
-    def _fixed(self, position: int, value: object) -> Any:
+    def _fix_argument(self, position: int, value: object) -> Any:
         return pytree.tree_map(lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, value)
 
     def _apply(
@@ -113,7 +114,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                 f"Custom JVP rule {name} for function {self.name} must produce a pair (list or tuple of length two) "
                 f"representing primal and tangent outputs, but got {outputs}."
             ))
-            leaves = self._flattened("rule", name, result, trees)
+            leaves = self._flatten_result("rule", name, result, trees)
             self._check_primal_out(name, "Custom JVP rule", result, leaves, trees, expected)
             return leaves, self._tangents_out(name, result, leaves, trees[0], tangent)
 

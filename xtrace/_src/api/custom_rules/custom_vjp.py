@@ -121,7 +121,7 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 f"Set one: {self.name}.defvjp(fwd, bwd)"
             )
 
-    def _fixed(self, position: int, value: object) -> Any:
+    def _fix_argument(self, position: int, value: object) -> Any:
         if any(isinstance(x, Tracer) for x in pytree.tree_leaves(value)):
             raise UnexpectedTracerError(
                 f"Found a traced array passed as argument {position} to the custom_vjp function {self.name}, a "
@@ -154,11 +154,11 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
                 "forward pass for use on the backward pass), but instead of a pair the fwd rule "
                 f"{name} produced {outputs}."
             ))
-            leaves = self._flattened("fwd rule", name, result, trees)
+            leaves = self._flatten_result("fwd rule", name, result, trees)
             self._check_primal_out(name, "Custom VJP fwd rule", result, leaves, trees, expected)
             out_tree, out_avals = trees[0], [aval_of(x) for x in leaves]
             residual_trees: list[Any] = []
-            kept = self._flattened("residuals of fwd rule", name, residuals, residual_trees)
+            kept = self._flatten_result("residuals of fwd rule", name, residuals, residual_trees)
             # Python's booleans are left as they are: the backward rule may look at them.
             known = {i: x for i, x in enumerate(kept) if type(x) is bool}
             count, kept = len(kept), [x for x in kept if type(x) is not bool]

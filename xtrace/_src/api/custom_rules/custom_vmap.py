@@ -84,7 +84,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
                 )
             in_batched = list(pytree.tree_unflatten(call.in_tree, batched[count:]))
             result = rule(size, in_batched, *pytree.tree_unflatten(call.in_tree, map(to_user_operand, values[count:])))
-            return self._checked(name, result, out_tree)
+            return self._check_result(name, result, out_tree)
 
         key = self, rule, call.in_tree, out_tree, count
         results = custom_vmap_call.bind_positional(
@@ -92,7 +92,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
         )
         return pytree.tree_unflatten(out_tree, results)
 
-    def _checked(self, rule: str, returned: object, out_tree: PyTreeDef) -> tuple[list[Any], list[bool]]:
+    def _check_result(self, rule: str, returned: object, out_tree: PyTreeDef) -> tuple[list[Any], list[bool]]:
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise ValueError(
                 f"the custom vmap rule {rule} of {self.name} must return a pair (result, which parts of it are "
@@ -100,7 +100,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
             )
         result, out_batched = returned
         trees: list[Any] = []
-        leaves = self._flattened("rule", rule, result, trees)
+        leaves = self._flatten_result("rule", rule, result, trees)
         flags, flag_tree = pytree.tree_flatten(out_batched)
         if flag_tree != trees[0]:
             raise ValueError(

@@ -126,7 +126,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
 
         def flat(*leaves: object) -> list[Any]:
             result = function(*pytree.tree_unflatten(call.in_tree, leaves))
-            return self._flattened("function", self.name, result, trees)
+            return self._flatten_result("function", self.name, result, trees)
 
         results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
         return pytree.tree_unflatten(trees[0], results)
@@ -140,7 +140,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     ) -> list[Any]:
         raise NotImplementedError
 
-    def _fixed(self, position: int, value: object) -> Any:
+    def _fix_argument(self, position: int, value: object) -> Any:
         raise NotImplementedError
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -174,7 +174,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
                     f"{self.kind}: {self.name} has nondiff_argnums={self.nondiff_argnums}, but was called with "
                     f"{len(args)} positional arguments"
                 )
-            fixed[n % len(args)] = self._fixed(n, args[n])
+            fixed[n % len(args)] = self._fix_argument(n, args[n])
         rest = tuple([a for i, a in enumerate(args) if i not in fixed])
         leaves, in_tree = pytree.tree_flatten(rest)
         for position, leaf in enumerate(leaves):
@@ -192,7 +192,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         tree = pytree.treedef_tuple((in_tree, pytree.tree_structure({})))
         return call_arguments.argument_paths(self.fun, static, tree)
 
-    def _flattened(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
+    def _flatten_result(self, role: str, name: str, result: object, trees: list[Any]) -> list[Any]:
         """Return the leaves of the result of the function or of a rule, and note their tree."""
         leaves, tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(leaves):
@@ -218,8 +218,8 @@ class CustomFunction(Generic[_Arguments, _Result]):
         if trees[0] != expected.out_tree:
             raise TypeError(
                 f"{start}of the same container/pytree structure), but instead the rule output's first element had "
-                f"container/pytree structure:\n    {_shown(trees[0], leaves)}\nwhile {self.name} had output "
-                f"container/pytree structure:\n    {_shown(expected.out_tree, expected.out_avals)}."
+                f"container/pytree structure:\n    {_describe_types(trees[0], leaves)}\nwhile {self.name} had output "
+                f"container/pytree structure:\n    {_describe_types(expected.out_tree, expected.out_avals)}."
             )
         for position, (leaf, aval) in enumerate(zip(leaves, expected.out_avals, strict=True)):
             actual = aval_of(leaf)
@@ -231,7 +231,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
                 )
 
 
-def _shown(tree: Any, leaves: Sequence[Any]) -> str:
+def _describe_types(tree: Any, leaves: Sequence[Any]) -> str:
     types = [x if isinstance(x, ShapedArray) else aval_of(x) for x in leaves]
     return str(pytree_differences.describe_leaves(tree, [a.str_short() for a in types])).replace("'", "")
 

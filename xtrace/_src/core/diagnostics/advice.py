@@ -48,7 +48,7 @@ class Case:
         text = f'{self.site.name_of_function("jit")}({function}, static_argnames=["{name}"])'
         return [f"make {name} static with {text}, if it takes few values: each one is compiled anew"]
 
-    def called(self) -> str:
+    def callee(self) -> str:
         """The name of the function that the expression calls, empty if it is no call."""
         return ast.unparse(self.node.func) if isinstance(self.node, ast.Call) else ""
 
@@ -91,7 +91,7 @@ def for_condition(case: Case) -> list[str]:
     writer, node = case.writer, case.node
     if writer is None:
         return _any_condition(case)
-    if case.called() in (*_TRUTH_FUNCTIONS, *_CHOOSING, "bool", "sorted", "filter"):
+    if case.callee() in (*_TRUTH_FUNCTIONS, *_CHOOSING, "bool", "sorted", "filter"):
         corrections = _condition_of_builtin(case, writer)
         if corrections:
             return corrections + case.static()
@@ -130,7 +130,7 @@ def _any_condition(case: Case) -> list[str]:
 
 
 def _condition_of_builtin(case: Case, writer: Rewriter) -> list[str]:
-    call, name = case.node, case.called()
+    call, name = case.node, case.callee()
     arguments = [writer.text(x) for x in call.args]
     if name in _CHOOSING and len(arguments) > 1 and not call.keywords:
         result = arguments[0]
@@ -194,9 +194,9 @@ def for_value(case: Case, asked_by: str) -> list[str]:
             return [_of_math(case, writer, node, name)]
         if module.split(".")[0] == "numpy":
             return for_array(case)
-        if module == "builtins" or (not module and case.called() in _METHODS):
+        if module == "builtins" or (not module and case.callee() in _METHODS):
             pass
-        called = case.called()
+        called = case.callee()
         if called in _METHODS and len(node.args) == 1:
             converted = f"{writer.operand(node.args[0])}.astype({called})"
             return [f"{converted}, which stays an array", *_static_or_outside(case)]
@@ -239,7 +239,7 @@ def _with_size(case: Case, keyword: str) -> list[str]:
 
 def _masked(case: Case) -> list[str]:
     """The other way where positions were only asked for to index with them."""
-    if case.called().endswith((".nonzero", ".where", ".flatnonzero", ".argwhere")):
+    if case.callee().endswith((".nonzero", ".where", ".flatnonzero", ".argwhere")):
         return [f"{case.jnp}.where(condition, x, fill), which keeps the shape"]
     return []
 
@@ -264,7 +264,7 @@ def for_integer(case: Case) -> list[str]:
     writer, node, parent = case.writer, case.node, case.parent
     if writer is None:
         return [*case.static(), f"loop with {case.lax}.fori_loop, or index an xtrace array instead of a list"]
-    called = case.called()
+    called = case.callee()
     if called == "range":
         loop = isinstance(parent, ast.For) and parent.iter is node and not _appends(parent.body)
         return [*case.static(), *([writer.fori_loop(node, parent)] if loop else []),
@@ -462,7 +462,7 @@ def for_shape(case: Case) -> list[str]:
         if corrections:
             return corrections
     fixes = case.static()
-    if isinstance(case.node, ast.Call) and case.called().split(".")[-1] in ("zeros", "ones", "full", "empty", "arange"):
+    if isinstance(case.node, ast.Call) and case.callee().split(".")[-1] in ("zeros", "ones", "full", "empty", "arange"):
         fixes.append(f"give it a fixed size, and mask what lies behind with {case.jnp}.where")
     return fixes or ["x.shape is known while tracing, and so is numpy's np.prod(x.shape)"]
 
@@ -555,7 +555,7 @@ def _format(case: Case) -> tuple[str, list[str]]:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(owner, ast.Constant) and isinstance(owner.value, str) and arguments:
             return owner.value, arguments
-        if case.called() == "format" and len(arguments) == 2 and isinstance(node.args[1], ast.Constant):
+        if case.callee() == "format" and len(arguments) == 2 and isinstance(node.args[1], ast.Constant):
             return "{:" + str(node.args[1].value) + "}", arguments[:1]
     return "{}", ["x"]
 

@@ -57,7 +57,7 @@ def excerpt(position: Position | None, indent: str = "  ") -> str:
     span = _span_of(expression.node, lines) if expression is not None else _span(location, lines)
     line = span.line if span is not None else location.line
     head = f"{indent}{location.file}:{line} ({location.function})"
-    return "\n".join([head, *(f"{indent}  {text}" for text in _marked(lines, line, span))])
+    return "\n".join([head, *(f"{indent}  {text}" for text in _mark_lines(lines, line, span))])
 
 
 def expression_text(position: Position | None) -> str | None:
@@ -80,7 +80,7 @@ def source_lines(file: str) -> list[str]:
 
 
 @memoize(2)
-def _parsed(text: str) -> ast.AST | None:
+def _parse(text: str) -> ast.AST | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -95,7 +95,7 @@ def expression_at(position: Position) -> Expression | None:
     lines = source_lines(location.file)
     if not lines:
         return None
-    tree = _parsed("\n".join(lines))
+    tree = _parse("\n".join(lines))
     wanted = location.line, location.column, location.end_line, location.end_column
     path = _path_to(tree, wanted) if tree is not None else []
     if not path:
@@ -182,16 +182,16 @@ def _last_evaluated(parts: Sequence[Any], position: Position) -> Any:
 
 
 def _span_of(node: ast.AST, lines: Sequence[str]) -> Span | None:
-    return _in_characters(*_range_of(node), lines)
+    return _convert_to_characters(*_range_of(node), lines)
 
 
 def _span(location: Location, lines: Sequence[str]) -> Span | None:
     if not location.end_column:
         return None
-    return _in_characters(location.line, location.column, location.end_line, location.end_column, lines)
+    return _convert_to_characters(location.line, location.column, location.end_line, location.end_column, lines)
 
 
-def _in_characters(line: int, column: int, end_line: int, end_column: int, lines: Sequence[str]) -> Span | None:
+def _convert_to_characters(line: int, column: int, end_line: int, end_column: int, lines: Sequence[str]) -> Span | None:
     """Return a range in bytes as one in characters; None if the file has changed and has no such place."""
     if not 0 < line <= end_line <= len(lines):
         return None
@@ -202,7 +202,7 @@ def _in_characters(line: int, column: int, end_line: int, end_column: int, lines
     return Span(line, start, end_line, end)
 
 
-def _marked(lines: Sequence[str], line: int, span: Span | None) -> list[str]:
+def _mark_lines(lines: Sequence[str], line: int, span: Span | None) -> list[str]:
     """Return the lines of a range without their common indentation, below each the marker."""
     if not 0 < line <= len(lines) or not lines[line - 1].strip():
         return []

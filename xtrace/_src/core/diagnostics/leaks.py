@@ -149,20 +149,20 @@ class _Search:
         """The phrase where something holds `other`, which holds the value."""
         kind = type(other)
         if kind is CellType:
-            return self._of_closure(other, depth)
+            return self._describe_closure(other, depth)
         if kind is tuple:
             for function in gc.get_referrers(other):
                 if isinstance(function, FunctionType) and function.__defaults__ is other:
                     return f"a default argument of the function {function.__qualname__}"
         if kind in (list, tuple, deque):
             place = next((f"item {i}" for i, x in enumerate(list(other)) if x is value), "an item")
-            return self._inside(f"{place} of a {kind.__name__}", other, depth)
+            return self._describe_inside(f"{place} of a {kind.__name__}", other, depth)
         if kind in (set, frozenset):
-            return self._inside(f"an element of a {kind.__name__}", other, depth)
+            return self._describe_inside(f"an element of a {kind.__name__}", other, depth)
         if isinstance(other, dict):
-            return self._of_dict(other, value, depth)
+            return self._describe_dict(other, value, depth)
         if isinstance(other, FunctionType):
-            return self._inside(f"a default of the function {other.__qualname__}", other, depth)
+            return self._describe_inside(f"a default of the function {other.__qualname__}", other, depth)
         if isinstance(other, GeneratorType):
             return f"a local variable of the suspended generator {other.__qualname__}"
         if isinstance(other, (FrameType, ModuleType, CodeType)):
@@ -175,26 +175,26 @@ class _Search:
         if _is_internal_module(type(other).__module__):
             return ""
         name = _attribute_of(other, value)
-        return self._inside(f"the attribute {name} of an instance of {_class(other)}", other, depth)
+        return self._describe_inside(f"the attribute {name} of an instance of {_class(other)}", other, depth)
 
-    def _inside(self, phrase: str, container: object, depth: int) -> str:
+    def _describe_inside(self, phrase: str, container: object, depth: int) -> str:
         outer = self.holder(container, depth - 1)
         return f"{phrase}, {outer}" if outer else ""
 
-    def _of_dict(self, mapping: dict[Any, Any], value: object, depth: int) -> str:
+    def _describe_dict(self, mapping: dict[Any, Any], value: object, depth: int) -> str:
         key = _key_of(mapping, value)
         for owner in gc.get_referrers(mapping):
             if not isinstance(owner, (dict, ModuleType)) and getattr(owner, "__dict__", None) is mapping:
                 if _is_internal_module(type(owner).__module__):
                     return ""
-                return self._inside(f"the attribute {key} of an instance of {_class(owner)}", owner, depth)
+                return self._describe_inside(f"the attribute {key} of an instance of {_class(owner)}", owner, depth)
             if isinstance(owner, type):
                 return f"the attribute {key} of the class {owner.__qualname__}"
             if isinstance(owner, FunctionType) and owner.__globals__ is mapping:
                 return "" if is_internal(owner.__code__.co_filename) else f"the global {key} of {_module(mapping)}"
-        return self._inside(f"the value of the key {key!r} of a dict", mapping, depth)
+        return self._describe_inside(f"the value of the key {key!r} of a dict", mapping, depth)
 
-    def _of_closure(self, cell: CellType, depth: int) -> str:
+    def _describe_closure(self, cell: CellType, depth: int) -> str:
         self.seen.add(id(cell))
         for closure in gc.get_referrers(cell):
             # By identity: cells compare by their contents.

@@ -139,7 +139,7 @@ def _because(arguments: Sequence[str], whose: str = "") -> str:
     plural = "s" if len(arguments) > 1 else ""
     return (
         "This concrete value was not available in Python because it depends on the "
-        f"value{plural} of the argument{plural} {_listed(arguments)}{whose}."
+        f"value{plural} of the argument{plural} {_list_names(arguments)}{whose}."
     )
 
 
@@ -147,7 +147,7 @@ def _on_one_line(text: str) -> str:
     return text.rstrip() if "\n" not in text else " ".join(text.split())
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -227,18 +227,18 @@ def _source_slice(expression: Expression) -> tuple[list[ast.expr], list[Any]]:
     own = next((n for n in expression.around if isinstance(n, (ast.FunctionDef, ast.Lambda))), None)
     assignments = (ast.Assign, ast.AugAssign, ast.AnnAssign)
     before = [] if own is None else [n for n in ast.walk(own) if isinstance(n, assignments)]
-    used = _loaded(expression.node)
+    used = _find_loads(expression.node)
     steps: list[Any] = []
     for statement in sorted(before, key=lambda n: n.lineno, reverse=True):
         stored = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         needed = {n.id for n in used if isinstance(n, ast.Name)}
         if statement.lineno < expression.node.lineno and statement.value is not None and stored & needed:
-            used += _loaded(statement.value)
+            used += _find_loads(statement.value)
             steps.insert(0, statement)
     return used, steps
 
 
-def _loaded(node: ast.AST) -> list[ast.expr]:
+def _find_loads(node: ast.AST) -> list[ast.expr]:
     return [n for n in ast.walk(node) if isinstance(n, ast.expr) and not isinstance(getattr(n, "ctx", None), ast.Store)]
 
 

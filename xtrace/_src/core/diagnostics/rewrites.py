@@ -62,7 +62,7 @@ class Rewriter:
         Nothing unless both sides give a value to the same names.
         """
         first = self.outcome(statement.body)
-        after = list(statement.orelse) or _following(statement, around)
+        after = list(statement.orelse) or _statements_after(statement, around)
         second = self.outcome(after if statement.orelse else after[:1])
         if first is None:
             return []
@@ -96,7 +96,7 @@ class Rewriter:
 
     def while_loop(self, test: str, statement: ast.While) -> str:
         """Return how a loop is written with ``while_loop``."""
-        names = self.carried(statement)
+        names = self.carried_names(statement)
         step = self.outcome(statement.body)
         if len(names) == 1:
             (name,) = names
@@ -104,7 +104,7 @@ class Rewriter:
             return f"{name} = {self.lax}.while_loop(lambda {name}: {test}, {body}, {name})"
         state = ", ".join(names) or "state"
         return (
-            f"{state} = {self.lax}.while_loop(condition, body, {_in_parentheses(state)}), where condition and body "
+            f"{state} = {self.lax}.while_loop(condition, body, {_parenthesize(state)}), where condition and body "
             f"take that tuple, condition returns {test}, and body the new {state}"
         )
 
@@ -113,16 +113,16 @@ class Rewriter:
         arguments = [self.text(x) for x in call.args]
         low, high = ("0", arguments[0]) if len(arguments) == 1 else (arguments[0], arguments[1])
         index = self.text(statement.target)
-        names = [n for n in self.carried(statement) if n != index]
+        names = [n for n in self.carried_names(statement) if n != index]
         step = self.outcome(statement.body)
         if len(names) == 1 and step is not None and step.name == names[0] and len(arguments) < 3:
             (name,) = names
             return f"{name} = {self.lax}.fori_loop({low}, {high}, lambda {index}, {name}: {step.value}, {name})"
         state = ", ".join(names) or "state"
-        text = f"{state} = {self.lax}.fori_loop({low}, {high}, body, {_in_parentheses(state)})"
-        return f"{text}, where body({index}, {_in_parentheses(state)}) returns the new {state}"
+        text = f"{state} = {self.lax}.fori_loop({low}, {high}, body, {_parenthesize(state)})"
+        return f"{text}, where body({index}, {_parenthesize(state)}) returns the new {state}"
 
-    def carried(self, loop: Any) -> list[str]:
+    def carried_names(self, loop: Any) -> list[str]:
         """Return the names that a loop's body assigns and that the body, or the code after it, reads: its state."""
         functions = [n for n in self.expression.around if isinstance(n, ast.FunctionDef)]
         after = [n for f in functions[:1] for n in ast.walk(f) if getattr(n, "lineno", 0) > loop.end_lineno]
@@ -180,9 +180,9 @@ class _Logical(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         name = "logical_and" if isinstance(node.op, ast.And) else "logical_or"
-        return self._folded(name, [self.visit(v) for v in node.values])
+        return self._fold(name, [self.visit(v) for v in node.values])
 
-    def _folded(self, name: str, parts: Sequence[Any]) -> Any:
+    def _fold(self, name: str, parts: Sequence[Any]) -> Any:
         folded = parts[0]
         for part in parts[1:]:
             folded = self._call(name, folded, part)
@@ -200,7 +200,7 @@ class _Logical(ast.NodeTransformer):
             return membership if isinstance(node.ops[0], ast.In) else self._call("logical_not", membership)
         sides = [node.left, *node.comparators]
         pairs = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:], strict=False)]
-        return self._folded("logical_and", pairs)
+        return self._fold("logical_and", pairs)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
         return node
@@ -232,7 +232,7 @@ def _outcome(statement: ast.stmt) -> Outcome | None:
     return Outcome(name, text, not isinstance(value, others))
 
 
-def _following(statement: ast.stmt, around: Sequence[Any]) -> list[Any]:
+def _statements_after(statement: ast.stmt, around: Sequence[Any]) -> list[Any]:
     """Return the statements behind one in the block that holds it."""
     for block in ("body", "orelse", "finalbody"):
         statements = getattr(around[0], block, None) if around else None
@@ -247,5 +247,5 @@ def _read(nodes: Sequence[Any]) -> set[str]:
     return read | {n.target.id for n in nodes if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
 
 
-def _in_parentheses(text: str) -> str:
+def _parenthesize(text: str) -> str:
     return f"({text})" if ", " in text else text

@@ -137,7 +137,7 @@ def boundary(function: _Function) -> _Function:
         return function
 
     @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
@@ -145,5 +145,5 @@ def boundary(function: _Function) -> _Function:
             raise
 
     # What wraps a user's function says so.
-    called.__wrapped__ = getattr(function, "__wrapped__", function)
-    return called  # type: ignore[return-value]
+    call.__wrapped__ = getattr(function, "__wrapped__", function)
+    return call  # type: ignore[return-value]

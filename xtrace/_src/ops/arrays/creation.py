@@ -125,7 +125,7 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
     value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return filled("full", value, canonical_shape("full", shape), sharding)
+    return fill_operand("full", value, canonical_shape("full", shape), sharding)
 
 
 def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
@@ -146,7 +146,7 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def filled(function: str, value: Any, shape: tuple[int, ...], sharding: object) -> Array:
+def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: object) -> Array:
     """Return a scalar operand or literal broadcast to `shape`, with a sharding; None for that which follows."""
     if isinstance(sharding, NamedSharding) and type(value) is Literal and current_trace.get() is base_trace:
         aval = value.aval
@@ -206,7 +206,7 @@ def full_like(
     value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     if sharding is None:
         sharding = sharding_like(x, shape, value.aval.weak_type)
-    return filled("full_like", value, shape, sharding)
+    return fill_operand("full_like", value, shape, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:

@@ -57,7 +57,7 @@ from xtrace._src.ops.arrays.index_vectors import (
     check_indices,
     default_fill_value,
     last_positions,
-    wide,
+    widen,
     window_sizes,
 )
 from xtrace._src.ops.arrays.shape import expand_dims, shift_over
@@ -122,7 +122,7 @@ def _gather_emit(
         # Every window of an empty operand is out of bounds.
         value = 0 if fill_value is None else fill_value
         return builder.broadcast(builder.literal(value, result.update(shape=())), result.shape)
-    indices = wide(builder, indices)
+    indices = widen(builder, indices)
     attribute = attribute_text(
         "gather", offset_dims=numbers.offset_dims, collapsed_slice_dims=numbers.collapsed_slice_dims,
         operand_batching_dims=numbers.operand_batching_dims,
@@ -402,7 +402,7 @@ class Scatter(Primitive):
         if operand.aval.size == 0 or updates.aval.size == 0:
             return operand
         numbers, result = dimension_numbers, operand.aval
-        indices = wide(builder, indices)
+        indices = widen(builder, indices)
         if not numbers.scatter_dims_to_operand_dims:
             if math.prod(indices.aval.shape[:-1]) > 1:
                 operand, indices, numbers = _give_empty_vectors_an_axis(builder, operand, indices, numbers)

@@ -161,7 +161,7 @@ def default_fill_value(dtype: Any) -> Any:
     return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
 
 
-def wide(builder: FunctionBuilder, indices: Value) -> Value:
+def widen(builder: FunctionBuilder, indices: Value) -> Value:
     """Return indices in a dtype of at least 32 bits, which can hold the bounds."""
     if dtypes.bit_width(indices.aval.dtype) >= 32:
         return indices
@@ -181,7 +181,7 @@ def last_positions(
 def attribute_text(name: str, **fields: Any) -> str:
     """Return the dimension numbers as an attribute; empty fields are omitted, as in MLIR."""
     texts = [
-        f"{key} = {value if isinstance(value, int) else attributes.bracketed(value)}"
+        f"{key} = {value if isinstance(value, int) else attributes.list_text(value)}"
         for key, value in fields.items()
         if value != ()
     ]

@@ -274,7 +274,7 @@ def _rev_abstract(operand: ShapedArray, *, dimensions: tuple[int, ...]) -> Shape
 def _rev_emit(builder: FunctionBuilder, x: Value, *, dimensions: tuple[int, ...]) -> Value:
     if not dimensions:
         return x
-    axes = attributes.bracketed(dimensions)
+    axes = attributes.list_text(dimensions)
     return builder.line(f"stablehlo.reverse {x.name}, dims = {axes} : {x.aval.mlir_type}", x.aval)
 
 

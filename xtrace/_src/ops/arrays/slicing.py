@@ -172,7 +172,7 @@ def write_pad(
     if not any(map(any, padding_config)):
         return x
     aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
-    low, high, interior = [attributes.bracketed(c[i] for c in padding_config) for i in range(3)]
+    low, high, interior = [attributes.list_text(c[i] for c in padding_config) for i in range(3)]
     return builder.line(
         f"stablehlo.pad {x.name}, {padding_value.name}, low = {low}, high = {high}, interior = {interior} : "
         f"({x.aval.mlir_type}, {padding_value.aval.mlir_type}) -> {aval.mlir_type}",

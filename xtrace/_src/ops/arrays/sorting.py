@@ -36,7 +36,7 @@ def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: object) -> list[S
 
 
 def _sort_emit(builder: FunctionBuilder, *values: Value, dimension: int, is_stable: bool, num_keys: int) -> list[Value]:
-    values = tuple([builder.widened(x) for x in values])
+    values = tuple([builder.widen(x) for x in values])
     scalars = [x.aval.update(shape=()) for x in values]
     inner = builder.region([a for a in scalars for _ in range(2)])
     pairs: list[tuple[Value, Value]] = []

@@ -374,10 +374,10 @@ def _dot_emit(
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     texts = [f"stablehlo.dot_general {lhs.name}, {rhs.name}"]
     if lhs_batch:
-        texts.append(f"batching_dims = {attributes.bracketed(lhs_batch)} x {attributes.bracketed(rhs_batch)}")
+        texts.append(f"batching_dims = {attributes.list_text(lhs_batch)} x {attributes.list_text(rhs_batch)}")
     if lhs_contracting:
         texts.append(
-            f"contracting_dims = {attributes.bracketed(lhs_contracting)} x {attributes.bracketed(rhs_contracting)}"
+            f"contracting_dims = {attributes.list_text(lhs_contracting)} x {attributes.list_text(rhs_contracting)}"
         )
     else:
         texts.append("contracting_dims = [] x []")
@@ -533,7 +533,7 @@ def dot(
         precision: the precision of products, a `Precision`, its name, or a pair of these for both operands; None for
             the default.
         preferred_element_type: the dtype of the result; None for that of the operands.
-        out_sharding: the split of the result over a mesh; None for the one that follows.
+        out_sharding: the sharding of the result over explicit mesh axes; None for the one that follows.
 
     Returns:
         An array.

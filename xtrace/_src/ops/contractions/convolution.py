@@ -40,9 +40,9 @@ from xtrace._src.ops.contractions.convolution_shapes import (
     Pads,
     conv_dimension_numbers,
     conv_shape_tuple,
+    dilated_sizes,
     in_order,
     padtype_to_pads,
-    spread_sizes,
     transposed_pads,
 )
 from xtrace._src.stablehlo import attributes
@@ -156,8 +156,8 @@ def _conv_abstract(
             raise kind(f"{name}: all {argument} must be positive, got {values}.")
     if preferred_element_type is not None:
         _check_preferred(lhs.dtype, preferred_element_type)
-    ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *spread_sizes(space, lhs_dilation)]
-    kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *spread_sizes(window, rhs_dilation)]
+    ordered = [lhs.shape[dimension_numbers.lhs_spec[0]], 0, *dilated_sizes(space, lhs_dilation)]
+    kernel = [rhs.shape[dimension_numbers.rhs_spec[0]], 0, *dilated_sizes(window, rhs_dilation)]
     shape = conv_shape_tuple(ordered, kernel, window_strides, padding, batch_group_count)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     return ShapedArray(in_order(dimension_numbers.out_spec, shape), dtype, lhs.weak_type and rhs.weak_type)
@@ -186,8 +186,8 @@ def _conv_emit(
         padding = tuple([configuration[axis][:2] for axis in spatial])
     layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
     windows = [
-        f"stride = {attributes.bracketed(window_strides)}", f"pad = [{', '.join(map(attributes.bracketed, padding))}]",
-        f"lhs_dilate = {attributes.bracketed(lhs_dilation)}", f"rhs_dilate = {attributes.bracketed(rhs_dilation)}",
+        f"stride = {attributes.list_text(window_strides)}", f"pad = [{', '.join(map(attributes.list_text, padding))}]",
+        f"lhs_dilate = {attributes.list_text(lhs_dilation)}", f"rhs_dilate = {attributes.list_text(rhs_dilation)}",
     ]
     pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
     precisions = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
@@ -264,8 +264,8 @@ def _conv_transpose(
     ]
     # For each axis the extents of the dilated lhs, of the dilated kernel and of the positions, and the padding.
     extents = list(zip(
-        spread_sizes(space, lhs_dilation), spread_sizes(window, rhs_dilation),
-        spread_sizes(positions, window_strides), padding, strict=True,
+        dilated_sizes(space, lhs_dilation), dilated_sizes(window, rhs_dilation),
+        dilated_sizes(positions, window_strides), padding, strict=True,
     ))
     known = convert_to(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
@@ -422,7 +422,7 @@ def conv_general_dilated(
                 kind = ValueError if argument == "window_strides" else TypeError
                 raise kind(f"{name}: all {argument} must be positive, got {values}.")
         space = [left.shape[i] for i in numbers.lhs_spec[2:]]
-        pads = tuple(padtype_to_pads(space, spread_sizes(window, rhs_dilation), strides, padding))
+        pads = tuple(padtype_to_pads(space, dilated_sizes(window, rhs_dilation), strides, padding))
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
@@ -547,7 +547,7 @@ def conv_transpose(
     for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
         if len(values) != len(window):
             raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
-    sizes = spread_sizes(window, dilation)
+    sizes = dilated_sizes(window, dilation)
     if isinstance(padding, str):
         pads = tuple([transposed_pads(n, s, padding) for n, s in zip(sizes, strides, strict=True)])
     else:

@@ -137,7 +137,7 @@ def _count_positions(size: int, window: int, stride: int) -> int:
     return (size - window) // stride + 1 if size >= window else 0
 
 
-def spread_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
+def dilated_sizes(sizes: Sequence[int], dilation: Sequence[int]) -> list[int]:
     """Return the sizes of axes after dilation."""
     return [dilated_size(n, d) for n, d in zip(sizes, dilation, strict=True)]
 
@@ -271,7 +271,7 @@ def conv_transpose_shape_tuple(
         pads = [transposed_pads(w, s, padding) for w, s in zip(window, window_strides, strict=True)]
     else:
         pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in zip(window, padding, strict=True)]
-    ordered = [lhs_shape[lhs[0]], lhs_shape[lhs[1]], *spread_sizes(space, window_strides)]
+    ordered = [lhs_shape[lhs[0]], lhs_shape[lhs[1]], *dilated_sizes(space, window_strides)]
     ones = (1,) * len(space)
     return in_order(out, conv_shape_tuple(ordered, [rhs_shape[i] for i in rhs], ones, pads))
 

@@ -225,7 +225,7 @@ def _ragged_emit(
         "lhs_contracting_dimensions": summed, "rhs_contracting_dimensions": rhs_summed,
         "lhs_ragged_dimensions": numbers.lhs_ragged_dimensions, "rhs_group_dimensions": numbers.rhs_group_dimensions,
     }
-    text = ", ".join([f"{key} = {attributes.bracketed(axes)}" for key, axes in fields.items() if axes])
+    text = ", ".join([f"{key} = {attributes.list_text(axes)}" for key, axes in fields.items() if axes])
     pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT,) * 2
     return builder.op(
         "chlo.ragged_dot", lhs, rhs, sizes,
@@ -488,7 +488,7 @@ def _scaled_emit(
         DebugInfo("emission", "scaled_dot", None, None),
     )
     function = emit_private_function(builder, jaxpr, "xla.scaled_dot")
-    pairs = ", ".join([f"[{', '.join(map(attributes.bracketed, pair))}]" for pair in dimension_numbers])
+    pairs = ", ".join([f"[{', '.join(map(attributes.list_text, pair))}]" for pair in dimension_numbers])
     names, types = ", ".join(x.name for x in values), ", ".join(x.aval.mlir_type for x in values)
     return builder.line(
         f'stablehlo.composite "xla.scaled_dot" {names} {{composite_attributes = {{dimension_numbers = [{pairs}], '

@@ -17,6 +17,7 @@ from xtrace._src.core.callables import function_name
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
+from xtrace._src.ops.references.binding import check_returned, unwrap, wrap
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
@@ -67,10 +68,11 @@ def _stage(
 
     def flat(*leaves: Any) -> list[Any]:
         nonlocal out_tree
-        result = function(*pytree.tree_unflatten(in_tree, leaves))
+        result = function(*pytree.tree_unflatten(in_tree, wrap(leaves, in_avals)))
         results, out_tree = pytree.tree_flatten(result)
         for position, leaf in enumerate(results):
             if not is_array_like(leaf):
+                check_returned(leaf, info)
                 path, _ = pytree.tree_flatten_with_path(result)[0][position]
                 where = f" at output component {key_paths.keystr(path)}" if path else ""
                 raise TypeError(
@@ -164,6 +166,7 @@ def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
 def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, list[ShapedArray]]:
     """Return the leaves, tree and types of an argument; TypeError with the path of a leaf that is no array."""
     leaves, structure = pytree.tree_flatten(tree)
+    leaves = unwrap(leaves)
     avals = []
     for position, leaf in enumerate(leaves):
         try:

@@ -15,20 +15,29 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
+from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.comparisons import eq, ne
-from xtrace._src.ops.control_flow.bodies import Body, describe_type_differences, leaves_of, same_type, stage_body
+from xtrace._src.ops.control_flow.bodies import (
+    Body,
+    describe_type_differences,
+    leaves_of,
+    same_type,
+    stage_body,
+)
 from xtrace._src.ops.elementwise import clamp
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.selection import select_n
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.discharge import discharge_jaxpr, split_results
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
@@ -100,7 +109,16 @@ def bind_cond(
         called = [move_constants_to_inputs(b) if b.consts else b for b in branches]
         branches, consts = _share_constants(called, [b.consts for b in branches])
         operands = [*consts, *operands]
-    return cond_p.bind_positional((index, *operands), (tuple(branches), platforms))
+    return bind_with_references(
+        cond_p, (index, *operands), (tuple(branches), platforms), _effects(branches=tuple(branches))
+    )
+
+
+def _discharge(
+    keys: Sequence[Any], operands: Sequence[Any], *, branches: _Branches, branches_platforms: Any
+) -> tuple[list[Any], list[Any]]:
+    index, *values = operands
+    return split_results(keys, bind_cond([discharge_jaxpr(b) for b in branches], index, values, branches_platforms))
 
 
 def _share_constants(
@@ -360,8 +378,8 @@ def _broadcast_index(index: Array, example: Array) -> Array:
 
 cond_p = Primitive(
     "cond", ("branches", "branches_platforms"), abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
-    linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True,
-    memoised=False,
+    linearize=_linearize, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
+    multiple_results=True, memoised=False,
 )
 
 _MISSING = object()
@@ -504,6 +522,9 @@ def _bind_functions(
     operands: tuple[Any, ...], platforms: Any = None,
 ) -> Any:
     """Stage the functions as branches and bind a cond of them; messages use `names`."""
+    if has_high_values(operands):
+        inner = [of_nodes(f) for f in functions]
+        return call_on_nodes(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
     leaves, in_tree, avals = leaves_of(function, "operands", operands)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions]
     _check_agreement(function, bodies, names)
@@ -516,7 +537,7 @@ def _bind_functions(
     kept = tuple([i is None for i in forwarded])
     if not all(kept):
         branches = [_select_results(b, kept) for b in branches]
-    computed = iter(cond_p.bind_positional((index, *values), (tuple(branches), platforms)))
+    computed = iter(bind_cond(branches, index, values, platforms))
     results = [next(computed) if i is None else to_array(values[i]) for i in forwarded]
     return pytree.tree_unflatten(bodies[0].out_tree, results)
 

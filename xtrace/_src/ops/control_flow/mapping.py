@@ -150,15 +150,17 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
             )
         return result
 
-    def whole(*values: Array) -> list[Any]:
+    def scan_leaves(*values: Array) -> list[Any]:
         ordered = [rev(x, (i,)) for x, i in zip(values, axes, strict=True)] if reverse else list(values)
         scanned = _scan(combine, ordered, axes)
         return [rev(x, (i,)) for x, i in zip(scanned, axes, strict=True)] if reverse else scanned
 
     if current_trace.get() is not base_trace or config.disable_jit.value:
-        return pytree.tree_unflatten(tree, whole(*leaves))
+        return pytree.tree_unflatten(tree, scan_leaves(*leaves))
     # An eager call is one program.
-    body = stage_body("associative_scan", whole, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals)
+    body = stage_body(
+        "associative_scan", scan_leaves, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals
+    )
     results = jit_call.bind_positional(
         [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False)
     )
@@ -190,8 +192,8 @@ def _interleave(even: Array, odd: Array, axis: int) -> Array:
     unequal = first.shape[axis] > second.shape[axis]
     zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))
 
-    def spread_apart(x: ArrayLike, low: int, high: int) -> Any:
+    def dilate(x: ArrayLike, low: int, high: int) -> Any:
         return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])
 
     combined = bitwise_or if dtypes.is_boolean(first.dtype) else add
-    return combined(spread_apart(even, 0, 0 if unequal else 1), spread_apart(odd, 1, 1 if unequal else 0))
+    return combined(dilate(even, 0, 0 if unequal else 1), dilate(odd, 1, 1 if unequal else 0))

@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
+from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import replay
@@ -45,9 +46,11 @@ from xtrace._src.ops.control_flow.scan_parts import (
     split_scan,
     until_stable,
 )
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, insert_axis, without_axis
+from xtrace._src.transforms.discharge import discharge_jaxpr, find_references
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
@@ -72,7 +75,41 @@ _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry"
 
 def bind_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
     """Bind a scan of `closed`, which has no constvars."""
-    return scan_p.bind_positional(operands, (closed, *loop))
+    return bind_with_references(scan_p, operands, (closed, *loop), closed.effects)
+
+
+def _discharge(
+    keys: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, **details: Any
+) -> tuple[list[Any], list[Any]]:
+    """Let references among the constants be the last parts of the carry, and the elements of others be results."""
+    loop = Loop(**details)
+    references = find_references(keys)
+    fixed = [i for i in references if i < loop.num_consts]
+    kept = [i for i in range(loop.num_consts) if keys[i] is None]
+    consts, carry, xs = loop.split(operands)
+    carried = loop._replace(num_consts=len(kept), num_carry=loop.num_carry + len(fixed))
+    body = _carry_references(jaxpr, tuple(kept), tuple(fixed), loop)
+    results = bind_scan(body, carried, [*[consts[i] for i in kept], *carry, *[consts[i] for i in fixed], *xs])
+    first, count = loop.num_carry + len(fixed), len(jaxpr.out_avals)
+    arrays = iter([*results[loop.num_carry : first], *results[len(fixed) + count :]])
+    updates = [None if key is None else next(arrays) for key in keys]
+    return updates, [*results[: loop.num_carry], *results[first : len(fixed) + count]]
+
+
+@memoize_by_owner
+def _carry_references(closed: ClosedJaxpr, kept: tuple[int, ...], fixed: tuple[int, ...], loop: Loop) -> ClosedJaxpr:
+    """Return a body without references: the constants `fixed` are the last parts of its carry.
+
+    The last elements of references that are scanned over are its last results.
+    """
+    pure = discharge_jaxpr(closed)
+    _, carry, xs = loop.split(pure.jaxpr.invars)
+    inputs, outputs = pure.jaxpr.invars, pure.jaxpr.outvars
+    count, results = loop.num_carry, len(closed.out_avals)
+    last = results + len(fixed)
+    invars = [*[inputs[i] for i in kept], *carry, *[inputs[i] for i in fixed], *xs]
+    outvars = [*outputs[:count], *outputs[results:last], *outputs[count:results], *outputs[last:]]
+    return ClosedJaxpr(pure.jaxpr.replace(invars=invars, outvars=outvars), pure.consts)
 
 
 def run_scan(closed: ClosedJaxpr, loop: Loop, operands: Sequence[Any]) -> list[Any]:
@@ -123,7 +160,7 @@ class _Steps:
         scope = builder.scope
         builder.scope = builder.path("closed_call")
         if self.called:
-            builder.named("")
+            builder.name_next("")
             outputs = emit_call(builder, jaxpr, "scan_body", values, "func.call")
         else:
             outputs = emit_equations(builder, jaxpr, dict(zip(jaxpr.invars, values, strict=True)))
@@ -135,7 +172,7 @@ class _Steps:
     ) -> tuple[list[Value], list[Value]]:
         """Write `count` steps on the elements from `start` on; return the carry, and `ys` with their results stored."""
         place = builder.place
-        builder.named("jit(dynamic_index_in_dim)/dynamic_slice")
+        builder.name_next("jit(dynamic_index_in_dim)/dynamic_slice")
         groups = [_read_group(builder, x, start, count) for x in xs]
         results: list[list[Value]] = []
         for i in reversed(range(count)) if self.loop.reverse else range(count):
@@ -144,7 +181,7 @@ class _Steps:
         if self.loop.reverse:
             results.reverse()
         columns = zip(*results, strict=True) if results else [[] for _ in ys]
-        builder.named("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
+        builder.name_next("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
         stacked = [_store_results(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
         builder.place = place
         return carry, stacked
@@ -205,7 +242,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         condition = builder.region(avals, "cond")
         first = len(effects)
         i, bound = condition.arguments[first], condition.constant(trips, index)
-        condition.named("lt")
+        condition.name_next("lt")
         holds = condition.compare("LT", i, bound)
         body = builder.region(avals, "body")
         i, *values_of_step = with_tokens(body, effects, body.arguments)
@@ -213,7 +250,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         start = i
         if loop.reverse:
             last = body.constant(trips - 1, index)
-            body.named("sub")
+            body.name_next("sub")
             start = body.elementwise("subtract", last, i)
         if unroll > 1:
             start = body.elementwise("multiply", start, body.constant(unroll, index))
@@ -221,7 +258,7 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
             start = body.elementwise("add", start, body.constant(rest, index))
         carried, stacked = steps.write_group(body, unroll, start, carried, xs, stacked)
         one = body.constant(1, index)
-        body.named("add")
+        body.name_next("add")
         after = body.elementwise("add", i, one)
         results = [*tokens_of(body, effects), after, *carried, *stacked]
         done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
@@ -524,7 +561,8 @@ def _batch(
 
 scan_p = Primitive(
     "scan", _PARAMETERS, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
-    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, discharge=_discharge,
+    multiple_results=True, memoised=False,
 )
 
 
@@ -559,6 +597,8 @@ def scan(
         (Array(6., dtype=float32), Array([0., 1., 3.], dtype=float32, weak_type=True))
     """
     check_function("scan", "f", f)
+    if has_high_values((init, xs)):
+        return call_on_nodes(lambda c, x: scan(of_nodes(f), c, x, length, reverse, unroll), (init, xs))
     carry, carry_tree, carry_avals = leaves_of("scan", "init", init)
     elements, xs_tree, xs_avals = leaves_of("scan", "xs", xs)
     size = length_of("scan", length, xs_tree, xs_avals)

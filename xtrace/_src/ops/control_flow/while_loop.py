@@ -14,6 +14,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
+from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
@@ -34,10 +35,13 @@ from xtrace._src.ops.control_flow.bodies import (
 from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.discharge import discharge_jaxpr
+from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
@@ -47,6 +51,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     move_constants_to_inputs,
     partial_evaluate_jaxpr,
     scatter_by_mask,
+    stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
@@ -84,7 +89,55 @@ def bind_while(
         len(cond_consts), move_constants_to_inputs(loop.cond_jaxpr), len(body_consts),
         move_constants_to_inputs(loop.body_jaxpr),
     )
-    return while_p.bind_positional([*cond_consts, *body_consts, *carry], parameters)
+    effects = loop.cond_jaxpr.effects | loop.body_jaxpr.effects
+    return bind_with_references(while_p, [*cond_consts, *body_consts, *carry], parameters, effects)
+
+
+def _discharge(keys: Sequence[Any], operands: Sequence[Any], **parameters: Any) -> tuple[list[Any], list[Any]]:
+    """Let the references become the first parts of the carry; both functions may read one."""
+    loop = WhileLoop(**parameters)
+    distinct = {id(key): i for i, key in enumerate(keys) if key is not None}
+    numbers = {key: number for number, key in enumerate(distinct)}
+    arrays = [operands[i] for i in distinct.values()]
+    types = tuple([aval_of(x) for x in arrays])
+    *functions, carry = zip(loop.split(keys), loop.split(operands), strict=True)
+    consts = [[x for key, x in zip(*each, strict=True) if key is None] for each in functions]
+    places = [tuple([None if key is None else numbers[id(key)] for key in own]) for own, _ in functions]
+    cond = _carry_references(loop.cond_jaxpr, places[0], types, False)
+    body = _carry_references(loop.body_jaxpr, places[1], types, True)
+    pure = WhileLoop(len(consts[0]), cond, len(consts[1]), body)
+    results = bind_while(pure, consts[0], consts[1], [*arrays, *carry[1]])
+    return [None if key is None else results[numbers[id(key)]] for key in keys], results[len(arrays) :]
+
+
+@memoize_by_owner
+def _carry_references(
+    closed: ClosedJaxpr, places: tuple[int | None, ...], types: tuple[ShapedArray, ...], is_body: bool
+) -> ClosedJaxpr:
+    """Return a function of the loop, of constants, arrays of `types` in the place of references, and the carry.
+
+    places: for each constant of the function the number of the reference that it is, None for others. The body returns
+    the arrays, too.
+    """
+    pure, count = discharge_jaxpr(closed), len(closed.out_avals)
+    fixed = [a for a, place in zip(closed.in_avals, places, strict=False) if place is None]
+    own = [place for place in places if place is not None]
+    if not is_body and pure.jaxpr.outvars[count:] != _references(pure, places):
+        raise ValueError("while_loop: cond_fun writes to a reference; only body_fun may, since it runs in every step")
+
+    def step(*values: Any) -> list[Any]:
+        consts, arrays = iter(values[: len(fixed)]), list(values[len(fixed) : len(fixed) + len(types)])
+        given = [next(consts) if place is None else arrays[place] for place in places]
+        results = evaluate(pure.jaxpr, pure.consts, [*given, *values[len(fixed) + len(types) :]])
+        for place, array in zip(own, results[count:], strict=True):
+            arrays[place] = array
+        return [*arrays, *results[:count]] if is_body else results[:count]
+
+    return stage_to_jaxpr(step, [*fixed, *types, *closed.in_avals[len(places) :]], closed.jaxpr.debug_info)
+
+
+def _references(pure: ClosedJaxpr, places: tuple[int | None, ...]) -> list[Var]:
+    return [v for v, place in zip(pure.jaxpr.invars, places, strict=False) if place is not None]
 
 
 @memoize_by_owner
@@ -355,7 +408,8 @@ def _batch(
 
 while_p = Primitive(
     "while", _PARAMETERS, holds_jaxprs=True, abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp,
-    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    discharge=_discharge, partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch,
+    multiple_results=True, memoised=False,
 )
 
 
@@ -381,6 +435,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     """
     check_function("while_loop", "cond_fun", cond_fun)
     check_function("while_loop", "body_fun", body_fun)
+    if has_high_values(init_val):
+        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
     if config.disable_jit.value:
         try:
             return _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
@@ -449,6 +505,8 @@ def fori_loop(
         Array(13, dtype=int32, weak_type=True)
     """
     check_function("fori_loop", "body_fun", body_fun)
+    if has_high_values(init_val):
+        return call_on_nodes(lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll), (init_val,))
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

@@ -268,7 +268,7 @@ def _evaluate(
             results = _check_results_of(callback, avals)(*values)
     except Exception as error:
         failure = Failure(error, f"the callback {callback.name} of {what}, called at {describe(user_position())},")
-        raise failure.raised() from error
+        raise failure.make_error() from error
     device = next((d for d in map(committed_device, arrays) if d is not None), None)
     return [to_concrete(x, device) for x in results]
 

@@ -34,36 +34,62 @@ from xtrace._src.transforms.batch import MappedAxis
 
 
 class Generator:
-    """A generator of random bits from keys.
+    """A generator of random bits from keys, as ``random.key(seed, impl=generator)`` takes it.
 
-    name: its public name. tag: its name in jaxprs. words: the number of 32-bit words of a key, the size of the last
-    axis in the generator's functions. dtype: the dtype of its keys.
+    name: its public name. tag: its name in jaxprs. key_shape: the shape of a key, an array of 32-bit words. dtype: the
+    dtype of its keys. Keys are the last axes of the operands and results of the functions, which are these:
+    ``seed(seeds)``, ``split(keys, shape)``, ``random_bits(keys, bit_width, shape)`` and ``fold_in(keys, data)``.
     """
 
-    __slots__ = ("name", "tag", "words", "split", "fold_in", "bits", "dtype")
+    __slots__ = (
+        "name", "tag", "key_shape", "seed", "split", "random_bits", "fold_in", "dtype", "_reduced", "__weakref__",
+    )
 
     def __init__(
-        self, name: str, tag: str, words: int, split: Callable[[Any, tuple[int, ...]], Any],
-        fold_in: Callable[[Any, Any], Any], bits: Callable[[Any, int, tuple[int, ...]], Any],
+        self, name: str, tag: str, key_shape: tuple[int, ...], seed: Callable[[Any], Any],
+        split: Callable[[Any, tuple[int, ...]], Any], random_bits: Callable[[Any, int, tuple[int, ...]], Any],
+        fold_in: Callable[[Any, Any], Any], reduced: tuple[Any, ...] | None = None,
     ) -> None:
-        self.name, self.tag, self.words = name, tag, words
-        self.split, self.fold_in, self.bits = split, fold_in, bits
-        self.dtype = ExtendedDType(f"key<{tag}>", dtypes.uint32, (words,), dtypes.prng_key)  # type: ignore[type-abstract]
+        self.name, self.tag, self.key_shape, self.seed = name, tag, key_shape, seed
+        self.split, self.random_bits, self.fold_in = split, random_bits, fold_in
+        self._reduced = reduced
+        kind: Any = dtypes.prng_key
+        self.dtype = ExtendedDType(f"key<{tag}>", dtypes.uint32, key_shape, kind, self)
+
+    @property
+    def is_users(self) -> bool:
+        """Whether a user defined it."""
+        return self._reduced is not None
 
     def __repr__(self) -> str:
         return self.tag
 
     def __reduce__(self) -> Any:
-        return _find_generator, (self.name,)
+        return self._reduced if self._reduced is not None else (_find_generator, (self.name,))
+
+
+def _seed_words(seeds: Array, words: int) -> Array:
+    low = convert_to(seeds, dtypes.uint32)
+    high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
+    dtype = aval_of(seeds).dtype
+    if dtypes.bit_width(dtype) == 64:
+        shift = Literal(32, ShapedArray((), dtype))
+        high = convert_to(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
+    shape = aval_of(seeds).shape
+    pair = [reshape(x, (*shape, 1)) for x in (high, low)]
+    return concatenate(pair * (words // 2), len(shape))
+
+
+def _generator(name: str, tag: str, words: int, split: Any, random_bits: Any, fold_in: Any) -> Generator:
+    return Generator(name, tag, (words,), lambda seeds: _seed_words(seeds, words), split, random_bits, fold_in)
 
 
 _all = (
-    Generator("threefry2x32", "fry", 2, threefry.threefry_split, threefry.threefry_fold_in, threefry.threefry_bits),
-    Generator("rbg", "rbg", 4, rbg.rbg_split, rbg.rbg_fold_in, rbg.rbg_bits),
-    Generator("unsafe_rbg", "urbg", 4, rbg.unsafe_rbg_split, rbg.unsafe_rbg_fold_in, rbg.rbg_bits),
+    _generator("threefry2x32", "fry", 2, threefry.threefry_split, threefry.threefry_bits, threefry.threefry_fold_in),
+    _generator("rbg", "rbg", 4, rbg.rbg_split, rbg.rbg_bits, rbg.rbg_fold_in),
+    _generator("unsafe_rbg", "urbg", 4, rbg.unsafe_rbg_split, rbg.rbg_bits, rbg.unsafe_rbg_fold_in),
 )
 generators: dict[str, Generator] = {g.name: g for g in _all}
-_of_dtype: dict[Any, Generator] = {g.dtype: g for g in _all}
 
 
 def _find_generator(name: str) -> Generator:
@@ -77,7 +103,8 @@ def is_key(aval: ShapedArray) -> bool:
 
 def generator_of(dtype: ExtendedDType) -> Generator:
     """Return the generator of keys with this dtype."""
-    return _of_dtype[dtype]
+    generator: Generator = dtype.maker
+    return generator
 
 
 def _key_aval(name: str, aval: ShapedArray) -> ShapedArray:
@@ -100,19 +127,7 @@ def _seed_abstract(seed: ShapedArray, *, impl: Generator) -> ShapedArray:
     return ShapedArray(seed.shape, impl.dtype)
 
 
-def _seed_words(seeds: Array, *, impl: Generator) -> Array:
-    low = convert_to(seeds, dtypes.uint32)
-    high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
-    dtype = aval_of(seeds).dtype
-    if dtypes.bit_width(dtype) == 64:
-        shift = Literal(32, ShapedArray((), dtype))
-        high = convert_to(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
-    shape = aval_of(seeds).shape
-    words = [reshape(x, (*shape, 1)) for x in (high, low)]
-    return concatenate(words * (impl.words // 2), len(shape))
-
-
-_emit_seed_words = lower_fun(_seed_words)
+_emit_seed_words = lower_fun(lambda seeds, *, impl: impl.seed(seeds))
 
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
@@ -121,15 +136,18 @@ def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Va
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
+    if impl.is_users:
+        keys: ConcreteArray = random_wrap.bind_positional((impl.seed(seeds),), (impl,))
+        return keys
     # Computed on the host, so that the first key of a program does not wait for the compiler.
     return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
 
 
 def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
-    """Return keys from seeds on the host, NumPy integers of any width."""
+    """Return keys of a generator of xtrace's from seeds on the host, NumPy integers of any width."""
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
-    words = np.stack(pair * (impl.words // 2), -1).astype(np.uint32)
+    words = np.stack(pair * (impl.key_shape[0] // 2), -1).astype(np.uint32)
     keys: ConcreteArray = array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
     return keys
 
@@ -160,10 +178,10 @@ def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
 
 def check_words(aval: ShapedArray, impl: Generator) -> None:
     """Raise TypeError unless arrays of this type hold words of keys of the generator `impl`."""
-    if aval.ndim < 1 or aval.shape[-1] != impl.words:
-        raise TypeError(
-            f"the data of random keys of {impl.name} has the last axis size {impl.words}; got shape {aval.shape}"
-        )
+    if aval.shape[-len(impl.key_shape) :] != impl.key_shape:
+        sizes = impl.key_shape[0] if len(impl.key_shape) == 1 else impl.key_shape
+        last = "the last axis size" if len(impl.key_shape) == 1 else "the last axes of the sizes"
+        raise TypeError(f"the data of random keys of {impl.name} has {last} {sizes}; got shape {aval.shape}")
     if aval.dtype != dtypes.uint32:
         raise TypeError(f"the data of random keys has dtype uint32; got {dtypes.full_name(aval.dtype)}")
 
@@ -171,7 +189,7 @@ def check_words(aval: ShapedArray, impl: Generator) -> None:
 def _wrap_abstract(words: ShapedArray, *, impl: Generator) -> ShapedArray:
     """Return the keys with the given words."""
     check_words(words, impl)
-    return ShapedArray(words.shape[:-1], impl.dtype)
+    return ShapedArray(words.shape[: -len(impl.key_shape)], impl.dtype)
 
 
 def _wrap_evaluate(words: ConcreteArray, *, impl: Generator) -> ConcreteArray:
@@ -259,8 +277,9 @@ def _fold_in_abstract(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
 
 def _fold_in_words(impl: Generator, words: Array, data: Array) -> Array:
     shape = aval_of(data).shape
-    if shape and aval_of(words).ndim == 1:
-        words = broadcast_in_dim(words, (*shape, impl.words), (len(shape),))
+    if shape and aval_of(words).ndim == len(impl.key_shape):
+        axes = range(len(shape), len(shape) + len(impl.key_shape))
+        words = broadcast_in_dim(words, (*shape, *impl.key_shape), axes)
     return impl.fold_in(words, data)
 
 
@@ -300,7 +319,7 @@ def _bits_batch(
 
 random_bits = Primitive(
     "random_bits", ("bit_width", "shape"), sharding=appended, abstract=_bits_abstract,
-    emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.bits(words, bit_width, shape)),
+    emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.random_bits(words, bit_width, shape)),
     jvp=ZERO_DERIVATIVE, batch=_bits_batch,
 )
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.kinds import broadcast_shapes
-from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, convert_to, reshape
+from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, convert_to, reshape, with_axis
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -24,6 +24,7 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota, full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
 from xtrace._src.ops.comparisons import bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.transforms.batch import MappedAxis
 
 _WORD = ShapedArray((), dtypes.uint32)
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
@@ -67,11 +68,25 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(shape, dtypes.uint32)] * 2
 
 
+def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], list[int]]:
+    # An operand that is not mapped is the same along an axis of size 1; scalars are everywhere the same.
+    moved = [
+        with_axis(x, i, mapped.size) if i is not None else with_axis(x, None, 1) if aval_of(x).ndim else x
+        for x, i in zip(operands, axes, strict=True)
+    ]
+    ranks = [aval_of(x).ndim for x in moved]
+    fitted = [
+        reshape(x, aval_of(x).shape + (1,) * (max(ranks) - rank)) if rank else x
+        for x, rank in zip(moved, ranks, strict=True)
+    ]
+    return threefry2x32.bind_positional(fitted), [0, 0]
+
+
 # Keys and blocks are scalars, or arrays of one rank whose axes have equal sizes or size 1.
 threefry2x32 = Primitive(
     "threefry2x32", sharding=_split_of_both, abstract=_abstract, emit=lower_fun(_encrypt_block, call="threefry2x32"),
     jvp=ZERO_DERIVATIVE,
-    batch=no_rule("threefry2x32 is emitted for operations on keys, which are batched themselves"),
+    batch=_batch,
     multiple_results=True,
 )
 
@@ -101,6 +116,19 @@ def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
     high = shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
     return _encrypt_blocks(keys, convert_to(high, dtypes.uint32), convert_to(wide, dtypes.uint32))
+
+
+def encrypt_words(key0: Any, key1: Any, words: Any) -> Array:
+    """Return words encrypted by a key of two words: word i of each half of them, in order, make one block."""
+    shape = aval_of(words).shape
+    count = math.prod(shape)
+    flat = reshape(words, (count,))
+    if count % 2:
+        flat = concatenate([flat, full((1,), _word(0))], 0)
+    half = (count + 1) // 2
+    blocks = [slice_in_dim(flat, 0, half), slice_in_dim(flat, half, 2 * half)]
+    joined = concatenate(threefry2x32.bind_positional((key0, key1, *blocks)), 0)
+    return reshape(slice_in_dim(joined, 0, count), shape)
 
 
 def _encrypt_halves(keys: Array, count: int) -> Array:

@@ -19,10 +19,12 @@ from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.remat.policies import inline_call_equations, split_by_policy
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.dce import eliminate_dead_code
+from xtrace._src.transforms.discharge import discharge_call
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     PartitionedJaxpr,
@@ -93,7 +95,16 @@ def bind_remat(
         if not isinstance(prevent_cse, bool):
             prevent_cse = (*(True,) * len(closed.consts), *prevent_cse)
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    return remat_call.bind_positional(operands, (closed, prevent_cse, differentiated, policy))
+    return bind_with_references(remat_call, operands, (closed, prevent_cse, differentiated, policy), closed.effects)
+
+
+def _discharge(
+    keys: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
+    differentiated: bool, policy: object,
+) -> tuple[list[Any], list[Any]]:
+    return discharge_call(
+        lambda closed, values: bind_remat(closed, values, prevent_cse, differentiated, policy), keys, operands, jaxpr
+    )
 
 
 def _jvp(
@@ -268,7 +279,7 @@ remat_call = Primitive(
     effects=_effects,
     jvp=_jvp,
     linearize=_linearize,
-    partial_evaluate=_partial_evaluate,
+    partial_evaluate=_partial_evaluate, discharge=_discharge,
     transpose=_transpose,
     batch=_batch,
     multiple_results=True,

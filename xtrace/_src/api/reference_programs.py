@@ -1,0 +1,49 @@
+"""Calls of compiled functions with references: on the arrays that these hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api.jit_cache import Compiled
+from xtrace._src.api.tracing import TracedFunction
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import AbstractRef
+from xtrace._src.ops.references.binding import check_distinct
+
+
+def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], leaves: Sequence[Any]) -> Any:
+    """Call a function of arrays, as `TracedFunction.function_of_arrays` makes it, for one with references.
+
+    These hold the arrays that it returns for them afterwards; if it fails they keep theirs.
+    """
+    operands = [*traced.consts, *leaves]
+    variables = [*traced.jaxpr.constvars, *traced.jaxpr.invars]
+    places = [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
+    cells = [operands[i] for i in places]
+    if len(set(map(id, cells))) != len(cells):
+        closure = ["a variable of its closure"] * len(traced.consts)
+        names = [*closure, *traced.debug_info.argument_paths()]
+        check_distinct(operands, names, traced.debug_info.function)
+    for i, cell in zip(places, cells, strict=True):
+        operands[i] = cell.array
+    results = function(*operands)
+    count = len(results) - len(cells)
+    for cell, array in zip(cells, results[count:], strict=True):
+        cell.array = array
+    return pytree.tree_unflatten(traced.out_tree, results[:count])
+
+
+class ReferenceProgram(Compiled):
+    """A compiled function that takes references or closes over them; `function` is the one of arrays."""
+
+    __slots__ = ("function",)
+
+    def __init__(
+        self, traced: TracedFunction, function: Callable[..., Any], seconds: tuple[float, float, float]
+    ) -> None:
+        super().__init__(None, function, traced, seconds)
+        self.function = function
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        return call_on_arrays(self.traced, self.function, leaves)

@@ -1,0 +1,51 @@
+"""Choices that users leave to XLA, or make for it."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["CompilerEffortLevel", "Inline"]
+
+
+class CompilerEffortLevel(enum.Enum):
+    """How much XLA does for fast programs, or for programs with little memory.
+
+    The settings ``jax_optimization_level`` and ``jax_memory_fitting_level`` take one, or its name.
+
+    Example:
+        >>> xtrace.CompilerEffortLevel.O2
+        <CompilerEffortLevel.O2: 29>
+    """
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+
+class Inline(enum.Enum):
+    """When a jitted function that other functions call becomes part of them, for `jit`'s parameter ``inline``.
+
+    ``JAX_EARLY``: while the caller is traced, as ``inline=True``. ``JAX_LATE``: when the caller is lowered; its jaxpr
+    has the call. ``XLA_EARLY``, ``XLA_LATE``: the program has the call, marked for XLA. ``AUTO``: as XLA decides, as
+    ``inline=False``.
+
+    Example:
+        >>> callee = xtrace.jit(jnp.sin, inline=xtrace.Inline.JAX_LATE)
+        >>> "call" in xtrace.jit(lambda x: callee(x)).lower(1.0).as_text()
+        False
+    """
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
+def inlining(choice: object) -> bool | Inline:
+    """Return jit's argument ``inline``: whether calls are replaced while tracing, or another time to do so."""
+    if isinstance(choice, Inline):
+        return {Inline.JAX_EARLY: True, Inline.AUTO: False}.get(choice, choice)
+    return bool(choice)

@@ -1,0 +1,38 @@
+"""Values of types that users define (`high_types.py`) at the boundaries of functions.
+
+Every function passes here, so what only such values need is loaded when there is one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import high_types, is_high
+
+
+def has_high_values(tree: Any) -> bool:
+    """Whether there are values of types that users define among the leaves of a tree."""
+    return bool(high_types) and any(map(is_high, pytree.tree_leaves(tree)))
+
+
+def of_nodes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose results are pytree nodes for one of values of types that users define."""
+    made: Callable[..., Any] = _nodes().on_nodes(function)
+    return made
+
+
+def call_on_nodes(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """Return the result of a function on pytree nodes in the place of values of types that users define."""
+    return function(*_nodes().lower_values(operands))
+
+
+def lower_result(result: Any) -> Any:
+    """Return a function's result with pytree nodes in the place of values of types that users define."""
+    return _nodes().lower_values(result) if has_high_values(result) else result
+
+
+def _nodes() -> Any:
+    return importlib.import_module("xtrace._src.core.high_nodes")

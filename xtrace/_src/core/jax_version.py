@@ -1,0 +1,44 @@
+"""The release of JAX whose behaviour is followed, where two releases differ in what a program sees.
+
+A difference is stated where it is, by `is_newer`; `tests/core/test_jax_version.py` lists them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.config import Kind, option
+
+REFERENCE, NEWER = "0.10.2", "0.12.0"
+
+
+def _release(value: object) -> str:
+    text = str(value)
+    for release in (REFERENCE, NEWER):
+        # Patch releases and builds of a series behave alike.
+        if text.split(".")[:2] == release.split(".")[:2]:
+            return release
+    raise ValueError(f"the setting accepts '{REFERENCE}' and '{NEWER}'; got {abbreviate(value)}")
+
+
+jax_version = option(
+    "xtrace_jax_version", REFERENCE,
+    Kind("enum", _release, f"{REFERENCE!r}, or {NEWER!r}; any release of their series.", NEWER, (REFERENCE, NEWER)),
+    "The release of JAX whose behaviour is followed, where releases differ.", keyed=True,
+)
+
+
+def is_newer() -> bool:
+    """Return whether the behaviour of JAX 0.12 is asked for in this thread."""
+    return bool(jax_version.value != REFERENCE)
+
+
+def sequence_of(arrays: list[Any]) -> Any:
+    """Return arrays as functions of NumPy that return several do: a list, in newer JAX a tuple."""
+    return tuple(arrays) if is_newer() else arrays
+
+
+def version() -> str:
+    """Return the release, as ``jax.__version__`` names it."""
+    return str(jax_version.value)

@@ -1,0 +1,1 @@
+"""Taylor-mode differentiation: values carry their Taylor series, which the operations carry along."""

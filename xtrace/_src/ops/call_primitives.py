@@ -1,0 +1,109 @@
+"""Calls of functions as operations, for programs that make or walk them; xtrace's own calls are `jit` equations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.effects import Effects
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.transforms.jaxpr_transforms import infer_result_types, move_constants_to_inputs, stage_to_jaxpr
+
+
+class CallPrimitive(Primitive):
+    """An operation that calls a function: a call in a jaxpr holds that function's jaxpr as `call_jaxpr`.
+
+    Derivatives and mapped calls are `jit` equations of the name of the operation.
+
+    Args:
+        name: the name.
+
+    Example:
+        >>> from xtrace.extend import core
+        >>> closed = xtrace.make_jaxpr(lambda x: x * 2)(1.0)
+        >>> core.primitives.closed_call_p.bind(3.0, call_jaxpr=closed)
+        [Array(6., dtype=float32, weak_type=True)]
+    """
+
+    call_primitive = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name, ("call_jaxpr",), abstract=self._infer, emit=self._emit, effects=self._find_effects,
+            jvp=self._rule_of_jit("jvp"), linearize=self._rule_of_jit("linearize"),
+            partial_evaluate=self._rule_of_jit("partial_evaluate"), transpose=self._rule_of_jit("transpose"),
+            batch=self._rule_of_jit("batch"), discharge=self._rule_of_jit("discharge"), multiple_results=True,
+            memoised=False,
+        )
+        self.__doc__ = CallPrimitive.__doc__
+
+    @staticmethod
+    def _infer(*avals: ShapedArray, call_jaxpr: Any) -> list[ShapedArray]:
+        """Call a function."""
+        return infer_result_types(close_jaxpr(call_jaxpr), avals)
+
+    @staticmethod
+    def _find_effects(*, call_jaxpr: Any) -> Effects:
+        effects: Effects = call_jaxpr.effects
+        return effects
+
+    def _emit(self, builder: FunctionBuilder, *values: Value, call_jaxpr: Any) -> Any:
+        assert jit_call.emit is not None
+        return jit_call.emit(builder, *values, jaxpr=close_jaxpr(call_jaxpr), name=self.name)
+
+    def _rule_of_jit(self, kind: str) -> Any:
+        rule = getattr(jit_call, kind)
+
+        def apply(*args: Any, call_jaxpr: Any) -> Any:
+            return rule(*args, name=self.name, jaxpr=close_jaxpr(call_jaxpr), compiler_options=None, inline=False)
+
+        return apply
+
+    def bind(self, *operands: Any, subfuns: Sequence[Any] = (), call_jaxpr: Any = None, **_: object) -> Any:  # type: ignore[override]
+        """Call a function of flat operands, which is given in `subfuns` or as a jaxpr."""
+        if call_jaxpr is None:
+            if len(subfuns) != 1 or not hasattr(subfuns[0], "call_wrapped"):
+                raise TypeError(
+                    f"{self.name} calls one function: give it as subfuns=(xtrace.extend.linear_util.wrap_init(f),) or "
+                    f"its jaxpr as call_jaxpr=, got subfuns={abbreviate(subfuns)}"
+                )
+            info = DebugInfo(self.name, "function", None, None)
+            call_jaxpr = stage_to_jaxpr(subfuns[0].call_wrapped, [aval_of(x) for x in operands], info)
+        closed = close_jaxpr(call_jaxpr)
+        return self.bind_positional([*closed.consts, *operands], (move_constants_to_inputs(closed),))
+
+
+def close_jaxpr(jaxpr: Any) -> ClosedJaxpr:
+    """Return a jaxpr closed, as calls that users make hold it or not."""
+    return ClosedJaxpr(jaxpr, []) if isinstance(jaxpr, Jaxpr) else jaxpr
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Call a wrapped function of flat values as it is.
+
+    Args:
+        f: a function that `linear_util.wrap_init` made.
+        args: its arguments.
+        params: ignored.
+
+    Returns:
+        The results of `f`.
+
+    Raises:
+        AttributeError: `f` is no wrapped function.
+
+    Example:
+        >>> from xtrace.extend import core, linear_util
+        >>> core.call_impl(linear_util.wrap_init(lambda x: [x + 1], debug_info=None), 1)
+        [2]
+    """
+    return f.call_wrapped(*args)
+
+
+call_p = CallPrimitive("call")
+closed_call_p = CallPrimitive("closed_call")

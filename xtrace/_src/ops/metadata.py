@@ -1,0 +1,50 @@
+"""The operation that gives the operation of its operand frontend attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.stablehlo.frontend_attributes import annotate, find_operation
+from xtrace._src.transforms.batch import MappedAxis
+
+__all__ = ["xla_metadata_value_p"]
+
+
+def _abstract(aval: ShapedArray, **_: object) -> ShapedArray:
+    """Return the operand."""
+    return aval
+
+
+def _emit(builder: FunctionBuilder, x: Value, *, xla_metadata_kvs: tuple[tuple[str, str], ...]) -> Value:
+    at = find_operation(builder.lines, x.name)
+    if at is not None:
+        builder.lines[at] = annotate(builder.lines[at], dict(xla_metadata_kvs))
+    return x
+
+
+def _evaluate(x: Any, **_: object) -> Any:
+    return x
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, xla_metadata_kvs: Any) -> tuple[Any, Any]:
+    # Another operation computes the tangent.
+    return xla_metadata_value_p.bind_positional(primals, (xla_metadata_kvs,)), tangents[0]
+
+
+def _transpose(cotangent: Array, operand: Any, **_: object) -> list[Any]:
+    return [cotangent]
+
+
+def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, xla_metadata_kvs: Any) -> Any:
+    return xla_metadata_value_p.bind_positional(operands, (xla_metadata_kvs,)), axes[0]
+
+
+xla_metadata_value_p = Primitive(
+    "xla_metadata_value", ("xla_metadata_kvs",), abstract=_abstract, emit=_emit, jvp=_jvp, transpose=_transpose,
+    batch=_batch, evaluate=_evaluate, moves_elements=True,
+)

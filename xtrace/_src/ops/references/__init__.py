@@ -1,0 +1,1 @@
+"""References: mutable arrays. Programs with them are discharged, made free of them, before they are transformed."""

@@ -1,0 +1,115 @@
+"""References at the boundaries of functions: as arguments, and in operations that hold functions.
+
+Every program passes here, so what only references need is loaded when there is one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of
+from xtrace._src.core.effects import HIGH_TYPE_EFFECT, REFERENCE_EFFECT, Effects
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.references import Reference
+from xtrace._src.core.trace import Trace, current_trace
+from xtrace._src.transforms.discharge import apply_rule
+from xtrace._src.transforms.linearize import Tape
+from xtrace._src.transforms.replay import StackedTrace
+from xtrace._src.transforms.stage import StagingTrace
+
+
+def _operations() -> Any:
+    return importlib.import_module("xtrace._src.ops.references.operations")
+
+
+def innermost_stage() -> Trace | None:
+    """Return the innermost staging trace that is in force, None if there is none."""
+    for trace in current_trace.get().enclosing():
+        if isinstance(trace, StagingTrace) and not isinstance(trace, Tape):
+            return trace
+    return None
+
+
+def unwrap(leaves: list[Any]) -> list[Any]:
+    """Return the leaves of arguments with references as traces know them."""
+    for x in leaves:
+        if isinstance(x, Reference):
+            return [x.whole_target() if isinstance(x, Reference) else x for x in leaves]  # type: ignore[attr-defined]
+    return leaves
+
+
+def wrap(leaves: Sequence[Any], avals: Sequence[ShapedArray]) -> Sequence[Any]:
+    """Return the leaves that a traced function gets, with references as users know them."""
+    if AbstractRef not in map(type, avals):
+        return leaves
+    ref = importlib.import_module("xtrace._src.ops.references.reference").Ref
+    return [ref(x) if type(a) is AbstractRef else x for x, a in zip(leaves, avals, strict=True)]
+
+
+def make_reference(array: Any) -> Any:
+    """Return a new reference to an array, for a function that gets a part of one or a copy."""
+    return importlib.import_module("xtrace._src.ops.references.reference").new_ref(array)
+
+
+def read_reference(reference: Any) -> Any:
+    """Return the array of a reference."""
+    return _operations().get(reference.whole_target())
+
+
+def write_reference(reference: Any, array: Any) -> None:
+    """Replace the array of a reference."""
+    _operations().set_whole(reference.whole_target(), array)
+
+
+def add_to_reference(reference: Any, array: Any) -> None:
+    """Add to the array of a reference."""
+    importlib.import_module("xtrace._src.ops.references.reference").addupdate(reference, None, array)
+
+
+def bind_with_references(
+    primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...], effects: Effects
+) -> list[Any]:
+    """Bind an operation that holds functions with the given `effects`.
+
+    Outside of staging a transformation must not see references, so the operation is discharged first.
+    """
+    if HIGH_TYPE_EFFECT in effects and isinstance(current_trace.get(), StackedTrace):
+        raise NotImplementedError(
+            f"{primitive.name} holds a function with an operation on a high type, whose own derivative would be lost: "
+            "differentiate or map inside of the function, or jit the whole"
+        )
+    if REFERENCE_EFFECT not in effects or current_trace.get() is innermost_stage():
+        results: list[Any] = primitive.bind_positional(operands, parameters)
+        return results
+    operations = _operations()
+    keys = [x if type(aval_of(x)) is AbstractRef else None for x in operands]
+    arrays = [x if key is None else operations.get(key) for x, key in zip(operands, keys, strict=True)]
+    updates, results = apply_rule(primitive, keys, arrays, parameters)
+    for key, old, update in zip(keys, arrays, updates, strict=True):
+        if update is not None and update is not old:
+            operations.set_whole(key, update)
+    return results
+
+
+def check_returned(value: Any, function: object) -> None:
+    """Raise ValueError for a reference among the results of a function."""
+    if isinstance(value, Reference):
+        raise ValueError(
+            f"function {function} returned a reference of type {aval_of(value.target)}; references cannot be returned "
+            "from traced functions. Return its array, ref[...] or xtrace.freeze(ref), or let the function write to a "
+            "reference that it is given"
+        )
+
+
+def check_distinct(targets: Sequence[Any], names: Sequence[str], function: str) -> None:
+    """Raise ValueError if a reference is among `targets`, which have these names, twice."""
+    first: dict[int, int] = {}
+    for i, target in enumerate(targets):
+        j = first.setdefault(id(target), i) if type(aval_of(target)) is AbstractRef else i
+        if j != i:
+            raise ValueError(
+                f"{function}: the same reference, of type {aval_of(target)}, is passed as {names[j]} and as {names[i]};"
+                " a write to one would have to show in the other. Pass it once"
+            )

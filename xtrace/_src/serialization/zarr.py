@@ -1,0 +1,195 @@
+"""Arrays as folders of chunks: version 2 of the Zarr format, as TensorStore writes and reads it."""
+
+from __future__ import annotations
+
+import bz2
+import importlib
+import itertools
+import json
+import math
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviate
+
+_METADATA = ".zarray"
+
+
+def _compress_gzip(data: bytes, level: int) -> bytes:
+    encoder = zlib.compressobj(level, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    return encoder.compress(data) + encoder.flush()
+
+
+# By the name of a compressor: its functions of bytes and the level, and of compressed bytes.
+_COMPRESSORS: dict[str, tuple[Callable[[bytes, int], bytes], Callable[[bytes], bytes]]] = {
+    "zlib": (zlib.compress, zlib.decompress),
+    "gzip": (_compress_gzip, lambda data: zlib.decompress(data, 16 + zlib.MAX_WBITS)),
+    "bz2": (lambda data, level: bz2.compress(data, level or 1), bz2.decompress),
+}
+
+
+def _zstandard(folder: str) -> Any:
+    try:
+        return importlib.import_module("zstandard")
+    except ImportError:
+        raise NotImplementedError(
+            f"array_serialization: {folder} is compressed by zstd, as TensorStore does by default, and Python has no "
+            "decoder of it. Install the package zstandard, or write the array with the compressor zlib: "
+            "{'driver': 'zarr', 'kvstore': ..., 'metadata': {'compressor': {'id': 'zlib'}}}"
+        ) from None
+
+
+class ZarrArray:
+    """An array in a folder: its type, and chunks of one shape in files of their own.
+
+    compressor: None, or the name and the level. separator: between the numbers in the names of files.
+    """
+
+    __slots__ = ("folder", "shape", "dtype", "chunks", "compressor", "order", "separator", "fill")
+
+    order: Any
+
+    def __init__(
+        self, folder: str, shape: Sequence[int], dtype: np.dtype[Any], chunks: Sequence[int],
+        compressor: tuple[str, int] | None, order: str = "C", separator: str = ".", fill: Any = None,
+    ) -> None:
+        self.folder, self.shape, self.dtype, self.chunks = folder, tuple(shape), dtype, tuple(chunks)
+        self.compressor, self.order, self.separator, self.fill = compressor, order, separator, fill
+        name = None if compressor is None else compressor[0]
+        if name is not None and name != "zstd" and name not in _COMPRESSORS:
+            raise NotImplementedError(
+                f"array_serialization: {folder} has the compressor {abbreviate(name)}; without TensorStore there are "
+                f"{', '.join(_COMPRESSORS)}, zstd with the package zstandard, and None"
+            )
+
+    def write_metadata(self) -> None:
+        """Write the file that says the type and the chunks."""
+        compressor = None
+        if self.compressor is not None:
+            compressor = {"id": self.compressor[0], "level": self.compressor[1]}
+        stated = {
+            "zarr_format": 2, "shape": list(self.shape), "chunks": list(self.chunks), "dtype": _name_of(self.dtype),
+            "compressor": compressor, "fill_value": self.fill, "filters": None, "order": self.order,
+            "dimension_separator": self.separator,
+        }
+        self._write(_METADATA, json.dumps(stated).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        """Write a file at once: nobody sees half of it."""
+        path = os.path.join(self.folder, *name.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        unfinished = f"{path}.{uuid.uuid4().hex}.tmp"
+        with open(unfinished, "wb") as file:
+            file.write(data)
+        os.replace(unfinished, path)
+
+    def chunk_name(self, numbers: Sequence[int]) -> str:
+        """Return the name of the file of a chunk."""
+        return self.separator.join(map(str, numbers)) or "0"
+
+    def chunks_of(self, start: Sequence[int], stop: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Return the numbers of the chunks that have elements between two corners."""
+        return itertools.product(*[
+            range(a // size, -(-b // size)) for a, b, size in zip(start, stop, self.chunks, strict=True)
+        ])
+
+    def write(self, start: Sequence[int], values: np.ndarray[Any, Any]) -> None:
+        """Write the chunks of a piece, which begins at `start`, at the corner of a chunk."""
+        stop = [a + n for a, n in zip(start, values.shape, strict=True)]
+        for numbers in self.chunks_of(start, stop):
+            piece = values[tuple([
+                slice(i * size - a, (i + 1) * size - a) for i, size, a in zip(numbers, self.chunks, start, strict=True)
+            ])]
+            # A chunk at the edge has the shape of the others.
+            whole = np.zeros(self.chunks, self.dtype)
+            whole[tuple(map(slice, piece.shape))] = piece
+            self._write(self.chunk_name(numbers), self._encode(whole.tobytes(self.order)))
+
+    def _encode(self, data: bytes) -> bytes:
+        if self.compressor is None:
+            return data
+        name, level = self.compressor
+        if name == "zstd":
+            return _zstandard(self.folder).ZstdCompressor(level=level).compress(data)
+        return _COMPRESSORS[name][0](data, level)
+
+    def _decode(self, data: bytes) -> bytes:
+        if self.compressor is None:
+            return data
+        name, _ = self.compressor
+        if name == "zstd":
+            return _zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data)
+        return _COMPRESSORS[name][1](data)
+
+    def read(self, start: Sequence[int], stop: Sequence[int]) -> np.ndarray[Any, Any]:
+        """Return the elements between two corners; zeros outside of the array."""
+        result = np.zeros([b - a for a, b in zip(start, stop, strict=True)], self.dtype)
+        inside = [min(b, n) for b, n in zip(stop, self.shape, strict=True)]
+        for numbers in self.chunks_of(start, inside):
+            corner = [i * size for i, size in zip(numbers, self.chunks, strict=True)]
+            low = [max(a, c) for a, c in zip(start, corner, strict=True)]
+            high = [min(b, c + size) for b, c, size in zip(inside, corner, self.chunks, strict=True)]
+            chunk = self._read_chunk(numbers)
+            result[tuple([slice(x - a, y - a) for x, y, a in zip(low, high, start, strict=True)])] = chunk[
+                tuple([slice(x - c, y - c) for x, y, c in zip(low, high, corner, strict=True)])
+            ]
+        return result
+
+    def _read_chunk(self, numbers: Sequence[int]) -> np.ndarray[Any, Any]:
+        path = os.path.join(self.folder, *self.chunk_name(numbers).split("/"))
+        try:
+            with open(path, "rb") as file:
+                data = self._decode(file.read())
+        except FileNotFoundError:
+            return np.full(self.chunks, 0 if self.fill is None else self.fill, self.dtype)
+        if len(data) != math.prod(self.chunks) * self.dtype.itemsize:
+            raise ValueError(
+                f"array_serialization: the chunk {path} has {len(data)} bytes; chunks of shape {self.chunks} and dtype "
+                f"{self.dtype.name} have {math.prod(self.chunks) * self.dtype.itemsize}. It is damaged, or of another "
+                "array"
+            )
+        return np.frombuffer(data, self.dtype).reshape(self.chunks, order=self.order)
+
+
+def open_array(folder: str) -> ZarrArray:
+    """Return the array in a folder; FileNotFoundError if there is none."""
+    path = os.path.join(folder, _METADATA)
+    try:
+        with open(path, encoding="utf-8") as file:
+            stated = json.load(file)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"array_serialization: there is no array at {folder}: the file {path} does not exist. Check the path, and "
+            "whether the array was written with the driver zarr"
+        ) from None
+    if stated.get("zarr_format") != 2 or stated.get("filters"):
+        raise NotImplementedError(
+            f"array_serialization: {path} is not of version 2 of Zarr, or has filters; such arrays need TensorStore"
+        )
+    compressor, separator = parse_compressor(stated["compressor"]), stated.get("dimension_separator", ".")
+    dtype = _dtype_named(stated["dtype"])
+    return ZarrArray(
+        folder, stated["shape"], dtype, stated["chunks"], compressor, stated["order"], separator, stated["fill_value"]
+    )
+
+
+def parse_compressor(stated: Mapping[str, Any] | None) -> tuple[str, int] | None:
+    """Return the name and the level of a compressor as metadata state it."""
+    return None if stated is None else (stated["id"], int(stated.get("level", 1)))
+
+
+def _name_of(dtype: np.dtype[Any]) -> str:
+    # NumPy's own dtypes have letters, which the others borrow.
+    return dtype.str if dtype.type.__module__ == "numpy" else dtype.name
+
+
+def _dtype_named(name: Any) -> np.dtype[Any]:
+    if isinstance(name, str) and name[:1] in "<>|":
+        return np.dtype(name)
+    return np.dtype(dtypes.resolve(name))

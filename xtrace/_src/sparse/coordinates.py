@@ -1,0 +1,147 @@
+"""Primitives on the buffers of BCOO arrays: conversion, transposition, sorting, duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, transpose
+from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.ops.arrays.shape import expand_dims
+from xtrace._src.sparse import index_rows
+from xtrace._src.sparse.batch_axes import common_batch, map_over_batch
+from xtrace._src.sparse.formula_primitives import formula_primitive
+from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
+
+
+def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
+    """Return the dense array of the buffers of a BCOO array."""
+    layout = coordinate_layout("bcoo_todense", data, indices, spinfo.shape)
+    sizes = [spinfo.shape[i] for i in layout.sparse_axes]
+    result = map_over_batch(
+        lambda data, rows: index_rows.add_at_rows(data, rows, sizes), spinfo.shape[: layout.n_batch], data, indices
+    )
+    return result
+
+
+bcoo_todense_p = formula_primitive("bcoo_todense", ("spinfo",), _todense)
+
+
+def _fromdense(mat: Array, *, nse: int, n_batch: int, n_dense: int, index_dtype: DTypeLike) -> tuple[Array, Array]:
+    """Return the buffers of a BCOO array of the first `nse` elements of each batch that are not zero."""
+    sizes = mat.shape[n_batch : mat.ndim - n_dense]
+
+    def fill(mat: Array) -> tuple[Array, Array]:
+        values = index_rows.flatten_sparse(mat, len(sizes))
+        positions = index_rows.first_true(index_rows.row_is_stored(values), nse)
+        return index_rows.take_rows(values, positions), index_rows.unravel(positions, sizes, index_dtype)
+
+    return map_over_batch(fill, mat.shape[:n_batch], mat)
+
+
+bcoo_fromdense_p = formula_primitive(
+    "bcoo_fromdense", ("nse", "n_batch", "n_dense", "index_dtype"), _fromdense, multiple_results=True
+)
+
+
+def _extract(indices: Array, arr: Array, *, assume_unique: bool) -> Array:
+    """Return the elements of a dense array at the indices of a BCOO array."""
+    n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
+
+    def take(rows: Array, arr: Array) -> Array:
+        data = index_rows.gather_axes(arr, rows, range(n_sparse))
+        return data if assume_unique else index_rows.mask_rows(data, index_rows.first_occurrences(rows))
+
+    return map_over_batch(take, arr.shape[:n_batch], indices, arr)
+
+
+bcoo_extract_p = formula_primitive("bcoo_extract", ("assume_unique",), _extract)
+
+
+def split_permutation(n_batch: int, n_sparse: int, permutation: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return a permutation of axes as those of the batch, sparse and dense axes; ValueError if it mixes them."""
+    bounds = [0, n_batch, n_batch + n_sparse, len(permutation)]
+    parts = []
+    for kind, start, end in zip(("batch", "sparse", "dense"), bounds[:-1], bounds[1:], strict=True):
+        part = tuple(permutation[start:end])
+        if sorted(part) != list(range(start, end)):
+            raise NotImplementedError(
+                f"bcoo_transpose: the permutation {tuple(permutation)} moves {kind} axes, which are {start} to "
+                f"{end - 1}, among others; bcoo_update_layout makes axes of another kind of them first"
+            )
+        parts.append(tuple([i - start for i in part]))
+    return parts
+
+
+def _transpose(
+    data: Array, indices: Array, *, permutation: Sequence[int], spinfo: SparseInfo
+) -> tuple[Array, Array]:
+    """Return the buffers of a BCOO array with its axes permuted."""
+    n_batch, n_sparse, _, _ = coordinate_layout("bcoo_transpose", data, indices, spinfo.shape)
+    batch, sparse, dense = split_permutation(n_batch, n_sparse, permutation)
+    data = transpose(data, (*batch, n_batch, *[n_batch + 1 + i for i in dense]))
+    indices = transpose(indices, (*batch, n_batch, n_batch + 1))
+    return data, index_rows.select_columns(indices, sparse)
+
+
+bcoo_transpose_p = formula_primitive(
+    "bcoo_transpose", ("permutation", "spinfo"), _transpose, multiple_results=True
+)
+
+
+def _take_in_order(data: Array, order: Array) -> Array:
+    """Return the stored elements in an order; either may have batch axes of size 1."""
+    n_batch = order.ndim - 1
+    batch = common_batch(n_batch, data, order)
+    return map_over_batch(index_rows.take_rows, batch, data, order)
+
+
+def _sort_indices(data: Array, indices: Array, *, spinfo: SparseInfo) -> tuple[Array, Array]:
+    """Return the buffers of a BCOO array in the order of the indices."""
+    n_batch = coordinate_layout("bcoo_sort_indices", data, indices, spinfo.shape).n_batch
+
+    def sort(rows: Array) -> tuple[Array, Array]:
+        order = index_rows.sorting_order(rows)
+        return index_rows.take_rows(rows, order), order
+
+    indices, order = map_over_batch(sort, indices.shape[:n_batch], indices)
+    return _take_in_order(data, order), indices
+
+
+bcoo_sort_indices_p = formula_primitive("bcoo_sort_indices", ("spinfo",), _sort_indices, multiple_results=True)
+
+
+def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int) -> tuple[Array, Array]:
+    """Return the buffers of a BCOO array with equal indices once each, in rising order."""
+    layout = coordinate_layout("bcoo_sum_duplicates", data, indices, spinfo.shape)
+    sizes = [spinfo.shape[i] for i in layout.sparse_axes]
+
+    def group(rows: Array) -> tuple[Array, Array, Array]:
+        rows, order, groups = index_rows.group_rows(rows, sizes)
+        return index_rows.first_of_each_group(rows, groups, nse, sizes), order, groups
+
+    def add(data: Array, groups: Array) -> Array:
+        return index_rows.add_at_rows(data, expand_dims(groups, (1,)), (nse,))
+
+    indices, order, groups = map_over_batch(group, indices.shape[: layout.n_batch], indices)
+    data = _take_in_order(data, order)
+    return map_over_batch(add, data.shape[: layout.n_batch], data, groups), indices
+
+
+bcoo_sum_duplicates_p = formula_primitive(
+    "bcoo_sum_duplicates", ("nse", "spinfo"), _sum_duplicates, multiple_results=True
+)
+
+
+def count_unique(indices: Any, sizes: Sequence[int]) -> Array:
+    """Return the number of different indices inside of the array, for each batch."""
+    n_batch = indices.ndim - 2
+    result = map_over_batch(lambda rows: index_rows.count_groups(rows, sizes), indices.shape[:n_batch], indices)
+    return result
+
+
+def broadcast_batch(x: Array, batch: Sequence[int]) -> Array:
+    """Return a buffer with its leading axes, of size 1 or full, in the sizes `batch`."""
+    shape = (*batch, *x.shape[len(batch) :])
+    return x if x.shape == shape else broadcast_in_dim(x, shape, tuple(range(x.ndim)))

@@ -1,0 +1,187 @@
+"""Rows of indices of stored elements: their order, their duplicates, and the elements of dense arrays at them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, reshape
+from xtrace._src.core import dtypes
+from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.ops.arrays.concatenation import concatenate
+from xtrace._src.ops.arrays.creation import full, iota
+from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add
+from xtrace._src.ops.arrays.index_vectors import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from xtrace._src.ops.arrays.shape import expand_dims
+from xtrace._src.ops.arrays.slicing import index_in_dim, slice_in_dim
+from xtrace._src.ops.arrays.sorting import sort
+from xtrace._src.ops.comparisons import ge, ne
+from xtrace._src.ops.constants import constant_like
+from xtrace._src.ops.elementwise import div, rem
+from xtrace._src.ops.reductions import cumsum, reduce_or
+from xtrace._src.ops.selection import select_n
+
+# Elements outside of an array are read as zeros, and are not written.
+_MODE = GatherScatterMode.FILL_OR_DROP
+
+
+def gather_axes(operand: Array, rows: Array, axes: Sequence[int]) -> Array:
+    """Return ``operand`` indexed at `axes` by the columns of `rows`, as [len(rows), *other axes]; zero outside."""
+    others = [i for i in range(operand.ndim) if i not in axes]
+    if not axes:
+        return broadcast_in_dim(operand, (rows.shape[0], *operand.shape), tuple(range(1, operand.ndim + 1)))
+    numbers = GatherDimensionNumbers(tuple(range(1, len(others) + 1)), tuple(sorted(axes)), tuple(axes))
+    sizes = [1 if i in axes else n for i, n in enumerate(operand.shape)]
+    return gather(operand, _wrap(rows, [operand.shape[i] for i in axes]), numbers, sizes, mode=_MODE, fill_value=0)
+
+
+def take_rows(x: Array, positions: Array) -> Array:
+    """Return the entries of `x` at `positions` along its first axis; zero outside."""
+    return gather_axes(x, expand_dims(positions, (1,)), (0,))
+
+
+def add_at_rows(updates: Array, rows: Array, sizes: Sequence[int]) -> Array:
+    """Return the array of shape [*sizes, *rest] with the sums of the `updates` at each of the `rows` of indices."""
+    rest, count = updates.shape[1:], len(sizes)
+    if not count:
+        return reduce_sum(updates, (0,))
+    numbers = ScatterDimensionNumbers(tuple(range(1, len(rest) + 1)), tuple(range(count)), tuple(range(count)))
+    if dtypes.is_boolean(updates.dtype):
+        return add_at_rows(convert_to(updates, dtypes.int32), rows, sizes) != 0
+    start = full((*sizes, *rest), 0, updates.dtype)
+    return scatter_add(start, _wrap(rows, sizes), updates, numbers, mode=_MODE)
+
+
+def _wrap(rows: Array, sizes: Sequence[int]) -> Array:
+    """Return the rows with negative indices counted from the end, as everywhere."""
+    if not dtypes.is_signed(rows.dtype) or not rows.size:
+        return rows
+    return select_n(rows < 0, rows, rows + _row(sizes, rows))
+
+
+def _row(values: Sequence[int], like: Array) -> Array:
+    """Return integers as an array of one row in the dtype of `like`."""
+    columns = [full((1, 1), v, like.dtype) for v in values]
+    return concatenate(columns, 1) if columns else full((1, 0), 0, like.dtype)
+
+
+def outside(rows: Array, sizes: Sequence[int]) -> Array:
+    """Return a mask of the `rows` that have an index outside of `sizes`: they store nothing."""
+    return reduce_or(ge(rows, broadcast_in_dim(_row(sizes, rows), rows.shape, (0, 1))), (1,))
+
+
+def put_outside(rows: Array, mask: Array, sizes: Sequence[int]) -> Array:
+    """Return the rows with those where `mask` is True replaced by the first position outside."""
+    wide = broadcast_in_dim(mask, rows.shape, (0,))
+    return select_n(wide, rows, broadcast_in_dim(_row(sizes, rows), rows.shape, (0, 1)))
+
+
+def first_true(mask: Array, size: int) -> Array:
+    """Return the first `size` positions where a vector is True; its length for those missing."""
+    length = mask.shape[0]
+    slot = cumsum(convert_to(mask, dtypes.int32), 0) - 1
+    slot = select_n(mask, full((length,), size, dtypes.int32), slot)
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    return scatter(
+        full((size,), length, dtypes.int32), expand_dims(slot, (1,)), iota(dtypes.int32, length), numbers, mode=_MODE
+    )
+
+
+def unravel(positions: Array, sizes: Sequence[int], dtype: DTypeLike) -> Array:
+    """Return positions in a flat array as rows of indices; `sizes` itself for the position after the last."""
+    columns = []
+    for axis, size in enumerate(sizes):
+        later = constant_like(positions, max(math.prod(sizes[axis + 1 :]), 1))
+        columns.append(expand_dims(rem(div(positions, later), constant_like(positions, max(size, 1))), (1,)))
+    if not columns:
+        return full((positions.shape[0], 0), 0, dtype)
+    rows = concatenate(columns, 1)
+    return convert_to(put_outside(rows, positions >= math.prod(sizes), sizes), dtype)
+
+
+def ravel(rows: Array, sizes: Sequence[int]) -> Array:
+    """Return rows of indices as positions in the flat array; its size for rows outside."""
+    place = full((rows.shape[0],), 0, rows.dtype)
+    for axis, size in enumerate(sizes):
+        place = place * size + index_in_dim(rows, axis, 1, keepdims=False)
+    return select_n(outside(rows, sizes), place, full(place.shape, math.prod(sizes), place.dtype))
+
+
+def sorting_order(rows: Array) -> Array:
+    """Return the order that sorts rows lexicographically, equal ones as they stand."""
+    count, columns = rows.shape
+    order = iota(dtypes.int32, count)
+    if not columns:
+        return order
+    keys = [index_in_dim(rows, i, 1, keepdims=False) for i in range(columns)]
+    return sort((*keys, order), dimension=0, num_keys=columns)[-1]
+
+
+def _starts_of_groups(rows: Array) -> Array:
+    """Return a mask of the sorted rows that differ from the one before."""
+    count = rows.shape[0]
+    if not count:
+        return full((0,), False, dtypes.bool_)
+    changes = reduce_or(ne(slice_in_dim(rows, 1, count), slice_in_dim(rows, 0, count - 1)), (1,))
+    return concatenate([full((1,), True, dtypes.bool_), changes], 0)
+
+
+def group_rows(rows: Array, sizes: Sequence[int]) -> tuple[Array, Array, Array]:
+    """Return rows in rising order, those outside last, the order itself, and for each the number of its group."""
+    rows = _wrap(rows, sizes)
+    rows = put_outside(rows, outside(rows, sizes), sizes)
+    order = sorting_order(rows)
+    rows = take_rows(rows, order)
+    return rows, order, cumsum(convert_to(_starts_of_groups(rows), dtypes.int32), 0) - 1
+
+
+def first_of_each_group(rows: Array, groups: Array, count: int, sizes: Sequence[int]) -> Array:
+    """Return a row of each of the first `count` groups; missing ones are outside."""
+    start = broadcast_in_dim(_row(sizes, rows), (count, len(sizes)), (0, 1))
+    numbers = ScatterDimensionNumbers((1,), (0,), (0,))
+    return scatter(start, expand_dims(groups, (1,)), rows, numbers, mode=_MODE)
+
+
+def first_occurrences(rows: Array) -> Array:
+    """Return a mask of the rows that no earlier row is equal to."""
+    order = sorting_order(rows)
+    starts = _starts_of_groups(take_rows(rows, order))
+    numbers = ScatterDimensionNumbers((), (0,), (0,))
+    return scatter(full(starts.shape, False, dtypes.bool_), expand_dims(order, (1,)), starts, numbers, mode=_MODE)
+
+
+def count_groups(rows: Array, sizes: Sequence[int]) -> Array:
+    """Return the number of different rows that are inside."""
+    inside = take_rows(convert_to(~outside(rows, sizes), dtypes.int32), iota(dtypes.int32, rows.shape[0]))
+    rows, order, _ = group_rows(rows, sizes)
+    counted = convert_to(_starts_of_groups(rows), dtypes.int32) * take_rows(inside, order)
+    return reduce_sum(counted, (0,))
+
+
+def mask_rows(data: Array, mask: Array) -> Array:
+    """Return `data` with zeros in the rows where `mask` is False."""
+    wide = broadcast_in_dim(mask, data.shape, (0,))
+    return select_n(wide, full(data.shape, 0, data.dtype), data)
+
+
+def row_is_stored(values: Array) -> Array:
+    """Return a mask of the rows of `values` that have an element that is not zero."""
+    return reduce_or(values != 0, tuple(range(1, values.ndim)))
+
+
+
+
+def flatten_sparse(x: Array, n_sparse: int) -> Array:
+    """Return `x` with its first `n_sparse` axes as one."""
+    return reshape(x, (math.prod(x.shape[:n_sparse]), *x.shape[n_sparse:]))
+
+
+def select_columns(indices: Array, columns: Sequence[int]) -> Array:
+    """Return the given entries of the last axis, which holds the indices of an element."""
+    last = indices.ndim - 1
+    if tuple(columns) == tuple(range(indices.shape[-1])):
+        return indices
+    if not columns:
+        return full((*indices.shape[:-1], 0), 0, indices.dtype)
+    return concatenate([slice_in_dim(indices, i, i + 1, axis=last) for i in columns], last)

@@ -1,0 +1,150 @@
+"""How sparse arrays are stored: the description of their buffers, the checks of these, and what is inefficient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import dtypes
+
+
+class SparseEfficiencyError(ValueError):
+    """Raised where the result would be stored so inefficiently that it is no sparse array any more.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> try: sparse.BCOO.fromdense(jnp.eye(3)).update_layout(n_batch=1)
+        ... except sparse.SparseEfficiencyError: print("inefficient")
+        inefficient
+    """
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """Warns that a result is stored inefficiently.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> issubclass(sparse.SparseEfficiencyWarning, UserWarning)
+        True
+    """
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """Warns that a kernel of cuSPARSE cannot be used; xtrace never calls one.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> issubclass(sparse.CuSparseEfficiencyWarning, sparse.SparseEfficiencyWarning)
+        True
+    """
+
+
+class SparseInfo(NamedTuple):
+    """What is known of a sparse array beside its buffers."""
+
+    shape: tuple[int, ...]
+    indices_sorted: bool = False
+    unique_indices: bool = False
+
+
+class COOInfo(NamedTuple):
+    """What is known of a matrix of coordinates beside its buffers."""
+
+    shape: tuple[int, ...]
+    rows_sorted: bool = False
+    cols_sorted: bool = False
+
+
+class Layout(NamedTuple):
+    """The kinds of axes of a sparse array: so many batch axes first, then sparse axes, then dense ones."""
+
+    n_batch: int
+    n_sparse: int
+    n_dense: int
+    nse: int
+
+    @property
+    def sparse_axes(self) -> range:
+        """The positions of the sparse axes."""
+        return range(self.n_batch, self.n_batch + self.n_sparse)
+
+
+def _fits(given: Sequence[int], shape: Sequence[int]) -> bool:
+    return len(given) == len(shape) and all(n in (1, size) for n, size in zip(given, shape, strict=True))
+
+
+def coordinate_layout(name: str, data: Any, indices: Any, shape: Sequence[int]) -> Layout:
+    """Return the layout of a BCOO array from its buffers; ValueError, for the function `name`, if they do not fit."""
+    if not dtypes.is_integer(indices.dtype):
+        raise TypeError(f"{name}: the indices must be integers, got {indices.dtype}")
+    if indices.ndim < 2:
+        raise ValueError(
+            f"{name}: the indices of a BCOO array have shape [*batch, nse, n_sparse], got {indices.shape}"
+        )
+    n_batch, (nse, n_sparse) = indices.ndim - 2, indices.shape[-2:]
+    n_dense = len(shape) - n_batch - n_sparse
+    _check_axes(name, n_batch, n_sparse, n_dense, indices.shape, shape)
+    if not _fits(indices.shape[:n_batch], shape[:n_batch]):
+        raise ValueError(
+            f"{name}: the batch axes {indices.shape[:n_batch]} of the indices do not fit the shape {tuple(shape)}; "
+            "each is that of the shape, or 1"
+        )
+    _check_data(name, data, n_batch, nse, n_dense, shape)
+    return Layout(n_batch, n_sparse, n_dense, nse)
+
+
+def row_layout(name: str, data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Layout:
+    """Return the layout of a BCSR array from its buffers; ValueError, for the function `name`, if they do not fit."""
+    for label, buffer in (("indices", indices), ("indptr", indptr)):
+        if not dtypes.is_integer(buffer.dtype):
+            raise TypeError(f"{name}: {label} must be integers, got {buffer.dtype}")
+    if indices.ndim < 1 or indptr.ndim != indices.ndim:
+        raise ValueError(
+            f"{name}: the indices of a BCSR array have shape [*batch, nse] and indptr [*batch, rows + 1], got "
+            f"{indices.shape} and {indptr.shape}"
+        )
+    n_batch, nse = indices.ndim - 1, indices.shape[-1]
+    n_dense = len(shape) - n_batch - 2
+    _check_axes(name, n_batch, 2, n_dense, indices.shape, shape)
+    if not (_fits(indices.shape[:-1], shape[:n_batch]) and _fits(indptr.shape[:-1], shape[:n_batch])):
+        raise ValueError(
+            f"{name}: the batch axes of the indices {indices.shape} and of indptr {indptr.shape} do not fit the shape "
+            f"{tuple(shape)}; each is that of the shape, or 1"
+        )
+    if indptr.shape[-1] != shape[n_batch] + 1:
+        raise ValueError(
+            f"{name}: indptr has {indptr.shape[-1]} entries, and an array of shape {tuple(shape)} needs "
+            f"{shape[n_batch] + 1}, one more than it has rows"
+        )
+    _check_data(name, data, n_batch, nse, n_dense, shape)
+    return Layout(n_batch, 2, n_dense, nse)
+
+
+def _check_axes(
+    name: str, n_batch: int, n_sparse: int, n_dense: int, indices: Sequence[int], shape: Sequence[int]
+) -> None:
+    if n_dense < 0:
+        raise ValueError(
+            f"{name}: indices of shape {tuple(indices)} have {n_batch} batch and {n_sparse} sparse axes, more than "
+            f"the shape {tuple(shape)}"
+        )
+
+
+def _check_data(name: str, data: Any, n_batch: int, nse: int, n_dense: int, shape: Sequence[int]) -> None:
+    dense = tuple(shape[len(shape) - n_dense :])
+    if data.ndim != n_batch + 1 + n_dense or data.shape[n_batch:] != (nse, *dense):
+        raise ValueError(
+            f"{name}: the data have shape {data.shape}; with {n_batch} batch axes, {nse} stored elements and the dense "
+            f"axes {dense} it is [*batch, {', '.join(map(str, (nse, *dense)))}]"
+        )
+    if not _fits(data.shape[:n_batch], shape[:n_batch]):
+        raise ValueError(
+            f"{name}: the batch axes {data.shape[:n_batch]} of the data do not fit the shape {tuple(shape)}; each is "
+            "that of the shape, or 1"
+        )
+
+
+def stored_count(shape: Sequence[int], layout: Layout) -> int:
+    """Return how many stored elements suffice for the sparse axes of `shape`."""
+    return math.prod(shape[layout.n_batch : layout.n_batch + layout.n_sparse])

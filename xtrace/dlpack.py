@@ -1,0 +1,67 @@
+"""Arrays shared with other libraries, as ``jax.dlpack`` has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import dtypes
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.late import make_public as _make_public
+from xtrace.numpy.conversion import from_dlpack as _from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+# Types of whole bytes that the protocol has names for, and XLA knows by them.
+_SUPPORTED = frozenset(map(np.dtype, (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+))) | {np.dtype(dtypes.bfloat16)}
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+    """Return the array behind an object that speaks the DLPack protocol.
+
+    Nobody may write to the memory while the array lives: arrays are taken to be constant.
+
+    Args:
+        external_array: an object with ``__dlpack__`` and ``__dlpack_device__``, such as an array of another library.
+        device: the device or the sharding of the result; None for the device that the memory is on.
+        copy: whether the memory is copied; None for only where XLA cannot use it.
+
+    Returns:
+        An array that shares memory with the object, or a copy.
+
+    Raises:
+        BufferError: the dtype is not known.
+        TypeError: the object does not speak the protocol.
+        ValueError: the memory is on another device, or `copy` is False and a copy is needed.
+
+    Example:
+        >>> xtrace.dlpack.from_dlpack(np.array([1.0, 2.0], np.float32))
+        Array([1., 2.], dtype=float32)
+    """
+    return _from_dlpack(external_array, device=device, copy=copy)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Return whether arrays of a dtype can be shared.
+
+    Args:
+        dtype: a dtype, or what NumPy makes one of.
+
+    Returns:
+        A Python bool.
+
+    Raises:
+        TypeError: it is no dtype of NumPy's.
+
+    Example:
+        >>> xtrace.dlpack.is_supported_dtype("bfloat16"), xtrace.dlpack.is_supported_dtype("int4")
+        (True, False)
+    """
+    return np.dtype(dtype) in _SUPPORTED
+
+
+_make_public(globals(), __all__)

@@ -1,0 +1,266 @@
+"""Layers without parameters: functions of each element, reductions over windows, and changes of shape."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.callables import check_callable
+from xtrace._src.ops.elementwise import add
+from xtrace._src.ops.elementwise import max as maximum
+from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
+from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, check_rank, first_shape
+from xtrace.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
+from xtrace.numpy import concatenate, exp, ones_like, reshape, shape, tanh, where
+from xtrace.random import bernoulli
+
+
+def elementwise(fun: Function, **fun_kwargs: Any) -> Layer:
+    """Build a layer that applies a function which keeps the shape.
+
+    Args:
+        fun: a function of an array.
+        fun_kwargs: arguments that the function gets by keyword.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        TypeError: fun cannot be called.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> stax.elementwise(jnp.clip, max=2.0)[1]((), jnp.array([1.0, 3.0]))
+        Array([1., 2.], dtype=float32)
+    """
+    check_callable("elementwise", fun)
+    return build_layer(
+        lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
+    )
+
+
+Elu, Gelu, LeakyRelu, Relu, Selu = (elementwise(function) for function in (elu, gelu, leaky_relu, relu, selu))
+Exp, Sigmoid, Softplus, Tanh = (elementwise(function) for function in (exp, sigmoid, softplus, tanh))
+LogSoftmax, Softmax = (elementwise(function, axis=-1) for function in (log_softmax, softmax))
+Identity = elementwise(lambda x: x)
+
+
+def _build_pooling(
+    name: str, reducer: Any, initial: float, window_shape: Any, strides: Any, padding: Any, spec: str | None,
+    divides: bool = False,
+) -> Layer:
+    """Return the layer of a reduction over windows; one that divides, by the number of elements in each window."""
+    spatial = tuple(window_shape)
+    strides = tuple(strides or (1,) * len(spatial))
+    # Without a spec, the axes of the batch and of the channels are the first and the last.
+    at = tuple(range(1, 1 + len(spatial))) if spec is None else tuple(i for i, n in enumerate(spec) if n not in "NC")
+    if len(at) != len(spatial) or len(strides) != len(spatial):
+        raise ValueError(
+            f"{name}: window_shape, strides and the spatial axes of spec must agree in number, got "
+            f"{abbreviate(window_shape)}, {abbreviate(strides)} and {abbreviate(spec)}"
+        )
+    window, steps = [1] * (len(at) + 2), [1] * (len(at) + 2)
+    for axis, size, step in zip(at, spatial, strides, strict=True):
+        window[axis], steps[axis] = size, step
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        if check_rank(name, input_shape) != len(window):
+            raise ValueError(
+                f"{name}: the input must have {len(window)} axes, the batch, {len(at)} of the window and the "
+                f"channels; got the shape {abbreviate(input_shape)}"
+            )
+        pooled = reduce_window_shape_tuple((1, *input_shape[1:]), window, steps, padding)
+        return (input_shape[0], *pooled[1:]), ()
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        pooled = reduce_window(inputs, initial, reducer, window, steps, padding)
+        if divides:
+            return pooled / reduce_window(ones_like(inputs), initial, reducer, window, steps, padding)
+        return pooled
+
+    return build_layer(init_fun, apply_fun)
+
+
+def MaxPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """Build a layer that takes the greatest element of each window.
+
+    Args:
+        window_shape: the sizes of a window along the spatial axes.
+        strides: the distances of windows along these axes; None for 1.
+        padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
+        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        ValueError: the arguments, or the input shape given to init_fun, differ in the number of axes.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.MaxPool((2,), (2,))
+        >>> apply_fun((), jnp.array([1.0, 2.0, 5.0, 3.0]).reshape(1, 4, 1)).ravel()
+        Array([2., 5.], dtype=float32)
+    """
+    return _build_pooling("MaxPool", maximum, -math.inf, window_shape, strides, padding, spec)
+
+
+def SumPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """Build a layer that takes the sum of each window.
+
+    Args:
+        window_shape: the sizes of a window along the spatial axes.
+        strides: the distances of windows along these axes; None for 1.
+        padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
+        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        ValueError: the arguments, or the input shape given to init_fun, differ in the number of axes.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.SumPool((2,), (2,))
+        >>> apply_fun((), jnp.array([1.0, 2.0, 5.0, 3.0]).reshape(1, 4, 1)).ravel()
+        Array([3., 8.], dtype=float32)
+    """
+    return _build_pooling("SumPool", add, 0.0, window_shape, strides, padding, spec)
+
+
+def AvgPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
+) -> Layer:
+    """Build a layer that takes the mean of each window; elements of the padding do not count.
+
+    Args:
+        window_shape: the sizes of a window along the spatial axes.
+        strides: the distances of windows along these axes; None for 1.
+        padding: ``"VALID"``, ``"SAME"``, or pairs (low, high) for all axes.
+        spec: a text with a letter for each axis, N the batch and C the channels; None where they are first and last.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        ValueError: the arguments, or the input shape given to init_fun, differ in the number of axes.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.AvgPool((2,), (2,), "SAME")
+        >>> apply_fun((), jnp.array([1.0, 2.0, 5.0]).reshape(1, 3, 1)).ravel()
+        Array([1.5, 5. ], dtype=float32)
+    """
+    return _build_pooling("AvgPool", add, 0.0, window_shape, strides, padding, spec, divides=True)
+
+
+def _flatten_shape(rng: Any, input_shape: Any) -> Any:
+    check_rank("Flatten", input_shape)
+    return (input_shape[0], math.prod(input_shape[1:])), ()
+
+
+Flatten = build_layer(_flatten_shape, lambda params, inputs, **kwargs: reshape(inputs, (shape(inputs)[0], -1)))
+
+
+def FanOut(num: int) -> Layer:
+    """Build a layer that repeats its input; `parallel` takes these apart again.
+
+    Args:
+        num: how often.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are (), the output is a list.
+
+    Raises:
+        TypeError: num is no integer.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.serial(stax.FanOut(2), stax.parallel(stax.Identity, stax.Exp), stax.FanInSum)
+        >>> shape, params = init_fun(random.key(0), (1,))
+        >>> apply_fun(params, jnp.zeros(1))
+        Array([1.], dtype=float32)
+    """
+    count = operator.index(num)
+    return build_layer(
+        lambda rng, input_shape: ([input_shape] * count, ()), lambda params, inputs, **kwargs: [inputs] * count
+    )
+
+
+def _sum_shape(rng: Any, input_shape: Any) -> Any:
+    return first_shape("FanInSum", input_shape), ()
+
+
+FanInSum = build_layer(_sum_shape, lambda params, inputs, **kwargs: functools.reduce(operator.add, inputs))
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """Build a layer that joins its inputs along an axis.
+
+    Args:
+        axis: the axis.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        TypeError: the input shape, given to init_fun, is no sequence of shapes.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.FanInConcat()
+        >>> init_fun(random.key(0), [(-1, 2), (-1, 3)])
+        ((-1, 5), ())
+    """
+
+    def init_fun(rng: Any, input_shape: Any) -> Any:
+        first = list(first_shape("FanInConcat", input_shape))
+        first[axis] = sum(s[axis] for s in input_shape)
+        return tuple(first), ()
+
+    return build_layer(init_fun, lambda params, inputs, **kwargs: concatenate(inputs, axis))
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """Build a layer that keeps each element with a probability and divides it by that, and sets the others to 0.
+
+    Its `apply_fun` needs the keyword `rng`, a random key.
+
+    Args:
+        rate: the probability that an element is kept.
+        mode: "train"; in any other mode the layer does nothing.
+
+    Returns:
+        The pair (init_fun, apply_fun); the parameters are ().
+
+    Raises:
+        ValueError: apply_fun is called without rng.
+
+    Example:
+        >>> from xtrace.example_libraries import stax
+        >>> init_fun, apply_fun = stax.Dropout(0.5)
+        >>> apply_fun((), jnp.ones(4), rng=random.key(1))
+        Array([2., 0., 2., 2.], dtype=float32)
+    """
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        key = kwargs.get("rng")
+        if key is None:
+            raise ValueError(
+                "Dropout layer requires apply_fun to be called with a random key; instead of apply_fun(params, inputs) "
+                "write apply_fun(params, inputs, rng=xtrace.random.key(seed))"
+            )
+        if mode != "train":
+            return inputs
+        return where(bernoulli(key, rate, shape(inputs)), inputs / rate, 0)
+
+    return build_layer(lambda rng, input_shape: (input_shape, ()), apply_fun)

@@ -1,0 +1,37 @@
+"""Checkpoints of arrays in folders, in the Zarr format: what ``jax.experimental`` does by TensorStore.
+
+Arrays that are written here can be read by TensorStore, and the other way round unless their compressor is one that
+Python lacks. Databases of arrays (OCDBT) and storage in clouds are refused.
+"""
+
+import typing as _typing
+
+from xtrace._src.core.late import late_names as _late_names
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace._src.core.memory_layout import Format as Format
+    from xtrace._src.serialization.arrays import async_deserialize as async_deserialize
+    from xtrace._src.serialization.arrays import async_serialize as async_serialize
+    from xtrace._src.serialization.arrays import get_tensorstore_spec as get_tensorstore_spec
+    from xtrace._src.serialization.arrays import is_remote_storage as is_remote_storage
+    from xtrace._src.serialization.arrays import run_deserialization as run_deserialization
+    from xtrace._src.serialization.arrays import run_serialization as run_serialization
+    from xtrace._src.serialization.manager import AsyncManager as AsyncManager
+    from xtrace._src.serialization.manager import BarrierTimeoutError as BarrierTimeoutError
+    from xtrace._src.serialization.manager import GlobalAsyncCheckpointManager as GlobalAsyncCheckpointManager
+    from xtrace._src.serialization.manager import GlobalAsyncCheckpointManagerBase as GlobalAsyncCheckpointManagerBase
+
+__all__, __getattr__, __dir__ = _late_names(
+    "xtrace.experimental.array_serialization.serialization",
+    {
+        "xtrace._src.core.memory_layout": ("Format",),
+        "xtrace._src.serialization.arrays": (
+            "async_deserialize", "async_serialize", "get_tensorstore_spec", "is_remote_storage", "run_deserialization",
+            "run_serialization",
+        ),
+        "xtrace._src.serialization.manager": (
+            "AsyncManager", "BarrierTimeoutError", "GlobalAsyncCheckpointManager", "GlobalAsyncCheckpointManagerBase",
+        ),
+    },
+)

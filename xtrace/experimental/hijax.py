@@ -1,0 +1,30 @@
+"""Types and operations that users define above those of arrays."""
+
+from xtrace._src.core.avals import AbstractRef as AbstractRef
+from xtrace._src.core.avals import AbstractValue as AbstractValue
+from xtrace._src.core.avals import ShapedArray as ShapedArray
+from xtrace._src.core.high_types import (
+    AvalMutableQDD,
+    AvalQDD,
+    HiPspec,
+    HiType,
+    MutableHiType,
+    aval_method,
+    aval_property,
+    control_flow_allowed_effects,
+    register_hitype,
+)
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.extension.high_primitives import HiPrimitive, VJPHiPrimitive
+from xtrace._src.ops.references.reference import TransformedRef as TransformedRef
+from xtrace.interpreters.ad import Zero as Zero
+from xtrace.interpreters.ad import instantiate_zeros as instantiate_zeros
+from xtrace.interpreters.ad import is_undefined_primal as is_undefined_primal
+
+__all__ = [
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiPspec", "HiType", "MutableHiType",
+    "ShapedArray", "TransformedRef", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal", "register_hitype",
+]
+
+_make_public(globals(), __all__)

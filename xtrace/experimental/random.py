@@ -1,0 +1,137 @@
+"""Random numbers of a generator that changes, as ``jax.experimental.random`` has it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.trace import base_trace, current_trace
+from xtrace._src.ops.references.reference import Ref, addupdate, new_ref
+from xtrace.numpy import broadcast_shapes, shape, zeros
+from xtrace.random import fold_in, normal, randint, split, uniform
+from xtrace.random import key as make_key
+from xtrace.tree_util import register_dataclass
+
+__all__ = ["StatefulPRNG", "stateful_rng"]
+
+
+def _to_shape(size: int | Sequence[int] | None, *operands: Any) -> tuple[int, ...]:
+    """Return a shape that is given, otherwise that of the operands together."""
+    if size is None:
+        return tuple(broadcast_shapes(*[shape(x) for x in operands]))
+    return (size,) if isinstance(size, int) else tuple(size)
+
+
+@dataclasses.dataclass(frozen=True)
+class StatefulPRNG:
+    """A generator of random numbers: a key and a counter of the keys made of it, which every draw moves on.
+
+    `stateful_rng` makes it. Compiled functions may be given one and draw from it; they cannot return it, nor can loops
+    carry it, since its counter is a reference.
+
+    Args:
+        _base_key: a random key.
+        _counter: a reference to an integer.
+
+    Example:
+        >>> from xtrace.experimental.random import stateful_rng
+        >>> rng = stateful_rng(0)
+        >>> rng.uniform(), rng.integers(0, 10, 2)
+        (Array(0.8423141, dtype=float32), Array([2, 2], dtype=int32))
+    """
+
+    _base_key: Any
+    _counter: Ref
+
+    @boundary
+    def key(self, shape: int | Sequence[int] = ()) -> Array:
+        """Return a new key, or an array of keys of a shape."""
+        if self._base_key.shape:
+            raise ValueError(
+                f"StatefulPRNG: cannot operate on an array of generators, here of shape {self._base_key.shape}; map a "
+                "function over it with vmap, or make a list of generators with spawn"
+            )
+        count = self._counter[...]
+        addupdate(self._counter, ..., 1)
+        fresh = fold_in(self._base_key, count)
+        sizes = _to_shape(shape)
+        return split(fresh, sizes) if sizes else fresh
+
+    @boundary
+    def random(self, size: int | Sequence[int] | None = None, dtype: Any = float) -> Array:
+        """Draw floating numbers from 0 to 1, without 1."""
+        return uniform(self.key(), _to_shape(size), dtype)
+
+    @boundary
+    def uniform(
+        self, low: Any = 0, high: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
+    ) -> Array:
+        """Draw floating numbers from `low` to `high`; without a size, in the shape of these together."""
+        return uniform(self.key(), _to_shape(size, low, high), dtype, minval=low, maxval=high)
+
+    @boundary
+    def normal(
+        self, loc: Any = 0, scale: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
+    ) -> Array:
+        """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
+        return loc + normal(self.key(), _to_shape(size, loc, scale), dtype) * scale
+
+    @boundary
+    def integers(
+        self, low: Any, high: Any = None, size: int | Sequence[int] | None = None, *, dtype: Any = int
+    ) -> Array:
+        """Draw integers from `low` to `high`, without `high`; with one bound alone, from 0 to that."""
+        low, high = (0, low) if high is None else (low, high)
+        return randint(self.key(), _to_shape(size, low, high), low, high, dtype)
+
+    @boundary
+    def spawn(self, n_children: int) -> list[StatefulPRNG]:
+        """Return a list of `n_children` independent generators."""
+        return [StatefulPRNG(key, new_ref(0)) for key in self.key((n_children,))]
+
+    @boundary
+    def split(self, num: int | Sequence[int]) -> StatefulPRNG:
+        """Return an array of independent generators of the shape `num`, which `vmap` maps over."""
+        sizes = _to_shape(num)
+        return StatefulPRNG(self.key(sizes), new_ref(zeros(sizes, int)))
+
+
+register_dataclass(StatefulPRNG, data_fields=["_base_key", "_counter"], meta_fields=[])
+
+
+def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
+    """Create a generator of random numbers that changes with each draw.
+
+    Args:
+        seed: an integer; None for one that the operating system gives, outside of transformed functions.
+        impl: the implementation, such as ``"threefry2x32"``; None for the default one.
+
+    Returns:
+        A `StatefulPRNG`.
+
+    Raises:
+        TypeError: the seed is no integer, or there is none in a transformed function.
+
+    Example:
+        >>> from xtrace.experimental.random import stateful_rng
+        >>> rng = stateful_rng(42)
+        >>> [float(rng.normal()) for _ in range(2)]
+        [0.07592554, 0.60576403]
+    """
+    if seed is None:
+        if current_trace.get() is not base_trace:
+            raise TypeError(
+                "stateful_rng: a seed is needed in a transformed function, which would always draw the same; pass the "
+                "function a generator, or a seed"
+            )
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    return StatefulPRNG(make_key(seed, impl=impl), new_ref(0))
+
+
+_make_public(globals(), __all__)

@@ -1,0 +1,8 @@
+"""Derivatives of functions of sparse arrays, as ``jax.experimental.sparse.ad`` has them."""
+
+from xtrace._src.core.late import make_public as _make_public
+from xtrace.experimental.sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+
+__all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+_make_public(globals(), __all__)

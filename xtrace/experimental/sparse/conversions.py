@@ -1,0 +1,201 @@
+"""BCOO arrays to dense ones, their elements in another order, and duplicates added."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.integers import to_integer
+from xtrace._src.core.trace import Tracer
+from xtrace._src.sparse.batch_axes import common_batch
+from xtrace._src.sparse.coordinates import (
+    bcoo_extract_p,
+    bcoo_sort_indices_p,
+    bcoo_sum_duplicates_p,
+    bcoo_todense_p,
+    bcoo_transpose_p,
+    broadcast_batch,
+    split_permutation,
+)
+from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates
+from xtrace.numpy.conversion import asarray
+from xtrace.numpy.ufuncs import where
+
+
+def bcoo_todense(mat: Any) -> Array:
+    """Return the dense array of a BCOO array; elements that are stored several times are added.
+
+    Args:
+        mat: a BCOO array.
+
+    Returns:
+        An array of the shape and the dtype of `mat`.
+
+    Raises:
+        TypeError: `mat` is no BCOO array.
+        ValueError: its buffers do not fit its shape.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> sparse.bcoo_todense(sparse.BCOO.fromdense(jnp.array([0.0, 2.0])))
+        Array([0., 2.], dtype=float32)
+    """
+    mat = check_coordinates("bcoo_todense", mat, "mat")
+    return bcoo_todense_p.bind(*mat._bufs, spinfo=mat._info)
+
+
+def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = None) -> Any:
+    """Extract the elements of a dense array that a BCOO array stores.
+
+    Args:
+        sparr: a BCOO array, whose indices are used.
+        arr: an array of the same shape.
+        assume_unique: whether an element that is stored several times is extracted for each; otherwise the first has
+            it, and the others zero. None for what `sparr` says of its indices.
+
+    Returns:
+        A BCOO array with the indices of `sparr`.
+
+    Raises:
+        TypeError: `sparr` is no BCOO array.
+        ValueError: the shapes differ.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> pattern = sparse.BCOO.fromdense(jnp.array([0.0, 2.0]))
+        >>> sparse.bcoo_extract(pattern, jnp.array([5.0, 7.0])).data
+        Array([7.], dtype=float32)
+    """
+    sparr, dense = check_coordinates("bcoo_extract", sparr, "sparr"), asarray(arr)
+    sparr.layout("bcoo_extract")
+    if dense.shape != sparr.shape:
+        raise ValueError(f"bcoo_extract: arr has shape {dense.shape}, and sparr {sparr.shape}; they must be equal")
+    unique = sparr.unique_indices if assume_unique is None else bool(assume_unique)
+    return sparr.with_data(bcoo_extract_p.bind(sparr.indices, dense, assume_unique=unique))
+
+
+def permutation_of(name: str, permutation: Any, ndim: int) -> tuple[int, ...]:
+    """Return a permutation of so many axes as integers; ValueError if it is none."""
+    axes = tuple([canonical_axis(name, axis, ndim) for axis in permutation])
+    if sorted(axes) != list(range(ndim)):
+        raise ValueError(f"{name}: {abbreviate(permutation)} is no permutation of {ndim} axes")
+    return axes
+
+
+def bcoo_transpose(mat: Any, *, permutation: Sequence[int]) -> Any:
+    """Transpose a BCOO array: permute its batch axes, its sparse axes, and its dense axes.
+
+    Args:
+        mat: a BCOO array.
+        permutation: the axis of `mat` that each axis of the result is; axes of different kinds cannot change places.
+
+    Returns:
+        A BCOO array.
+
+    Raises:
+        NotImplementedError: axes of different kinds would change places.
+        TypeError: `mat` is no BCOO array.
+        ValueError: `permutation` is no permutation of the axes.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> sparse.bcoo_transpose(sparse.BCOO.fromdense(jnp.ones((2, 3))), permutation=(1, 0))
+        BCOO(float32[3, 2], nse=6)
+    """
+    mat = check_coordinates("bcoo_transpose", mat, "mat")
+    axes = permutation_of("bcoo_transpose", permutation, mat.ndim)
+    layout = mat.layout("bcoo_transpose")
+    _, sparse, _ = split_permutation(layout.n_batch, layout.n_sparse, axes)
+    data, indices = bcoo_transpose_p.bind(*mat._bufs, permutation=axes, spinfo=mat._info)
+    in_order = mat.indices_sorted and sparse == tuple(range(layout.n_sparse))
+    return mat.remake(data, indices, [mat.shape[i] for i in axes], in_order, mat.unique_indices)
+
+
+def bcoo_sort_indices(mat: Any) -> Any:
+    """Sort the stored elements of a BCOO array by their indices.
+
+    Args:
+        mat: a BCOO array.
+
+    Returns:
+        A BCOO array of the same elements.
+
+    Raises:
+        TypeError: `mat` is no BCOO array.
+        ValueError: its buffers do not fit its shape.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> mat = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[4], [3]])), shape=(5,))
+        >>> sparse.bcoo_sort_indices(mat).data
+        Array([2., 1.], dtype=float32)
+    """
+    mat = check_coordinates("bcoo_sort_indices", mat, "mat")
+    data, indices = bcoo_sort_indices_p.bind(*mat._bufs, spinfo=mat._info)
+    return mat.remake(data, indices, None, True, mat.unique_indices)
+
+
+def bcoo_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
+    """Sum the elements of a BCOO array that are stored several times.
+
+    Args:
+        mat: a BCOO array.
+        nse: the number of elements that the result stores: more are left out, and missing ones are outside of the
+            array. None counts them, which is impossible while a program is traced.
+
+    Returns:
+        A BCOO array with unique indices in rising order.
+
+    Raises:
+        TypeError: `mat` is no BCOO array.
+        ValueError: `nse` is not given although the indices are traced.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> mat = sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[3], [3]])), shape=(5,))
+        >>> sparse.bcoo_sum_duplicates(mat)
+        BCOO(float32[5], nse=1)
+    """
+    mat = check_coordinates("bcoo_sum_duplicates", mat, "mat")
+    layout = mat.layout("bcoo_sum_duplicates")
+    if nse is None:
+        if isinstance(mat.indices, Tracer):
+            raise ValueError(
+                "bcoo_sum_duplicates: nse must be given inside of jit, vmap and other transformations, where the "
+                "indices are not known; nse=mat.nse always suffices"
+            )
+        nse = _count_unique(np.asarray(mat.indices), [mat.shape[i] for i in layout.sparse_axes])
+    count = to_integer("bcoo_sum_duplicates", "nse", nse)
+    data, indices = bcoo_sum_duplicates_p.bind(*mat._bufs, nse=count, spinfo=mat._info)
+    return mat.remake(data, indices, None, True, True)
+
+
+def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
+    """Return the largest number, of all batches, of different indices inside of the array."""
+    if not sizes:
+        # All elements are stored for the same place.
+        return min(math.prod(indices.shape[:-1]), 1)
+    batches = indices.reshape(-1, *indices.shape[-2:])
+    inside: Any = (batches < np.array(sizes, np.int64)).all(-1)
+    return max([len(np.unique(rows[mask], axis=0)) for rows, mask in zip(batches, inside, strict=True)], default=0)
+
+
+def eliminate_zeros(mat: CoordinateStorage, nse: int | None) -> Any:
+    """Return the array with duplicates added, without stored elements that are zero, which move outside."""
+    layout = mat.layout("sum_duplicates")
+    axes = tuple(range(layout.n_batch + 1, mat.data.ndim))
+    is_zero = (mat.data == 0).all(axes) if axes else mat.data == 0
+    batch = common_batch(layout.n_batch, mat.data, mat.indices)
+    indices, is_zero = broadcast_batch(mat.indices, batch), broadcast_batch(is_zero, batch)
+    if not layout.n_sparse:
+        return bcoo_sum_duplicates(mat, nse)
+    outside = asarray([mat.shape[i] for i in layout.sparse_axes], dtype=indices.dtype)
+    indices = where(is_zero[..., None], outside, indices)
+    return bcoo_sum_duplicates(mat.remake(mat.data, indices), nse)

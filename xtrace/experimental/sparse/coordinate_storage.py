@@ -1,0 +1,108 @@
+"""The buffers of BCOO arrays: elements and the indices of each, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.annotations import Shape
+from xtrace._src.sparse.layouts import Layout, SparseInfo, coordinate_layout
+from xtrace.experimental.sparse.sparse_arrays import JAXSparse, mapped_shape
+from xtrace.numpy.conversion import asarray
+
+
+class CoordinateStorage(JAXSparse):
+    """A sparse array that stores elements ``data[*batch, nse, *dense]`` and ``indices[*batch, nse, n_sparse]``."""
+
+    indices_sorted: bool
+    unique_indices: bool
+    # The same object in arrays that are known to store the same elements of the array.
+    pattern: object = None
+
+    def __init__(
+        self, args: tuple[Any, Any], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False
+    ) -> None:
+        super().__init__(args, shape=shape)
+        self.data, self.indices = (asarray(x) for x in args)
+        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
+        self.layout(type(self).__name__)
+
+    @property
+    def nse(self) -> int:
+        return int(self.indices.shape[-2])
+
+    @property
+    def n_batch(self) -> int:
+        """The number of batch axes."""
+        return int(self.indices.ndim) - 2
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse axes."""
+        return int(self.indices.shape[-1])
+
+    @property
+    def n_dense(self) -> int:
+        """The number of dense axes."""
+        return int(self.data.ndim) - 1 - self.n_batch
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @property
+    def _bufs(self) -> tuple[Any, Any]:
+        return self.data, self.indices
+
+    def _description(self) -> str:
+        extra = "".join([f", {name}={n}" for name in ("n_batch", "n_dense") if (n := getattr(self, name))])
+        return f"nse={self.nse}{extra}"
+
+    def layout(self, name: str) -> Layout:
+        """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
+        return coordinate_layout(name, self.data, self.indices, self.shape)
+
+    def remake(
+        self, data: Any, indices: Any, shape: Sequence[int] | None = None, indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> Any:
+        """Return an array of the same class with other buffers."""
+        shape = self.shape if shape is None else shape
+        return type(self)((data, indices), shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices)
+
+    def with_data(self, data: Any) -> Any:
+        """Return an array that stores other values for the same elements."""
+        result = self.remake(data, self.indices, self.shape, self.indices_sorted, self.unique_indices)
+        result.pattern = self.pattern
+        return result
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any], SparseInfo]:
+        return self._bufs, self._info
+
+    @classmethod
+    def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
+        """Return an array from its buffers, which may be any objects while trees are handled."""
+        result = object.__new__(cls)
+        result.data, result.indices = children
+        result.shape, result.indices_sorted, result.unique_indices = info
+        indices, data = (getattr(x, "shape", None) for x in (result.indices, result.data))
+        if isinstance(indices, tuple) and isinstance(data, tuple) and len(indices) >= 2:
+            n_batch = len(indices) - 2
+            rest = indices[-1] + len(data) - 1 - n_batch
+            if n_batch + rest != len(result.shape):
+                full = tuple([max(pair) for pair in zip(data[:n_batch], indices[:n_batch], strict=False)])
+                result.shape = mapped_shape(result.shape, full, rest)
+        return result
+
+
+def check_coordinates(name: str, value: object, argument: str) -> Any:
+    """Return `value`, a BCOO array; TypeError if it is none."""
+    if not isinstance(value, CoordinateStorage):
+        raise TypeError(f"{name}: {argument} must be a BCOO array, got {abbreviate(value)} of type {type(value)}")
+    return value
+
+
+def batch_shape(mat: CoordinateStorage) -> Shape:
+    """Return the sizes of the batch axes."""
+    return mat.shape[: mat.n_batch]

@@ -1,0 +1,99 @@
+"""The buffers of BCSR arrays: elements, their columns, and where each row begins, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.sparse.layouts import Layout, SparseInfo, row_layout
+from xtrace.experimental.sparse.sparse_arrays import JAXSparse, mapped_shape
+from xtrace.numpy.conversion import asarray
+
+
+class RowStorage(JAXSparse):
+    """A sparse array that stores elements, columns ``indices[*batch, nse]``, and ``indptr[*batch, rows + 1]``."""
+
+    indices_sorted: bool
+    unique_indices: bool
+    pattern: object = None
+
+    def __init__(
+        self, args: tuple[Any, Any, Any], *, shape: Sequence[int], indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ) -> None:
+        super().__init__(args, shape=shape)
+        self.data, self.indices, self.indptr = (asarray(x) for x in args)
+        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
+        self.layout(type(self).__name__)
+
+    @property
+    def nse(self) -> int:
+        return int(self.indices.shape[-1])
+
+    @property
+    def n_batch(self) -> int:
+        """The number of batch axes."""
+        return int(self.indices.ndim) - 1
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse axes, which is 2."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """The number of dense axes."""
+        return int(self.data.ndim) - 1 - self.n_batch
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @property
+    def _bufs(self) -> tuple[Any, Any, Any]:
+        return self.data, self.indices, self.indptr
+
+    def _description(self) -> str:
+        extra = "".join([f", {name}={n}" for name in ("n_batch", "n_dense") if (n := getattr(self, name))])
+        return f"nse={self.nse}{extra}"
+
+    def layout(self, name: str) -> Layout:
+        """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
+        return row_layout(name, self.data, self.indices, self.indptr, self.shape)
+
+    def remake(self, data: Any, indices: Any, indptr: Any, shape: Sequence[int] | None = None) -> Any:
+        """Return an array of the same class with other buffers."""
+        return type(self)((data, indices, indptr), shape=self.shape if shape is None else shape)
+
+    def with_data(self, data: Any) -> Any:
+        """Return an array that stores other values for the same elements."""
+        return type(self)(
+            (data, self.indices, self.indptr), shape=self.shape, indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )
+
+    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], SparseInfo]:
+        return self._bufs, self._info
+
+    @classmethod
+    def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
+        """Return an array from its buffers, which may be any objects while trees are handled."""
+        result = object.__new__(cls)
+        result.data, result.indices, result.indptr = children
+        result.shape, result.indices_sorted, result.unique_indices = info
+        data, indices, indptr = [getattr(x, "shape", None) for x in children]
+        if isinstance(data, tuple) and isinstance(indices, tuple) and isinstance(indptr, tuple) and indices:
+            n_batch = len(indices) - 1
+            rest = 2 + len(data) - 1 - n_batch
+            if n_batch + rest != len(result.shape):
+                full = tuple([max(sizes) for sizes in zip(data[:n_batch], indices[:-1], indptr[:-1], strict=False)])
+                result.shape = mapped_shape(result.shape, full, rest)
+        return result
+
+
+def check_rows(name: str, value: object, argument: str) -> Any:
+    """Return `value`, a BCSR array; TypeError if it is none."""
+    if not isinstance(value, RowStorage):
+        raise TypeError(f"{name}: {argument} must be a BCSR array, got {abbreviate(value)} of type {type(value)}")
+    return value

@@ -1,0 +1,257 @@
+"""`sparsify`: functions of dense arrays applied to sparse ones, operation by operation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.algebra.vector_space import concrete
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Literal, called_jaxpr
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
+from xtrace._src.ops.control_flow.cond import switch
+from xtrace._src.ops.control_flow.scan import scan
+from xtrace._src.ops.control_flow.while_loop import while_loop
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.transforms.stage import stage
+from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
+from xtrace.experimental.sparse.row_storage import RowStorage
+from xtrace.experimental.sparse.sparse_arrays import JAXSparse
+from xtrace.experimental.sparse.sparse_rules import (
+    DENSE_RESULTS,
+    ZERO_PRESERVING,
+    apply_to_data,
+    find_rule,
+    refuse_dense_result,
+)
+from xtrace.numpy.conversion import asarray
+
+
+class SparseTracer(Tracer):
+    """A sparse array in the place of a dense one, inside of a function that `sparsify` applies.
+
+    Args:
+        trace: its trace.
+        spvalue: the sparse array.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> kinds = []
+        >>> _ = sparse.sparsify(lambda x: kinds.append(type(x)) or x, use_tracer=True)(sparse.eye(2))
+        >>> kinds[0] is sparse.SparseTracer
+        True
+    """
+
+    __slots__ = ("spvalue",)
+    __module__ = "xtrace.experimental.sparse"
+
+    def __init__(self, trace: Trace, *, spvalue: Any) -> None:
+        self.owner, self.spvalue = trace, spvalue
+        self.aval = ShapedArray(spvalue.shape, spvalue.dtype)
+
+    @property
+    def spenv(self) -> Trace:
+        """The trace that its operations are applied by."""
+        return self.owner
+
+    def __repr__(self) -> str:
+        return f"SparseTracer<{self.aval.str_short()}>"
+
+
+def _tracer_aval(tracer: SparseTracer) -> ShapedArray:
+    return tracer.aval
+
+
+aval_rules[SparseTracer] = _tracer_aval
+
+
+class SparseTrace(Trace):
+    """Applies operations to sparse arrays by their rules; operations on dense arrays alone go to its parent."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        assert self.parent is not None
+        if not any(type(x) is SparseTracer and x.owner is self for x in operands):
+            return self.parent.process(primitive, operands, parameters)
+        token = current_trace.set(self.parent)
+        try:
+            results = self._apply(primitive, [self.lower(x) for x in operands], parameters)
+        finally:
+            current_trace.reset(token)
+        return [self.lift(x) for x in results] if primitive.multiple_results else self.lift(results)
+
+    def lower(self, x: Any) -> Any:
+        """Return the sparse array of a tracer; other values as they are."""
+        if type(x) is SparseTracer and x.owner is self:
+            return x.spvalue
+        return concrete(x) if isinstance(x, Literal) else x
+
+    def lift(self, x: Any) -> Any:
+        """Return a tracer of a sparse array; other values as they are."""
+        return SparseTracer(self, spvalue=x) if isinstance(x, JAXSparse) else x
+
+    def _apply(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        named = dict(zip(primitive.parameters, parameters, strict=True))
+        if primitive.name in _CALLS:
+            return _CALLS[primitive.name](operands, **named)
+        if primitive.name == "todense":
+            return operands[0].todense()
+        rule = find_rule(primitive, operands)
+        if rule is not None:
+            return rule(*operands, **named)
+        if primitive.name in DENSE_RESULTS:
+            raise refuse_dense_result(primitive)
+        if primitive.name in ZERO_PRESERVING and isinstance(operands[0], CoordinateStorage):
+            return apply_to_data(primitive, operands, parameters)
+        called = called_jaxpr(primitive, parameters, [aval_of(self.lift(x)) for x in operands])
+        if called is not None and primitive.multiple_results:
+            return apply_jaxpr(called, operands)
+        raise NotImplementedError(
+            f"sparse rule for {primitive.name} is not implemented; convert the sparse operands with sparse.todense()"
+        )
+
+
+def apply_jaxpr(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+    """Return the results of a jaxpr of dense arrays, on sparse arrays and others."""
+    trace = SparseTrace(current_trace.get())
+    try:
+        with use_trace(trace):
+            results = evaluate(closed.jaxpr, closed.consts, [trace.lift(x) for x in operands])
+    finally:
+        trace.end()
+    return [trace.lower(x) for x in results]
+
+
+def _plain(values: Sequence[Any]) -> list[Any]:
+    """Return the values as results of loops and branches, where nothing may be said of the order of indices."""
+    return [_forget(x) if _is_operand(x) else asarray(x) for x in values]
+
+
+def _forget(x: Any) -> Any:
+    return x.remake(*x._bufs, x.shape)
+
+
+def _while(
+    operands: Sequence[Any], *, cond_nconsts: int, cond_jaxpr: ClosedJaxpr, body_nconsts: int, body_jaxpr: ClosedJaxpr
+) -> list[Any]:
+    of_condition, of_body = operands[:cond_nconsts], operands[cond_nconsts : cond_nconsts + body_nconsts]
+    state = _plain(operands[cond_nconsts + body_nconsts :])
+    return while_loop(
+        lambda state: apply_jaxpr(cond_jaxpr, [*of_condition, *state])[0],
+        lambda state: _plain(apply_jaxpr(body_jaxpr, [*of_body, *state])), state,
+    )
+
+
+def _cond(operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], branches_platforms: object) -> list[Any]:
+    which, *rest = operands
+    chosen = [functools.partial(_branch, branch) for branch in branches]
+    return switch(which.astype("int32"), chosen, rest)
+
+
+def _branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+    return _plain(apply_jaxpr(closed, operands))
+
+
+def _scan(
+    operands: Sequence[Any], *, jaxpr: ClosedJaxpr, length: int, reverse: bool, unroll: int, num_consts: int,
+    num_carry: int,
+) -> list[Any]:
+    consts, state = operands[:num_consts], _plain(operands[num_consts : num_consts + num_carry])
+
+    def step(state: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
+        results = _plain(apply_jaxpr(jaxpr, [*consts, *state, *x]))
+        return results[:num_carry], results[num_carry:]
+
+    state, stacked = scan(step, state, list(operands[num_consts + num_carry :]), length, reverse, unroll)
+    return [*state, *stacked]
+
+
+_CALLS: dict[str, Callable[..., list[Any]]] = {"while": _while, "cond": _cond, "scan": _scan}
+
+
+def _is_operand(x: object) -> bool:
+    """Whether a leaf is a sparse array that operations have rules for; others are trees of buffers."""
+    return isinstance(x, CoordinateStorage | RowStorage)
+
+
+def _fresh(x: Any) -> Any:
+    """Return a sparse argument with a pattern of its own."""
+    if not _is_operand(x):
+        return x
+    children, info = x.tree_flatten()
+    copied = type(x).tree_unflatten(info, children)
+    copied.pattern = object()
+    return copied
+
+
+def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
+    """Return a function that applies `f`, a function of dense arrays, to sparse ones as well.
+
+    Args:
+        f: a function of pytrees of arrays.
+        use_tracer: whether `f` is called on `SparseTracer` objects, where Python can branch on known dense values. If
+            not, it is traced first.
+
+    Returns:
+        A function of the same arguments, among which BCOO and BCSR arrays may stand for dense ones. Its results are
+        sparse where an operation says so. Operations whose result would be dense, such as the cosine, are errors.
+
+    Raises:
+        TypeError: `f` is not callable, or an argument is no array.
+
+    Example:
+        >>> from xtrace.experimental import sparse
+        >>> mat = sparse.BCOO.fromdense(jnp.arange(12).reshape(3, 4))
+        >>> sparse.sparsify(lambda m, v: 2 * m.T @ v)(mat, jnp.array([3, 4, 2]))
+        Array([ 64,  82, 100, 118], dtype=int32)
+    """
+    check_callable("sparsify", f)
+
+    @boundary
+    @functools.wraps(f)
+    def sparsified(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = pytree.tree_flatten((args, kwargs), is_leaf=_is_operand)
+        leaves = [_fresh(x) for x in leaves]
+        out_tree: Any = None
+
+        def flat(*values: Any) -> list[Any]:
+            nonlocal out_tree
+            inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, values)
+            results, out_tree = pytree.tree_flatten(f(*inner_args, **inner_kwargs), is_leaf=_is_operand)
+            return results
+
+        results = _apply_function(flat, leaves) if use_tracer else _apply_staged(flat, leaves, function_name(f))
+        return pytree.tree_unflatten(out_tree, results)
+
+    return sparsified
+
+
+def _apply_function(flat: Callable[..., list[Any]], leaves: Sequence[Any]) -> list[Any]:
+    trace = SparseTrace(current_trace.get())
+    try:
+        with use_trace(trace):
+            results = flat(*[trace.lift(x) if _is_operand(x) else asarray(x) for x in leaves])
+    finally:
+        trace.end()
+    return [trace.lower(x) for x in results]
+
+
+def _apply_staged(flat: Callable[..., list[Any]], leaves: Sequence[Any], name: str) -> list[Any]:
+    avals = [ShapedArray(x.shape, x.dtype) if _is_operand(x) else aval_of(x) for x in leaves]
+    trees: list[Any] = []
+
+    def function(*tracers: Any) -> list[Any]:
+        results = flat(*tracers)
+        parts = [pytree.tree_flatten(x) for x in results]
+        trees.extend([tree for _, tree in parts])
+        return [leaf for each, _ in parts for leaf in each]
+
+    jaxpr, consts = stage(function, avals, DebugInfo("sparsify", name, None, None))
+    values = iter(apply_jaxpr(ClosedJaxpr(jaxpr, consts), leaves))
+    return [pytree.tree_unflatten(tree, [next(values) for _ in range(tree.num_leaves)]) for tree in trees]

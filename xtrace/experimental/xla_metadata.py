@@ -1,0 +1,53 @@
+"""Attributes of operations for XLA's passes, as ``jax.experimental.xla_metadata`` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.source import Annotation
+from xtrace._src.ops.metadata import xla_metadata_value_p
+from xtrace._src.transforms.scopes import annotate
+from xtrace.numpy.conversion import asarray
+
+__all__ = ["set_xla_metadata"]
+
+
+def pairs_of(values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return keys with the texts of their values; those of booleans are as XLA writes them."""
+    return tuple((key, str(v).lower() if isinstance(v, bool) else str(v)) for key, v in values.items())
+
+
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
+    """Set frontend attributes of operations: of those that compute `x`, or of all in a block.
+
+    Args:
+        x: a pytree of arrays; None for a context manager, which decorates functions, too.
+        kwargs: the attributes; values that are no texts are written as `str` does. In a block, None takes an attribute
+            of the block around it away.
+
+    Returns:
+        The pytree, whose arrays are results of operations with these attributes; or the context manager.
+
+    Raises:
+        TypeError: a leaf of x is no array.
+
+    Example:
+        >>> from xtrace.experimental.xla_metadata import set_xla_metadata
+        >>> def f(x):
+        ...     with set_xla_metadata(note="a"):
+        ...         y = jnp.sin(x)
+        ...     return set_xla_metadata(y + y, note="b")
+        >>> [line.count("note") for line in xtrace.lower(f, 1.0).as_text().splitlines() if "note" in line]
+        [1, 1]
+    """
+    pairs = pairs_of(kwargs)
+    if x is None:
+        return annotate(Annotation(tuple((key, None if kwargs[key] is None else text) for key, text in pairs)))
+    if not pairs:
+        return x
+    return pytree.tree_map(lambda leaf: xla_metadata_value_p.bind(asarray(leaf), xla_metadata_kvs=pairs), x)
+
+
+_make_public(globals(), __all__)

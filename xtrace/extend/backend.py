@@ -1,0 +1,231 @@
+"""Platforms, their clients and compile options: ``jax.extend.backend``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.api.compilation import options_of_settings
+from xtrace._src.api.jit import clear_caches
+from xtrace._src.core import config
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.primitive import forget_programs
+from xtrace._src.core.tables import clear_with_tables
+from xtrace._src.runtime.transfer import current_device, forget_first_device
+from xtrace._src.xla import clients, executables
+from xtrace._src.xla.clients import Client, Factory
+
+__all__ = [
+    "backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache", "get_backend",
+    "get_compile_options", "get_default_device", "register_backend_cache", "register_backend_factory",
+]
+
+
+def backends() -> dict[str, Client]:
+    """Return the clients of all platforms that are here; those that are not started yet are started.
+
+    Returns:
+        A dict from the names of platforms to jaxlib's clients.
+
+    Raises:
+        RuntimeError: a platform that the setting ``jax_platforms`` names does not start.
+
+    Example:
+        >>> xtrace.extend.backend.backends()["cpu"].platform
+        'cpu'
+    """
+    return clients.start_all()
+
+
+def get_backend(platform: str | Client | None = None) -> Client:
+    """Return the client of a platform.
+
+    Args:
+        platform: its name, such as ``"cpu"``; None for the default one. A client is returned as it is.
+
+    Returns:
+        jaxlib's client.
+
+    Raises:
+        RuntimeError: there is no such platform, or it does not start.
+
+    Example:
+        >>> xtrace.extend.backend.get_backend("cpu").platform
+        'cpu'
+    """
+    return clients.client(platform)
+
+
+def get_default_device() -> Any:
+    """Return the device that arrays go to when nothing says otherwise.
+
+    Returns:
+        The device of the setting ``jax_default_device``, or the first one.
+
+    Example:
+        >>> xtrace.extend.backend.get_default_device() == xtrace.local_devices()[0]
+        True
+    """
+    return current_device()
+
+
+def backend_xla_version(platform: str | None = None) -> int | None:
+    """Return the version of XLA that a platform's plugin says it was built from.
+
+    Args:
+        platform: the name of the platform; None for the default one.
+
+    Returns:
+        An integer; None for platforms without a plugin, such as CPU, and for plugins that do not say it.
+
+    Raises:
+        RuntimeError: there is no such platform, or it does not start.
+
+    Example:
+        >>> xtrace.extend.backend.backend_xla_version("cpu") is None
+        True
+    """
+    return clients.xla_version(platform)
+
+
+def clear_backends(_crash: bool = False) -> None:
+    """Make the clients of all platforms anew at their next use, and forget all compiled programs.
+
+    Arrays stay on the devices of the client that made them, and programs run on them there.
+
+    Args:
+        _crash: not used; old clients are never ended while arrays need them.
+
+    Raises:
+        RuntimeError: the program runs in several processes, which use the clients together.
+
+    Example:
+        >>> callable(xtrace.extend.backend.clear_backends)  # a call would change the devices of this page
+        True
+    """
+    clients.forget()
+    clear_caches()
+    forget_first_device()
+
+
+def clear_in_memory_compilation_cache() -> None:
+    """Forget the compiled programs of operations called outside of `jit`.
+
+    Functions made by `jit` keep theirs, as in JAX; `xtrace.clear_caches` forgets those as well.
+
+    Example:
+        >>> xtrace.extend.backend.clear_in_memory_compilation_cache()
+    """
+    forget_programs()
+
+
+def get_compile_options(
+    num_replicas: int, num_partitions: int, device_assignment: Any = None,
+    env_options_overrides: Mapping[str, Any] | None = None, fdo_profile: bytes | None = None,
+    detailed_logging: bool = True, backend: Client | None = None,
+) -> Any:
+    """Return XLA's options for compiling a module, with those that the settings ask for.
+
+    Args:
+        num_replicas: the number of copies of the program.
+        num_partitions: the number of devices that each copy is split over.
+        device_assignment: an array of devices, or of their numbers, with the shape (num_replicas, num_partitions); the
+            last axis may be missing if it is 1. None for the runtime's choice.
+        env_options_overrides: flags of XLA by name, or None.
+        fdo_profile: a profile of the program that the compiler may use, or None.
+        detailed_logging: whether XLA's logs may describe the program.
+        backend: the client; not used.
+
+    Returns:
+        jaxlib's CompileOptions.
+
+    Raises:
+        TypeError: a number is no integer.
+        ValueError: the shape of `device_assignment` does not agree with the numbers.
+
+    Example:
+        >>> xtrace.extend.backend.get_compile_options(1, 2).num_partitions
+        2
+    """
+    numbers = {"num_replicas": num_replicas, "num_partitions": num_partitions}
+    for name, number in numbers.items():
+        if not isinstance(number, (int, np.integer)):
+            raise TypeError(f"get_compile_options: {name} must be an integer, got {abbreviate(number)}")
+    grid = None if device_assignment is None else np.array(device_assignment, object)
+    if grid is not None and grid.ndim == 1:
+        grid = grid[:, None]
+    if grid is not None and grid.shape != (num_replicas, num_partitions):
+        raise ValueError(
+            f"get_compile_options: device_assignment has the shape {np.shape(device_assignment)}, and must have "
+            f"({num_replicas}, {num_partitions}): a row for each replica, with a device for each partition"
+        )
+    levels = {"memory_fitting_level": config.memory_fitting_level.value}
+    options = levels | options_of_settings() | dict(env_options_overrides or {})
+    return executables.options_for_copies(
+        int(num_replicas), int(num_partitions), grid, options, fdo_profile, detailed_logging
+    )
+
+
+def register_backend_cache(cache: Any, for_what: str) -> None:
+    """Register a cache of the user's own, which `xtrace.clear_caches` and `clear_backends` then empty, too.
+
+    Args:
+        cache: an object with a method ``cache_clear()``, such as a function decorated by `functools.lru_cache`.
+        for_what: what the cache is for, for messages.
+
+    Raises:
+        TypeError: `cache` has no such method.
+
+    Example:
+        >>> import functools
+        >>> squares = functools.lru_cache(lambda n: n * n)
+        >>> xtrace.extend.backend.register_backend_cache(squares, "squares")
+        >>> squares(3), xtrace.clear_caches(), squares.cache_info().currsize
+        (9, None, 0)
+    """
+    clear = getattr(cache, "cache_clear", None)
+    if not callable(clear):
+        raise TypeError(
+            f"register_backend_cache: the cache for {for_what} must have a method cache_clear(), as results of "
+            f"functools.lru_cache have; got {abbreviate(cache)}"
+        )
+    clear_with_tables(clear)
+
+
+def register_backend_factory(
+    name: str, factory: Callable[[], Client | None], *, priority: int = 0, fail_quietly: bool = True,
+    experimental: bool = False, make_topology: Callable[..., Any] | None = None, c_api: object = None,
+) -> None:
+    """Register how the client of a platform is made, which happens at the platform's first use.
+
+    Args:
+        name: the platform's name, for functions such as `xtrace.devices`. Programs are written for the platform that
+            the client's devices name.
+        factory: a function without arguments that returns jaxlib's client.
+        priority: the platform with the highest priority is the default one, unless a setting names another or it is
+            started already. CPU has 0, GPUs 200, TPUs 300, plugins 400.
+        fail_quietly: whether another platform becomes the default where the factory raises an error.
+        experimental: whether a warning is logged when the client is made.
+        make_topology: not used; devices that are not here are described by `xtrace.experimental.topologies`.
+        c_api: not used.
+
+    Raises:
+        TypeError: `name` is no string, or `factory` no function.
+
+    Example:
+        >>> from xtrace.extend import backend
+        >>> backend.register_backend_factory("example", lambda: backend.get_backend("cpu"))
+        >>> xtrace.devices("example") == xtrace.devices("cpu")
+        True
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"register_backend_factory: name must be a string, got {abbreviate(name)}")
+    if not callable(factory):
+        raise TypeError(f"register_backend_factory: factory must be a function, got {abbreviate(factory)}")
+    clients.factories[name.lower()] = Factory(factory, priority, fail_quietly, experimental)
+
+
+_make_public(globals(), __all__)

@@ -1,0 +1,5 @@
+"""Room for the names of ``jax.lib``, which has none any more: those it had are in `xtrace.extend`."""
+
+from xtrace._src.core.late import make_public as _make_public
+
+_make_public(globals(), [])

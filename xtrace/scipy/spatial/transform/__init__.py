@@ -1,0 +1,9 @@
+"""Rotations in three dimensions, as ``jax.scipy.spatial.transform`` has them."""
+
+from xtrace._src.core.late import make_public as _make_public
+from xtrace.scipy.spatial.transform.interpolation import Slerp
+from xtrace.scipy.spatial.transform.rotations import Rotation
+
+__all__ = ["Rotation", "Slerp"]
+
+_make_public(globals(), __all__)
