@@ -1,4 +1,7 @@
 """Sparse arrays, as ``jax.experimental.sparse`` has them."""
+# ruff: noqa: I001
+
+import typing as _typing
 
 from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
@@ -82,8 +85,16 @@ from xtrace.experimental.sparse.row_functions import (
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.experimental.sparse.sparsification import SparseTracer, sparsify
 
-_SUBMODULES = ("ad", "api", "bcoo", "bcsr", "coo", "csr", "linalg", "random", "transform", "util")
-_, __getattr__, __dir__ = _late_names("xtrace.experimental.sparse", {}, submodules=_SUBMODULES)
+if _typing.TYPE_CHECKING:
+    from xtrace.experimental.sparse import (
+        ad as ad, api as api, bcoo as bcoo, bcsr as bcsr, coo as coo, csr as csr, linalg as linalg, random as random,
+        transform as transform, util as util,
+    )
+
+_, __getattr__, __dir__ = _late_names(
+    "xtrace.experimental.sparse", {},
+    submodules=("ad", "api", "bcoo", "bcsr", "coo", "csr", "linalg", "random", "transform", "util"),
+)
 
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
