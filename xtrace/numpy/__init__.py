@@ -13,26 +13,8 @@ from xtrace._src.core.dtypes import finfo, iinfo
 from xtrace._src.core.jax_version import is_newer as _is_newer
 from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
-from xtrace.numpy.contraction import *
-from xtrace.numpy.creation import *
-from xtrace.numpy.conversion import *
-from xtrace.numpy.ranges import *
-from xtrace.numpy.broadcasting import *
-from xtrace.numpy.indexing import *
-from xtrace.numpy.nonzero_elements import *
-from xtrace.numpy.manipulation import *
-from xtrace.numpy.joins_and_splits import *
-from xtrace.numpy.rearrangement import *
-from xtrace.numpy.reductions import *
-from xtrace.numpy.statistics import *
-from xtrace.numpy.cumulative import *
 from xtrace.numpy.scalar_types import *
 from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
-from xtrace.numpy.ufuncs import *
-from xtrace.numpy.rounding import *
-from xtrace.numpy.complex_parts import *
-from xtrace.numpy.floating_point import *
-from xtrace.numpy.logic import *
 
 bool = bool_
 globals().update(_one_bit_types)
@@ -41,6 +23,81 @@ __all__ = _make_public(globals())
 
 # The names that load late, for type checkers.
 if _typing.TYPE_CHECKING:
+    from xtrace.numpy.contraction import (
+        cross as cross, dot as dot, inner as inner, kron as kron, matmul as matmul, matvec as matvec, outer as outer,
+        tensordot as tensordot, trace as trace, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
+    )
+    from xtrace.numpy.creation import (
+        empty as empty, empty_like as empty_like, eye as eye, full as full, full_like as full_like,
+        identity as identity, ones as ones, ones_like as ones_like, tri as tri, tril as tril, triu as triu,
+        zeros as zeros, zeros_like as zeros_like,
+    )
+    from xtrace.numpy.conversion import array as array, asarray as asarray, astype as astype, from_dlpack as from_dlpack
+    from xtrace.numpy.ranges import arange as arange, geomspace as geomspace, linspace as linspace, logspace as logspace
+    from xtrace.numpy.broadcasting import (
+        broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes, broadcast_to as broadcast_to,
+        indices as indices, meshgrid as meshgrid,
+    )
+    from xtrace.numpy.indexing import take as take
+    from xtrace.numpy.nonzero_elements import argwhere as argwhere, flatnonzero as flatnonzero, nonzero as nonzero
+    from xtrace.numpy.manipulation import (
+        atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, copy as copy,
+        expand_dims as expand_dims, matrix_transpose as matrix_transpose, moveaxis as moveaxis,
+        permute_dims as permute_dims, ravel as ravel, reshape as reshape, rollaxis as rollaxis, squeeze as squeeze,
+        swapaxes as swapaxes, transpose as transpose,
+    )
+    from xtrace.numpy.joins_and_splits import (
+        append as append, array_split as array_split, block as block, column_stack as column_stack, concat as concat,
+        concatenate as concatenate, dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
+        split as split, stack as stack, unstack as unstack, vsplit as vsplit, vstack as vstack,
+    )
+    from xtrace.numpy.rearrangement import (
+        argsort as argsort, diag as diag, diagflat as diagflat, diagonal as diagonal, flip as flip, fliplr as fliplr,
+        flipud as flipud, repeat as repeat, resize as resize, roll as roll, rot90 as rot90, sort as sort, tile as tile,
+    )
+    from xtrace.numpy.reductions import (
+        all as all, amax as amax, amin as amin, any as any, argmax as argmax, argmin as argmin,
+        count_nonzero as count_nonzero, max as max, min as min, minmax as minmax, nanprod as nanprod, nansum as nansum,
+        prod as prod, sum as sum,
+    )
+    from xtrace.numpy.statistics import average as average, mean as mean, ptp as ptp, std as std, var as var
+    from xtrace.numpy.cumulative import (
+        cumprod as cumprod, cumsum as cumsum, cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
+    )
+    from xtrace.numpy.ufuncs import (
+        abs as abs, absolute as absolute, acos as acos, acosh as acosh, add as add, arccos as arccos,
+        arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan, arctan2 as arctan2,
+        arctanh as arctanh, asin as asin, asinh as asinh, atan as atan, atan2 as atan2, atanh as atanh, cbrt as cbrt,
+        clip as clip, cos as cos, cosh as cosh, deg2rad as deg2rad, degrees as degrees, divide as divide,
+        divmod as divmod, equal as equal, exp as exp, exp2 as exp2, expm1 as expm1, fabs as fabs,
+        float_power as float_power, floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod,
+        greater as greater, greater_equal as greater_equal, hypot as hypot, i0 as i0, less as less,
+        less_equal as less_equal, log as log, log10 as log10, log1p as log1p, log2 as log2, logaddexp as logaddexp,
+        logaddexp2 as logaddexp2, maximum as maximum, minimum as minimum, mod as mod, multiply as multiply,
+        negative as negative, not_equal as not_equal, positive as positive, pow as pow, power as power,
+        rad2deg as rad2deg, radians as radians, reciprocal as reciprocal, remainder as remainder, sign as sign,
+        sin as sin, sinc as sinc, sinh as sinh, sqrt as sqrt, square as square, subtract as subtract, tan as tan,
+        tanh as tanh, true_divide as true_divide, where as where,
+    )
+    from xtrace.numpy.rounding import (
+        around as around, ceil as ceil, floor as floor, modf as modf, rint as rint, round as round, trunc as trunc,
+    )
+    from xtrace.numpy.complex_parts import (
+        angle as angle, conj as conj, conjugate as conjugate, imag as imag, iscomplex as iscomplex,
+        iscomplexobj as iscomplexobj, isreal as isreal, isrealobj as isrealobj, real as real,
+    )
+    from xtrace.numpy.floating_point import (
+        copysign as copysign, frexp as frexp, heaviside as heaviside, isclose as isclose, isfinite as isfinite,
+        isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf, ldexp as ldexp,
+        nan_to_num as nan_to_num, nextafter as nextafter, signbit as signbit, spacing as spacing,
+    )
+    from xtrace.numpy.logic import (
+        bitwise_and as bitwise_and, bitwise_count as bitwise_count, bitwise_invert as bitwise_invert,
+        bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not, bitwise_or as bitwise_or,
+        bitwise_right_shift as bitwise_right_shift, bitwise_xor as bitwise_xor, invert as invert,
+        left_shift as left_shift, logical_and as logical_and, logical_not as logical_not, logical_or as logical_or,
+        logical_xor as logical_xor, right_shift as right_shift,
+    )
     from xtrace.numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
     from xtrace.numpy.selection import (
         choose as choose, compress as compress, extract as extract, fromfunction as fromfunction,
@@ -108,10 +165,63 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 
-# Rarely used names load at their first use; one line for each file.
+# Names load at their first use; one entry for each file.
 _late, _late_name, __dir__ = _late_names(
     "xtrace.numpy",
     {
+        "xtrace.numpy.contraction": (
+            "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot",
+            "vecmat",
+        ),
+        "xtrace.numpy.creation": (
+            "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like", "tri", "tril", "triu",
+            "zeros", "zeros_like",
+        ),
+        "xtrace.numpy.conversion": ("array", "asarray", "astype", "from_dlpack"),
+        "xtrace.numpy.ranges": ("arange", "geomspace", "linspace", "logspace"),
+        "xtrace.numpy.broadcasting": ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"),
+        "xtrace.numpy.indexing": ("take",),
+        "xtrace.numpy.nonzero_elements": ("argwhere", "flatnonzero", "nonzero"),
+        "xtrace.numpy.manipulation": (
+            "atleast_1d", "atleast_2d", "atleast_3d", "copy", "expand_dims", "matrix_transpose", "moveaxis",
+            "permute_dims", "ravel", "reshape", "rollaxis", "squeeze", "swapaxes", "transpose",
+        ),
+        "xtrace.numpy.joins_and_splits": (
+            "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
+            "hstack", "split", "stack", "unstack", "vsplit", "vstack",
+        ),
+        "xtrace.numpy.rearrangement": (
+            "argsort", "diag", "diagflat", "diagonal", "flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90",
+            "sort", "tile",
+        ),
+        "xtrace.numpy.reductions": (
+            "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax", "nanprod",
+            "nansum", "prod", "sum",
+        ),
+        "xtrace.numpy.statistics": ("average", "mean", "ptp", "std", "var"),
+        "xtrace.numpy.cumulative": ("cumprod", "cumsum", "cumulative_prod", "cumulative_sum"),
+        "xtrace.numpy.ufuncs": (
+            "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+            "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "clip", "cos", "cosh", "deg2rad", "degrees",
+            "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor_divide", "fmax", "fmin",
+            "fmod", "greater", "greater_equal", "hypot", "i0", "less", "less_equal", "log", "log10", "log1p", "log2",
+            "logaddexp", "logaddexp2", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive",
+            "pow", "power", "rad2deg", "radians", "reciprocal", "remainder", "sign", "sin", "sinc", "sinh", "sqrt",
+            "square", "subtract", "tan", "tanh", "true_divide", "where",
+        ),
+        "xtrace.numpy.rounding": ("around", "ceil", "floor", "modf", "rint", "round", "trunc"),
+        "xtrace.numpy.complex_parts": (
+            "angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real",
+        ),
+        "xtrace.numpy.floating_point": (
+            "copysign", "frexp", "heaviside", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "ldexp",
+            "nan_to_num", "nextafter", "signbit", "spacing",
+        ),
+        "xtrace.numpy.logic": (
+            "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+            "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "logical_and", "logical_not", "logical_or",
+            "logical_xor", "right_shift",
+        ),
         "xtrace.numpy.namespace_info": ("__array_namespace_info__",),
         "xtrace.numpy.selection": (
             "choose", "compress", "extract", "fromfunction", "piecewise", "select", "take_along_axis",

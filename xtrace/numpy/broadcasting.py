@@ -20,8 +20,6 @@ from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.creation import fill_array, python_value
 from xtrace.numpy.operands import broadcast_operand_to, type_of
 
-__all__ = ["broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"]
-
 
 def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
     """Return an array repeated to fill a shape.

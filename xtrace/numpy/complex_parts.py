@@ -23,9 +23,6 @@ from xtrace._src.ops.comparisons import eq, ne
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import fill_as
 
-__all__ = ["angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
-
-
 # Complex numbers
 
 def _imaginary_zero(x: Array) -> Array:

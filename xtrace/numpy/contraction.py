@@ -32,10 +32,6 @@ from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis
 from xtrace.numpy.operands import only_axis, refuse, select_or_fill, type_of
 
-__all__ = [
-    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
-]
-
 _Axes = tuple[int, ...]
 
 

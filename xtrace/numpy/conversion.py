@@ -27,7 +27,6 @@ from xtrace._src.xla import clients
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
 from xtrace.numpy.operands import place_of, scalar_of, type_of
 
-__all__ = ["array", "asarray", "astype", "from_dlpack"]
 _DLPACK_CPU = 1
 
 

@@ -27,11 +27,6 @@ from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
 from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer, type_of
 
-__all__ = [
-    "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like", "tri", "tril", "triu",
-    "zeros", "zeros_like",
-]
-
 SCALARS = frozenset((bool, int, float, complex))
 
 

@@ -18,8 +18,6 @@ from xtrace.numpy.creation import full
 from xtrace.numpy.operands import refuse, scalar_of, type_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
 
-__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
-
 
 @inline_jit
 def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.dtype[Any], initial: bool) -> Array:

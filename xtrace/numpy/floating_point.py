@@ -27,12 +27,6 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import refuse
 from xtrace.numpy.ufuncs import fill_as, refuse_complex, strong_scalar
 
-__all__ = [
-    "copysign", "frexp", "heaviside", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "ldexp",
-    "nan_to_num", "nextafter", "signbit", "spacing",
-]
-
-
 # Kinds of floating number
 
 def _everywhere(value: bool) -> Callable[[Any], Any]:

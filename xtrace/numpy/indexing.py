@@ -34,7 +34,6 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
 
-__all__ = ["take"]
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
 

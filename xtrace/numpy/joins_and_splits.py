@@ -27,11 +27,6 @@ from xtrace.numpy.operands import (
     type_of,
 )
 
-__all__ = [
-    "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
-    "hstack", "split", "stack", "unstack", "vsplit", "vstack",
-]
-
 
 @inline_jit
 def _join_converted(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Array:

@@ -21,13 +21,6 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import population_count
 from xtrace.numpy.ufunc_methods import as_ufunc
 
-__all__ = [
-    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "right_shift",
-]
-
-
 # Bits
 
 bitwise_and = as_ufunc(operators.bitwise_and)

@@ -32,11 +32,6 @@ from xtrace.numpy.operands import (
     type_of,
 )
 
-__all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "copy", "expand_dims", "matrix_transpose", "moveaxis", "permute_dims",
-    "ravel", "reshape", "rollaxis", "squeeze", "swapaxes", "transpose",
-]
-
 
 def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: object) -> tuple[int, ...]:
     """Return the shape `wanted` for an array of `size` elements, with -1 replaced by the missing length."""

@@ -29,8 +29,6 @@ from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import CLIPPED, gather_elements
 from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
-__all__ = ["argwhere", "flatnonzero", "nonzero"]
-
 
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero.

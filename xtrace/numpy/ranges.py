@@ -26,8 +26,6 @@ from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
 
-__all__ = ["arange", "geomspace", "linspace", "logspace"]
-
 
 def _concrete_number(function: str, name: str, value: Any) -> Any:
     """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""

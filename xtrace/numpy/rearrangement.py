@@ -42,11 +42,6 @@ from xtrace.numpy.operands import (
     type_of,
 )
 
-__all__ = [
-    "argsort", "diag", "diagflat", "diagonal", "flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90",
-    "sort", "tile",
-]
-
 
 def _other_axes(rank: int, axis: int) -> list[int]:
     return [i for i in range(rank) if i != axis]

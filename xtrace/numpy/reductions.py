@@ -20,11 +20,6 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import warn_of_lost_part
 from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill, type_of
 
-__all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax", "nanprod", "nansum",
-    "prod", "sum",
-]
-
 
 class _Reduction(NamedTuple):
     """A reduction of lax, the operation that joins two of its results, and the identity of that operation."""

@@ -20,9 +20,6 @@ from xtrace._src.ops.selection import select
 from xtrace.numpy.operands import refuse
 from xtrace.numpy.ufuncs import apply_to_parts
 
-__all__ = ["around", "ceil", "floor", "modf", "rint", "round", "trunc"]
-
-
 # Rounding
 
 _UNROUNDED = {BOOL: identity, INTEGER: identity}

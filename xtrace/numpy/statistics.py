@@ -22,8 +22,6 @@ from xtrace.numpy.creation import full
 from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
 from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, sum, to_strong
 
-__all__ = ["average", "mean", "ptp", "std", "var"]
-
 
 @inline_jit
 def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:

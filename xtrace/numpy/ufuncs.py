@@ -38,16 +38,6 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.nonzero_elements import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
 
-__all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "clip", "cos", "cosh", "deg2rad", "degrees",
-    "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor_divide", "fmax", "fmin",
-    "fmod", "greater", "greater_equal", "hypot", "i0", "less", "less_equal", "log", "log10", "log1p", "log2",
-    "logaddexp", "logaddexp2", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive", "pow",
-    "power", "rad2deg", "radians", "reciprocal", "remainder", "sign", "sin", "sinc", "sinh", "sqrt", "square",
-    "subtract", "tan", "tanh", "true_divide", "where",
-]
-
 
 def strong_scalar(example: Any, value: object) -> Literal:
     """Return the strongly typed scalar `value` of the dtype of `example`."""

@@ -14,8 +14,13 @@ from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.elementwise import max as maximum
 from xtrace._src.ops.windows import reduce_window, reduce_window_shape_tuple
 from xtrace.example_libraries.stax.layers import Function, Layer, build_layer, check_rank, first_shape
-from xtrace.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
-from xtrace.numpy import concatenate, exp, ones_like, reshape, shape, tanh, where
+from xtrace.nn.activations import elu, gelu, leaky_relu, relu, selu, sigmoid, softplus
+from xtrace.nn.normalization import log_softmax, softmax
+from xtrace.numpy.creation import ones_like
+from xtrace.numpy.joins_and_splits import concatenate
+from xtrace.numpy.manipulation import reshape
+from xtrace.numpy.scalar_types import shape
+from xtrace.numpy.ufuncs import exp, tanh, where
 from xtrace.random import bernoulli
 
 
