@@ -4,16 +4,23 @@
 import typing as _typing
 
 from xtrace._src.core.late import late_names as _late_names
-from xtrace._src.core.late import make_public as _make_public
-from xtrace.random.continuous import *
-from xtrace.random.discrete import *
-from xtrace.random.keys import *
-from xtrace.random.transformed_distributions import *
-
-__all__ = _make_public(globals())
 
 # The names that load late, for type checkers.
 if _typing.TYPE_CHECKING:
+    from xtrace.random.continuous import bits as bits, gumbel as gumbel, normal as normal, uniform as uniform
+    from xtrace.random.discrete import (
+        bernoulli as bernoulli, categorical as categorical, choice as choice, geometric as geometric,
+        permutation as permutation, rademacher as rademacher, randint as randint,
+    )
+    from xtrace.random.keys import (
+        Key as Key, PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key, key_data as key_data,
+        key_dtype as key_dtype, key_impl as key_impl, split as split, wrap_key_data as wrap_key_data,
+    )
+    from xtrace.random.transformed_distributions import (
+        cauchy as cauchy, double_sided_maxwell as double_sided_maxwell, exponential as exponential, laplace as laplace,
+        logistic as logistic, lognormal as lognormal, maxwell as maxwell, pareto as pareto, rayleigh as rayleigh,
+        triangular as triangular, truncated_normal as truncated_normal, wald as wald, weibull_min as weibull_min,
+    )
     from xtrace.random.binomial_family import binomial as binomial, multinomial as multinomial
     from xtrace.random.gamma_family import (
         ball as ball, beta as beta, chisquare as chisquare, dirichlet as dirichlet, f as f, gamma as gamma,
@@ -22,10 +29,21 @@ if _typing.TYPE_CHECKING:
     from xtrace.random.multivariate import multivariate_normal as multivariate_normal, orthogonal as orthogonal
     from xtrace.random.rejection import poisson as poisson
 
-# Names that few programs use load on first touch.
+# Names load at their first use; one entry for each file.
 _late, __getattr__, __dir__ = _late_names(
     "xtrace.random",
     {
+        "xtrace.random.continuous": ("bits", "gumbel", "normal", "uniform"),
+        "xtrace.random.discrete": (
+            "bernoulli", "categorical", "choice", "geometric", "permutation", "rademacher", "randint",
+        ),
+        "xtrace.random.keys": (
+            "Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data",
+        ),
+        "xtrace.random.transformed_distributions": (
+            "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
+            "rayleigh", "triangular", "truncated_normal", "wald", "weibull_min",
+        ),
         "xtrace.random.binomial_family": ("binomial", "multinomial"),
         "xtrace.random.gamma_family": (
             "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p",
@@ -35,4 +53,4 @@ _late, __getattr__, __dir__ = _late_names(
         "xtrace.random.rejection": ("poisson",),
     },
 )
-__all__ += _late
+__all__ = _late

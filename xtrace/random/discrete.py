@@ -41,8 +41,6 @@ from xtrace.random.sampling import (
     with_typed_key,
 )
 
-__all__ = ["bernoulli", "categorical", "choice", "geometric", "permutation", "rademacher", "randint"]
-
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
 

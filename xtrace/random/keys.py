@@ -35,8 +35,6 @@ from xtrace._src.ops.random.keys import (
 )
 from xtrace._src.runtime.transfer import to_constant
 
-__all__ = ["Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
-
 # For annotations: type checkers distinguish keys from other arrays; at run time it returns its argument.
 Key = NewType("Key", Array)
 Key.__module__ = "xtrace.random"

@@ -25,11 +25,6 @@ from xtrace.random.continuous import constant, normal_numbers, uniform_numbers, 
 from xtrace.random.discrete import signs
 from xtrace.random.sampling import broadcast, draw, fit_parameter, new_keys, shape_of_parameter, with_typed_key
 
-__all__ = [
-    "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
-    "rayleigh", "triangular", "truncated_normal", "wald", "weibull_min",
-]
-
 # The default of jax's signature.
 _ONE = np.float32(1.0)
 
