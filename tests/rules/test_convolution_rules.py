@@ -165,13 +165,17 @@ def test_any_convolution(convolution, seed):
     def call(x, y):
         return lax.conv_general_dilated(x, y, *arguments)
 
+    def size_of_terms(x, y):
+        # Terms that cancel leave roundings of their own size.
+        return float(np.max(np.asarray(call(abs(x), abs(y))), initial=0))
+
     result, pullback = xtrace.vjp(call, x, y)
-    assert_same(result, expected, 64)
+    assert_same(result, expected, 16, floor=size_of_terms(x, y))
     cotangent = values(result.shape, seed + 2)
     scale = 64 * np.finfo(np.float32).eps * (1 + np.sum(np.abs(np.asarray(result) * cotangent)))
     for operand, found in zip((x, y), pullback(cotangent), strict=True):
         assert found.shape == operand.shape
         assert abs(np.sum(np.asarray(found) * operand) - np.sum(np.asarray(result) * cotangent)) <= scale
     both = xtrace.vmap(call, (1, 0))(np.stack([x, -x], 1), np.stack([y, y[::-1]]))
-    for i, (a, b) in enumerate(((x, y), (-x, y[::-1]))):
-        assert_same(both[i], call(a, np.ascontiguousarray(b)), 64)
+    for i, (a, b) in enumerate(((x, y), (-x, np.ascontiguousarray(y[::-1])))):
+        assert_same(both[i], call(a, b), 16, floor=size_of_terms(a, b))
