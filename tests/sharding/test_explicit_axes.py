@@ -48,6 +48,7 @@ RESULTS = [
 
 # In the context of the mesh, as jax wants it.
 WANTED = [
+    "a[:0].reshape(0, 1, 8)", "a[:0, 0][None]", "np.squeeze(a[:0, :1])", "m.grad(lambda a: a[:0, 0].sum())(a)",
     "np.einsum('ij,jk->ik', c, b, out_sharding=P())", "np.einsum('ij,jk->ik', c, b, out_sharding=P('x'))",
     "np.dot(c, b, out_sharding=P('x'))", "np.matmul(c, b, out_sharding=P(None, 'x'))", "m.reshard(a, P(None, 'x'))",
     "np.reshape(a, (64,), out_sharding=P('y'))", "a.reshape(2, 32, out_sharding=P('y'))",

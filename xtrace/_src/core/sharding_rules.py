@@ -229,9 +229,17 @@ def reshape(
         f"{name}: {x.show()} cannot take the shape {result.shape} without communication. Specify the sharding of the "
         f"output with out_sharding=, or split the operand otherwise with xtrace.reshard first"
     )
-    if dimensions is not None or not x.aval.size:
+    if dimensions is not None:
         raise refusal
     entries: list[Any] = [None] * result.ndim
+    if not x.aval.size:
+        # Of empty arrays only dimensions of size 1 can come and go.
+        sizes, places = ([i for i, n in enumerate(aval.shape) if n != 1] for aval in (x.aval, result))
+        if [x.aval.shape[i] for i in sizes] != [result.shape[i] for i in places]:
+            raise refusal
+        for i, place in zip(sizes, places, strict=True):
+            entries[place] = x.entries[i]
+        return tuple(entries)
     for before, after in _groups(x.aval.shape, result.shape):
         split = [i for i in before if x.entries[i] is not None]
         if not split:
