@@ -38,6 +38,7 @@ def test_versions_are_those_of_the_release_whose_behaviour_it_is():
     assert run("""
         import xtrace
         print(xtrace.__version__ == "0.10.2")
+        xtrace.config.update("xtrace_jax_version", "0.10.2")
         xtrace.as_jax()
         import importlib.metadata, jax, jax.version
         print(jax.__version__, jax.__version_info__, jax.version.__version__, importlib.metadata.version("jax"))

@@ -142,7 +142,7 @@ def test_programs_are_checked_while_the_setting_is_on():
         assert np.isnan(f(0.0))
     with xtrace.debug_nans(True):
         assert f(2.0) == 1
-    assert not [e for e in f.cache_info().entries if e.settings and e.is_specialised]
+    assert not [e for e in f.cache_info().entries if "jax_debug_nans" in e.settings and e.is_specialised]
 
 
 def test_donated_arguments_are_kept_until_results_are_good():

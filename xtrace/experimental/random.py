@@ -10,6 +10,7 @@ import numpy as np
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.references.reference import Ref, addupdate, new_ref
@@ -26,6 +27,11 @@ def _to_shape(size: int | Sequence[int] | None, *operands: Any) -> tuple[int, ..
     if size is None:
         return tuple(broadcast_shapes(*[shape(x) for x in operands]))
     return (size,) if isinstance(size, int) else tuple(size)
+
+
+def _new_counter() -> Ref:
+    # It is weakly typed up to jax 0.10.
+    return new_ref(zeros((), int) if is_newer() else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +99,7 @@ class StatefulPRNG:
     @boundary
     def spawn(self, n_children: int) -> list[StatefulPRNG]:
         """Return a list of `n_children` independent generators."""
-        return [StatefulPRNG(key, new_ref(0)) for key in self.key((n_children,))]
+        return [StatefulPRNG(key, _new_counter()) for key in self.key((n_children,))]
 
     @boundary
     def split(self, num: int | Sequence[int]) -> StatefulPRNG:
@@ -131,7 +137,7 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
                 "function a generator, or a seed"
             )
         seed = int(np.random.SeedSequence().generate_state(1)[0])
-    return StatefulPRNG(make_key(seed, impl=impl), new_ref(0))
+    return StatefulPRNG(make_key(seed, impl=impl), _new_counter())
 
 
 _make_public(globals(), __all__)

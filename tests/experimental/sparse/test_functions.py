@@ -145,7 +145,7 @@ def test_indexing(index, n_batch):
 def test_gather():
     def case(p, mat):
         numbers = p.lax.GatherDimensionNumbers((1,), (0,), (0,))
-        return p.sparse.bcoo_gather(mat, np.array([[2], [0]]), numbers, (1, 4))
+        return p.sparse.bcoo_gather(mat, np.array([[2], [0]], np.int32), numbers, (1, 4))
 
     compare_programs(case, lambda p: bcoo(p, MATRIX))
 
