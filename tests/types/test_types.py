@@ -78,9 +78,9 @@ def _late_modules():
 def test_names_that_load_late_are_imported_for_type_checkers(tree):
     [call] = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "_late_names"]
     module, table = ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])
-    wanted = {(origin, name) for origin, names in table.items() for name in names}
-    wanted |= {(module, name) for k in call.keywords for name in ast.literal_eval(k.value)}
+    entries = [(origin, *entry.partition(" as ")[::2]) for origin, entries in table.items() for entry in entries]
+    wanted = {(origin, attribute, name or attribute) for origin, attribute, name in entries}
+    wanted |= {(module, name, name) for k in call.keywords for name in ast.literal_eval(k.value)}
     [block] = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
     imports = [n for n in block.body if isinstance(n, ast.ImportFrom)]
-    assert {(n.module, a.name) for n in imports for a in n.names} == wanted
-    assert all(a.asname == a.name for n in imports for a in n.names)
+    assert {(n.module, a.name, a.asname) for n in imports for a in n.names} == wanted

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.families import neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
@@ -21,7 +22,6 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, iota
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, bitwise_or, eq, ge, lt, ne
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.elementwise import neg
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros

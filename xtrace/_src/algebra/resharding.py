@@ -21,8 +21,6 @@ from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import guards
 
-__all__ = ["reshard_p"]
-
 
 def _abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
     """Return the operand, with a sharding over explicit mesh axes."""

@@ -29,8 +29,6 @@ from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
-__all__ = ["broadcast_in_dim", "convert_element_type", "reduce_sum", "reshape", "transpose"]
-
 
 def _linear_jvp(
     primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **parameters: object

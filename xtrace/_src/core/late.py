@@ -83,9 +83,14 @@ def late_names(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return the names, the ``__getattr__`` and the ``__dir__`` of the module called `module`.
 
-    `names` maps modules to the names that come from each; `submodules` are modules below `module` itself.
+    `names` maps modules to the names that come from each, ``"name as other"`` if `module` calls one otherwise;
+    `submodules` are modules below `module` itself.
     """
-    source = {name: origin for origin, result in names.items() for name in result}
+    source = {}
+    for origin, entries in names.items():
+        for entry in entries:
+            attribute, _, name = entry.partition(" as ")
+            source[name or attribute] = origin, attribute
     below = frozenset(submodules)
 
     def getattribute(name: str) -> Any:
@@ -93,7 +98,8 @@ def late_names(
             return importlib.import_module(f"{module}.{name}")
         if name not in source:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = public(module, name, getattr(importlib.import_module(source[name]), name))
+        origin, attribute = source[name]
+        value = public(module, name, getattr(importlib.import_module(origin), attribute))
         setattr(sys.modules[module], name, value)
         return value
 

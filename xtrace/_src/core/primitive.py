@@ -399,14 +399,6 @@ def forget_programs() -> None:
         each.programs.clear()
 
 
-def primitive_aliases(namespace: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, Primitive]:
-    """Return the primitives in a module's `namespace` by their names in programs that walk jaxprs, such as ``sin_p``.
-
-    without: the names of primitives that have no such name.
-    """
-    primitives = {value.name: value for value in namespace.values() if isinstance(value, Primitive)}
-    return {f"{name.replace('-', '_')}_p": p for name, p in primitives.items() if name not in without}
-
 
 if TYPE_CHECKING:
 

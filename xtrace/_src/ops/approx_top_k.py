@@ -26,8 +26,6 @@ from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.approx_top_k import top_k_candidates
 
-__all__ = ["approx_max_k", "approx_min_k"]
-
 
 def _abstract(
     operand: ShapedArray, *, k: int, reduction_dimension: int, recall_target: float, is_max_k: bool,

@@ -41,8 +41,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-__all__ = ["axis_index", "axis_index_p", "axis_size", "pcast", "pmax", "pmean", "pmin", "psum"]
-
 
 def size_of_axis(name: object) -> int:
     """Return the size of the mapped axis `name`; NameError if it is not in scope."""

@@ -7,19 +7,11 @@ from xtrace._src.algebra.families import (
     compare,
     unary,
 )
-from xtrace._src.algebra.families import mul as mul
-from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.kinds import (
     BITS,
     INTEGER,
 )
 from xtrace._src.algebra.monoids import AND, OR
-
-__all__ = [
-    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "clz", "eq", "ge", "gt", "le", "lt", "ne",
-    "population_count", "shift_left", "shift_right_arithmetic", "shift_right_logical",
-]
-
 
 # Bits
 

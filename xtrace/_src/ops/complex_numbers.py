@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.families import (
-    Elementwise,
-    binary,
-    elementwise,
-    unary,
-)
-from xtrace._src.algebra.families import mul as mul
-from xtrace._src.algebra.families import neg as neg
+from xtrace._src.algebra.families import Elementwise, binary, elementwise, neg, unary
 from xtrace._src.algebra.kinds import (
     COMPLEX,
     PART,
@@ -29,9 +22,6 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.constants import constants_like
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-__all__ = ["complex", "conj", "imag", "real"]
-
 
 # Complex numbers
 

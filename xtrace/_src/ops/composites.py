@@ -19,8 +19,6 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import batch_jaxpr, move_constants_to_inputs
 from xtrace._src.transforms.lower import emit_private_function
 
-__all__ = ["composite", "dce_sink", "dce_sink_p"]
-
 
 def _composite_abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **_: object) -> list[ShapedArray]:
     """Call a named operation, defined by its decomposition."""

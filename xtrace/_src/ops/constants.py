@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.families import mul as mul
-from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
 )

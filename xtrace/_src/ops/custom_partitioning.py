@@ -28,8 +28,6 @@ from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 from xtrace._src.transforms.lower import CALLING_PYTHON, emit_equations, lower
 from xtrace._src.xla import shardings
 
-__all__ = ["custom_partitioning", "custom_partitioning_p"]
-
 
 class PartitionFunction:
     """The function that a user gives to partition with, and what XLA calls; equations keep these alive."""

@@ -17,8 +17,6 @@ from xtrace._src.transforms.batch import BatchTracer, MappedAxis
 from xtrace._src.transforms.jvp import JVPTracer
 from xtrace._src.xla import clients
 
-__all__ = ["device_put_p"]
-
 
 class CopySemantics(enum.Enum):
     """Whether the result may share the operand's memory, must be a copy, or takes over the memory."""

@@ -8,15 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import (
-    Elementwise,
-    Unary,
-    add_any,
-    as_bool,
-    binary,
-    elementwise,
-    unary,
-)
+from xtrace._src.algebra.families import Elementwise, Unary, add_any, as_bool, binary, elementwise, unary
 from xtrace._src.algebra.families import mul as mul
 from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.kinds import (
@@ -55,14 +47,6 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-
-__all__ = [
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clamp", "cos",
-    "cosh", "div", "exp", "exp2", "expm1", "floor", "integer_pow", "is_finite", "log", "log1p", "log2", "logistic",
-    "max", "min", "mul", "mulhi", "neg", "nextafter", "pow", "reciprocal", "rem", "round", "RoundingMethod", "rsqrt",
-    "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh",
-]
-
 
 # In derivatives t is the tangent, x and y are the operands, r is the result.
 

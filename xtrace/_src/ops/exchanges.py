@@ -45,12 +45,6 @@ from xtrace._src.ops.selection import select
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "ppermute", "ppermute_p", "pshuffle",
-    "psum_scatter", "pswapaxes", "reduce_scatter_p",
-]
-
-
 # Data movement along the axis
 
 class _Exchange(Primitive):

@@ -26,8 +26,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["FftType", "fft"]
-
 
 class FftType(enum.IntEnum):
     """The Fourier transforms: of complex numbers, its inverse, of real numbers, and to real numbers.

@@ -15,8 +15,6 @@ from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["layout_constraint"]
-
 
 def _abstract(operand: ShapedArray, *, layout: Layout) -> ShapedArray:
     """Return the operand, if the layout has its axes."""

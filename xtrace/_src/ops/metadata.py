@@ -12,8 +12,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.stablehlo.frontend_attributes import annotate, find_operation
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["xla_metadata_value_p"]
-
 
 def _abstract(aval: ShapedArray, **_: object) -> ShapedArray:
     """Return the operand."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import align_mapped_axes, unary
+from xtrace._src.algebra.families import align_mapped_axes, mul, unary
 from xtrace._src.algebra.kinds import COMPLEX, FLOAT, INTEGER, NUMBER, broadcast_shapes, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
@@ -26,11 +26,9 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.constants import constant_like, constants_like
 from xtrace._src.ops.control_flow.scan import scan
-from xtrace._src.ops.elementwise import add, mul, sub
+from xtrace._src.ops.elementwise import add, sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.transforms.batch import MappedAxis
-
-__all__ = ["one_minus_square", "polynomial"]
 
 # With more steps than this Horner's rule is a loop.
 _MOST_STEPS = 8

@@ -39,8 +39,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["precv", "psend", "ragged_all_to_all", "ragged_all_to_all_p"]
-
 _RANGES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 

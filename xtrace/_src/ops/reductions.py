@@ -72,11 +72,6 @@ from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-__all__ = [
-    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce", "reduce_and",
-    "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_xor",
-]
-
 # An elementwise function of two lists of arrays, all of one shape.
 _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 

@@ -8,8 +8,6 @@ from typing import Any
 from xtrace._src.algebra.families import (
     elementwise,
 )
-from xtrace._src.algebra.families import mul as mul
-from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.kinds import (
     FLOAT,
 )
@@ -28,9 +26,6 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import appended, each_same
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
-
-__all__ = ["bitcast_convert_type", "optimization_barrier", "reduce_precision"]
-
 
 # Representation
 

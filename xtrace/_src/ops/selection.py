@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import mul as mul
-from xtrace._src.algebra.families import neg as neg
 from xtrace._src.algebra.kinds import (
     check_same_dtype,
 )
@@ -24,8 +22,6 @@ from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.constants import constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-__all__ = ["select", "select_n"]
 
 
 def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:

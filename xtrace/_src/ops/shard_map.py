@@ -39,8 +39,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 from xtrace._src.transforms.lower import emit_equations
 
-__all__ = ["shard_map_p"]
-
 _Specs = tuple[PartitionSpec, ...]
 
 

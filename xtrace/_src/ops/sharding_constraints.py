@@ -28,8 +28,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla import guards
 
-__all__ = ["sharding_constraint_p", "with_sharding_constraint"]
-
 
 def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> ShapedArray:
     """Return the operand with a sharding; XLA pads dimensions that are no multiples of their number of shards."""

@@ -27,8 +27,6 @@ from xtrace._src.transforms.lower import emit_equations
 from xtrace._src.transforms.scopes import JVP, TRANSPOSE, call_in_scopes, program_scopes, scope, scopes_of_program
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-__all__ = ["custom_linear_solve", "custom_root"]
-
 
 class LinearSolve(NamedTuple):
     """A value for each function of a linear system: matvec and solve, and for its transpose vecmat and transpose_solve.

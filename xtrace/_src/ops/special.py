@@ -23,11 +23,6 @@ from xtrace._src.ops.reductions import reduce_or
 from xtrace._src.ops.selection import select
 from xtrace._src.transforms.jvp import jvp
 
-__all__ = [
-    "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf", "erf_inv", "erfc", "igamma", "igamma_grad_a",
-    "igammac", "lgamma", "polygamma", "random_gamma_grad", "zeta",
-]
-
 
 def _compute_in_float32(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return `formula` computed in float32 for dtypes with fewer bits."""

@@ -18,8 +18,6 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["stop_gradient"]
-
 
 def _abstract(x: ShapedArray) -> ShapedArray:
     """Return the operand; its derivative is zero."""

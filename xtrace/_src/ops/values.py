@@ -15,8 +15,6 @@ from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import to_constant
 
-__all__ = ["dtype", "stage"]
-
 
 def dtype(x: Any) -> Any:
     """Return the dtype that a value has as an array.

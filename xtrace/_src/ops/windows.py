@@ -33,8 +33,6 @@ from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.lower import emit_computation, emit_equations
 from xtrace._src.transforms.stage import stage
 
-__all__ = ["reduce_window", "reduce_window_shape_tuple"]
-
 
 class Window(NamedTuple):
     """The geometry of windows, by axes of the operand; its fields are the parameters of window operations, in order.

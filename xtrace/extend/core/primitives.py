@@ -22,6 +22,6 @@ _without = (
     "stage_p", "symmetric_product_p", "tile_p", "unstack_p",
 )
 for _module in (_lax, _lax.linalg):
-    globals().update({n: p for n, p in vars(_module).items() if n.endswith("_p") and n not in _without})
+    globals().update({n: getattr(_module, n) for n in _module.__all__ if n.endswith("_p") and n not in _without})
 
 __all__ = _make_public(globals())

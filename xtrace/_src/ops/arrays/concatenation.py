@@ -29,8 +29,6 @@ from xtrace._src.ops.arrays.shape import PIECES, shift_over
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["concatenate", "split", "stack", "tile", "unstack"]
-
 
 def _instantiate_zeros(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     return [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]

@@ -37,8 +37,6 @@ from xtrace._src.runtime.transfer import (
 )
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
-__all__ = ["broadcasted_iota", "empty", "full", "full_like", "iota", "shape_as_value"]
-
 
 def _iota_abstract(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int, **_: object) -> ShapedArray:
     if not 0 <= dimension < len(shape):

@@ -69,11 +69,6 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_computation
 from xtrace._src.transforms.stage import stage
 
-__all__ = [
-    "gather", "index_take", "scatter", "scatter_add", "scatter_apply", "scatter_max", "scatter_min", "scatter_mul",
-    "scatter_sub",
-]
-
 
 def _gather_abstract(
     operand: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers,

@@ -16,8 +16,6 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
-__all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
-
 
 class GatherScatterMode(enum.Enum):
     """The treatment of windows that do not lie inside the operand.

@@ -26,11 +26,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = [
-    "broadcast", "broadcast_like", "broadcast_shapes", "broadcast_to_rank", "collapse", "expand_dims", "rev",
-    "squeeze",
-]
-
 
 def shift_over(axis: int, entries: Sequence[Any], entry: Any) -> tuple[Any, ...]:
     """Return per-axis `entries` as a tuple with `entry` inserted for a new axis at position `axis`."""

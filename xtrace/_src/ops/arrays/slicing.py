@@ -34,8 +34,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["index_in_dim", "pad", "slice", "slice_in_dim"]
-
 
 def _slice_abstract(
     operand: ShapedArray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],

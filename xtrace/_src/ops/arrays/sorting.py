@@ -23,8 +23,6 @@ from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["sort", "sort_key_val", "top_k"]
-
 
 def _sort_abstract(*operands: ShapedArray, num_keys: int, **_: object) -> list[ShapedArray]:
     if any(x.shape != operands[0].shape for x in operands):

@@ -25,11 +25,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = [
-    "batch_matmul", "dot", "dot_general", "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision",
-    "PrecisionLike",
-]
-
 
 class Precision(enum.Enum):
     """The precision of products of 32-bit floats on GPU and TPU: parts in bfloat16 or TF32, or all bits.

@@ -49,11 +49,6 @@ from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = [
-    "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
-    "conv_with_general_padding",
-]
-
 
 def _explicit_pads(name: str, padding: Any) -> Pads:
     try:

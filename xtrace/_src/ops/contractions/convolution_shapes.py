@@ -7,11 +7,6 @@ from typing import Any, NamedTuple, Union
 
 from xtrace._src.core.abbreviation import abbreviate
 
-__all__ = [
-    "conv_dimension_numbers", "conv_general_permutations", "conv_general_shape_tuple", "conv_shape_tuple",
-    "conv_transpose_shape_tuple", "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "padtype_to_pads",
-]
-
 Ints = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.families import BILINEAR
+from xtrace._src.algebra.families import BILINEAR, mul
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
@@ -34,7 +34,7 @@ from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import bitwise_and, le, lt
 from xtrace._src.ops.contractions.contraction import Precision, canonical_precision, dot_general, move_axes
-from xtrace._src.ops.elementwise import mul, sub
+from xtrace._src.ops.elementwise import sub
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import cumsum
 from xtrace._src.ops.selection import select_n
@@ -43,8 +43,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_private_function
 from xtrace._src.transforms.stage import stage
-
-__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "scaled_dot"]
 
 _Axes = tuple[int, ...]
 _Pairs = tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]]

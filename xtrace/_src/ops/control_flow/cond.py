@@ -57,8 +57,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.lower import TOKEN, emit_equations, tokens_of, with_tokens
 from xtrace._src.transforms.scopes import call_in_scopes
 
-__all__ = ["cond", "cond_p", "platform_dependent", "platform_index_p", "switch"]
-
 _Branches = tuple[ClosedJaxpr, ...]
 
 # Programs are cached by their branches, so equal calls must return the same derived branches.

@@ -26,8 +26,6 @@ from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-__all__ = ["associative_scan", "map"]
-
 
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Return the stacked results of a function for each element, computed in a loop.

@@ -68,8 +68,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
 )
 from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
 
-__all__ = ["scan", "scan_p"]
-
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
 

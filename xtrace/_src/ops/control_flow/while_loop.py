@@ -56,8 +56,6 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
 
-__all__ = ["fori_loop", "while_loop", "while_p"]
-
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
 

@@ -9,8 +9,6 @@ from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
-__all__ = ["after_all", "create_token", "create_token_p"]
-
 _CONSTANT = no_rule("a token has no data to differentiate")
 
 

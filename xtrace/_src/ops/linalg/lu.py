@@ -40,8 +40,6 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
-__all__ = ["lu", "lu_pivots_to_permutation"]
-
 
 @weak_as_operands
 def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

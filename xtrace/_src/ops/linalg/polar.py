@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.kinds import INEXACT, check_kind
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
@@ -20,14 +21,12 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_not, eq, gt, lt
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.control_flow.while_loop import while_loop
-from xtrace._src.ops.elementwise import abs, add, mul, rsqrt, sqrt, sub
+from xtrace._src.ops.elementwise import abs, add, rsqrt, sqrt, sub
 from xtrace._src.ops.linalg.matrices import adjoint, fill_like, identity, product, symmetrize
 from xtrace._src.ops.linalg.qr import qr
 from xtrace._src.ops.linalg.triangular import cholesky, triangular_solve
 from xtrace._src.ops.reductions import reduce_max
 from xtrace._src.ops.selection import select_n
-
-__all__ = ["qdwh"]
 
 # Above this weight the step by a Cholesky factorisation is inaccurate.
 _LARGEST_WEIGHT = 100.0

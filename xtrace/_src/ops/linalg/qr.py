@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.families import mul
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -17,7 +18,7 @@ from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.complex_numbers import complex, real
-from xtrace._src.ops.elementwise import add, mul, sub
+from xtrace._src.ops.elementwise import add, sub
 from xtrace._src.ops.linalg.ffi import flag, foreign_call, hybrid_call, lapack_call, xla_call
 from xtrace._src.ops.linalg.lu import lu, lu_solve, permute_rows
 from xtrace._src.ops.linalg.matrices import (
@@ -36,8 +37,6 @@ from xtrace._src.ops.linalg.reflections import apply_reflections, pivoted_qr
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-__all__ = ["householder_product", "ormqr", "qr"]
 
 
 @weak_as_operands

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.families import add_any, mul, neg
 from xtrace._src.algebra.kinds import FLOAT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, reshape
 from xtrace._src.core import dtypes
@@ -17,7 +17,7 @@ from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import abs, add, div, max, mul, neg, sqrt, sub
+from xtrace._src.ops.elementwise import abs, add, div, max, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     LEADING,
     check_batch,
@@ -29,8 +29,6 @@ from xtrace._src.ops.linalg.matrices import (
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-__all__ = ["cholesky_update", "symmetric_product"]
 
 
 def _check_update(name: str, avals: Sequence[ShapedArray], square: ShapedArray, size: int, ranks: Shape) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import add_any, neg
+from xtrace._src.algebra.families import add_any, mul, neg
 from xtrace._src.algebra.kinds import INEXACT, check_kind, check_same_dtype
 from xtrace._src.algebra.vector_space import operand_aval, zeros
 from xtrace._src.core import dtypes
@@ -17,7 +17,7 @@ from xtrace._src.core.sharding_rules import leading
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.slicing import slice_in_dim
-from xtrace._src.ops.elementwise import add, mul
+from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.linalg.ffi import (
     character,
     emit_status_check,
@@ -33,8 +33,6 @@ from xtrace._src.ops.linalg.tridiagonal import solve_by_elimination
 from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack
-
-__all__ = ["hessenberg", "schur", "tridiagonal", "tridiagonal_solve"]
 
 
 @weak_as_operands

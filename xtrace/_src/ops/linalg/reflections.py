@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -19,7 +20,7 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import bitwise_and, eq, gt, lt, ne
 from xtrace._src.ops.complex_numbers import complex, imag
 from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import abs, add, div, mul, neg, sqrt, sub
+from xtrace._src.ops.elementwise import abs, add, div, sqrt, sub
 from xtrace._src.ops.linalg.matrices import (
     adjoint,
     as_column,

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -23,7 +24,7 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, mul, neg, sign, sub
+from xtrace._src.ops.elementwise import abs, add, div, integer_pow, max, sign, sub
 from xtrace._src.ops.linalg.ffi import (
     character,
     emit_status_check,
@@ -57,8 +58,6 @@ from xtrace._src.ops.lower_fun import lower_fun
 from xtrace._src.ops.reductions import argmax
 from xtrace._src.ops.selection import select_n
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-__all__ = ["EigImplementation", "EighImplementation", "SvdAlgorithm", "eig", "eigh", "svd"]
 
 
 class EighImplementation(enum.Enum):

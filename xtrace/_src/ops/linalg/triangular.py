@@ -36,8 +36,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.xla import lapack
 
-__all__ = ["cholesky", "triangular_solve"]
-
 # Cholesky factorisation
 
 

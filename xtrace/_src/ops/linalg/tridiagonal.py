@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.families import mul, neg
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, transpose, zeros
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -18,7 +19,7 @@ from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.ops.comparisons import eq, ge, lt
 from xtrace._src.ops.constants import constant_like
-from xtrace._src.ops.elementwise import abs, add, div, max, mul, neg, sub
+from xtrace._src.ops.elementwise import abs, add, div, max, sub
 from xtrace._src.ops.linalg.matrices import fill_like
 from xtrace._src.ops.lower_fun import repeat_while
 from xtrace._src.ops.reductions import reduce_max

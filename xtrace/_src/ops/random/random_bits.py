@@ -24,8 +24,6 @@ from xtrace._src.ops.arrays.slicing import slice_in_dim
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
-__all__ = ["RandomAlgorithm", "rng_bit_generator", "rng_uniform"]
-
 
 class RandomAlgorithm(enum.IntEnum):
     """The generators of `rng_bit_generator`: the platform's default, ThreeFry, and Philox.
