@@ -112,7 +112,7 @@ def functions_of(name):
     return [
         (full, mine, theirs)
         for full, mine, theirs in found
-        if not full.endswith("_p") and callable(theirs) and not _is_compiled(theirs)
+        if mine is not theirs and not full.endswith("_p") and callable(theirs) and not _is_compiled(theirs)
         and all(isinstance(getattr(f, "__name__", None), str) for f in (mine, theirs)) and not isinstance(mine, type)
         and not isinstance(theirs, type) and typing.get_origin(mine) is None and typing.get_origin(theirs) is None
     ]

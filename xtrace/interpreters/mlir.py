@@ -295,7 +295,7 @@ def make_ir_context() -> Any:
 
     Example:
         >>> type(xtrace.interpreters.mlir.make_ir_context()).__name__
-        'Context'
+        'JaxIrContext'
     """
     return modules.context()
 

@@ -39,12 +39,14 @@ class Meshes:
 
     def declarations(self) -> list[str]:
         """Return the lines that declare the meshes."""
-        lines = []
-        for (axes, numbers), name in self._names.items():
-            sizes = ", ".join([f"{attributes.string(axis)}={size}" for axis, size in axes])
-            ids = f", device_ids={list(numbers)}" if numbers else ""
-            lines.append(f"  sdy.mesh {name} = <[{sizes}]{ids}>")
-        return lines
+        return [f"  sdy.mesh {name} = {_axes_text(*mesh)}" for mesh, name in self._names.items()]
+
+    def inlined(self, sharding: NamedSharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
+        """Return what `sharding` does with the mesh in the place of its name, for text in other modules."""
+        text = self.sharding(sharding, ndim, free)
+        for mesh, name in self._names.items():
+            text = text.replace(f"<{name},", f"<mesh{_axes_text(*mesh)},")
+        return text
 
     def sharding(self, sharding: Sharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
         """Return a sharding of an array of `ndim` axes: ``<@mesh, [{"x"}, {}]>``.
@@ -89,6 +91,11 @@ class Meshes:
     def attribute(self, sharding: Sharding | None, ndim: int) -> str:
         """Return the attribute of an argument or a result with a sharding, none for None."""
         return f"sdy.sharding = #sdy.sharding{self.sharding(sharding, ndim)}" if sharding is not None else ""
+
+
+def _axes_text(axes: tuple[tuple[str, int], ...], numbers: tuple[int, ...]) -> str:
+    sizes = ", ".join([f"{attributes.string(axis)}={size}" for axis, size in axes])
+    return f"<[{sizes}]{f', device_ids={list(numbers)}' if numbers else ''}>"
 
 
 def _entry(axes: tuple[Any, ...], free: bool) -> str:

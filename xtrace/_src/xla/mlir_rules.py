@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib.mlir import ir as ir
-from jaxlib.mlir.dialects import func, stablehlo
+from jaxlib.mlir.dialects import func, sdy, stablehlo
 
 from xtrace._src.xla import modules
 
@@ -104,6 +104,11 @@ def inline_text(text: str, name: str, operands: Sequence[Any]) -> list[Any]:
 def constant(attribute: str) -> Any:
     """Build the constant that the text of an attribute writes, at the insertion point in force."""
     return stablehlo.constant(ir.Attribute.parse(attribute))
+
+
+def constrain(value: Any, sharding: str) -> Any:
+    """Build the value split as the text of a sharding says, with its mesh in it."""
+    return sdy.sharding_constraint(value, ir.Attribute.parse(f"#sdy.sharding{sharding}"))
 
 
 def parse_type(text: str) -> Any:

@@ -46,8 +46,27 @@ class InvalidModuleError(ValueError):
         self.source = source
 
 
+class JaxIrContext(ir.Context):  # type: ignore[misc]
+    """An MLIR context, as programs make them for modules of their own: it has the builtin dialect alone.
+
+    Args:
+        load_on_create_dialects: the names of dialects to load; None for none.
+        thread_pool: the threads that passes run on; None for those of the context.
+        args: what MLIR's own context takes.
+        kwargs: the same by name.
+
+    Example:
+        >>> context = xtrace.extend.lowering.JaxIrContext()
+        >>> context.append_dialect_registry(xtrace.extend.lowering.upstream_dialects)
+        >>> context.load_all_available_dialects()
+        >>> context.is_registered_operation("arith.addi")
+        True
+    """
+
+
 @cache
-def _registry() -> ir.DialectRegistry:
+def upstream_dialects() -> ir.DialectRegistry:
+    """Return the registry of the dialects that are part of MLIR."""
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     return registry
@@ -56,8 +75,8 @@ def _registry() -> ir.DialectRegistry:
 @cache
 def _new_context() -> ir.Context:
     # Left multi-threaded: only then does MLIR guard the data that the modules of a context share.
-    context = ir.Context()
-    context.append_dialect_registry(_registry())
+    context = JaxIrContext()
+    context.append_dialect_registry(upstream_dialects())
     context.load_all_available_dialects()
     for register in (
         _stablehlo.register_dialect, _chlo.register_dialect, _sdy.register_dialect, _mlirHlo.register_mhlo_dialect
@@ -114,7 +133,7 @@ def serialize(module: object, version: str | None = None) -> bytes:
     target = version or current_version()
     # A copy, because the expansion works in place.
     copy = parse(module if isinstance(module, (str, bytes)) else text_of(module, debug_info=True))
-    with _diagnostics() as messages:
+    with collect_diagnostics() as messages:
         try:
             _expand_chlo(copy)
             return bytes(_stablehlo.serialize_portable_artifact(copy, target))
@@ -135,7 +154,7 @@ def _register_passes() -> None:
 
 
 @contextmanager
-def _diagnostics() -> Iterator[list[str]]:
+def collect_diagnostics() -> Iterator[list[str]]:
     """Collect MLIR's output to stderr; other threads wait for the context."""
     messages: list[str] = []
 

@@ -60,6 +60,30 @@ def hlo_sharding(parts: tuple[int, ...], numbers: tuple[int, ...]) -> xla_client
     return xla_client.HloSharding.subgroup_with_device_ordering(grid, subgroup_types=_COPIES if copies > 1 else [])
 
 
+def is_hlo_sharding(value: object) -> bool:
+    """Whether a value is a sharding in XLA's form."""
+    return isinstance(value, xla_client.HloSharding)
+
+
+def to_hlo_sharding(value: object) -> Any:
+    """Return a sharding, or the message of one, in XLA's form; None for other values."""
+    if isinstance(value, xla_client.OpSharding):
+        return xla_client.HloSharding.from_proto(value)
+    return value if is_hlo_sharding(value) else None
+
+
+def from_proto(data: bytes) -> Any:
+    """Return the message of a sharding that bytes hold."""
+    message = xla_client.OpSharding()
+    message.ParseFromString(data)
+    return message
+
+
+def to_proto(sharding: xla_client.HloSharding) -> bytes:
+    """Return the bytes of a sharding's message."""
+    return bytes(sharding.to_proto().SerializeToString())
+
+
 def tiles_of_results(executable: Any, devices: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return for each result the parts of its dimensions and the devices' numbers, tile after tile, as XLA chose them.
 
@@ -84,16 +108,17 @@ class InspectionHandler:
     def __init__(
         self, call: Callable[[tuple[int, ...], tuple[int, ...]], None], devices: int, previous: InspectionHandler | None
     ) -> None:
-        self._function = lambda sharding: call(*_tiles_of(sharding, devices))
+        self._function = lambda sharding: call(*tiles_of(sharding, devices))
         self._previous = previous
         self.address: bytes = _jax.encode_inspect_sharding_callback(self._function)
 
 
 def _tiles(operation_sharding: Any, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return _tiles_of(xla_client.HloSharding.from_proto(operation_sharding), devices)
+    return tiles_of(xla_client.HloSharding.from_proto(operation_sharding), devices)
 
 
-def _tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def tiles_of(sharding: xla_client.HloSharding, devices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the parts of each dimension and the devices' numbers, tile after tile, of a sharding in XLA's form."""
     if sharding.is_replicated() or not sharding.is_tiled():
         return (), tuple(range(devices))
     parts = tuple(sharding.tile_assignment_dimensions())
@@ -127,7 +152,7 @@ class Partitioner:
         """Return the program of a device and its shardings, all in XLA's form."""
         results = result.tuple_elements() if self._several else [result]
         text, taken, given = self._partition(
-            [_tiles_of(s, self._devices) for s in operands], [_tiles_of(s, self._devices) for s in results]
+            [tiles_of(s, self._devices) for s in operands], [tiles_of(s, self._devices) for s in results]
         )
         made = [hlo_sharding(*tiles) for tiles in given]
         whole = xla_client.HloSharding.tuple_sharding(shape, made) if self._several else made[0]

@@ -1,0 +1,67 @@
+"""The names of jaxlib's MLIR modules, and its functions on programs in MLIR."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from jaxlib import _jax
+from jaxlib.mlir import ir
+
+from xtrace._src.xla import modules
+
+
+def names_of(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a module that stands for one of ``jaxlib.mlir``."""
+    namespace = importlib.import_module(f"jaxlib.mlir.{module}")
+    public = sorted([
+        name for name, value in vars(namespace).items() if not name.startswith("_") and type(value) is not ModuleType
+    ])
+
+    def getattribute(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module jaxlib.mlir.{module} has no public attribute {name!r}")
+        return getattr(namespace, name)
+
+    return public, getattribute, lambda: list(public)
+
+
+def to_artifact(module: Any, target: str, mixed: bool) -> bytes:
+    """Return a module, its text or its bytecode as a portable artifact of a version of StableHLO.
+
+    JaxRuntimeError with MLIR's messages for an unknown version and for an operation without a portable form.
+    """
+    given = modules.text_of(module, debug_info=True) if isinstance(module, ir.Module) else module
+    return bytes(_with_messages(lambda: _jax.mlir.serialize_portable_artifact(given, target, mixed)))
+
+
+def from_artifact(artifact: bytes, context: Any) -> Any:
+    """Return the module that a portable artifact holds, in an MLIR context; None is that of all parsed modules."""
+    return _with_messages(
+        lambda: _jax.mlir.deserialize_portable_artifact(artifact, modules.context() if context is None else context)
+    )
+
+
+def from_hlo(computation: bytes) -> bytes:
+    """Return the bytecode of the StableHLO module for a program in XLA's own form."""
+    return bytes(_jax.mlir.hlo_to_stablehlo(computation))
+
+
+def with_static_shapes(module: bytes, assertions: bool, validate: bool, shardy: bool) -> bytes:
+    """Return the bytecode of a module with the sizes of ``main`` put in the place of unknown ones."""
+    return bytes(_with_messages(
+        lambda: _jax.mlir.refine_polymorphic_shapes(module, assertions, validate, shardy)
+    ))
+
+
+def _with_messages(call: Callable[[], Any]) -> Any:
+    """Return ``call()``; an error of XLA's gets what MLIR said, which it would write to the terminal."""
+    with modules.collect_diagnostics() as messages:
+        try:
+            return call()
+        except _jax.JaxRuntimeError as error:
+            for message in messages:
+                error.add_note(message)
+            raise

@@ -1,0 +1,13 @@
+"""What lowering rules build with: ``jax.extend.lowering``."""
+
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.extension.lowering import LoweringRuleContext
+from xtrace._src.xla import modules as _modules
+from xtrace._src.xla.modules import JaxIrContext
+
+__all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
+
+# The dialects that are part of MLIR, as a registry of jaxlib's.
+upstream_dialects = _modules.upstream_dialects()
+
+_make_public(globals(), __all__)

@@ -1,0 +1,177 @@
+"""Programs in MLIR: their portable form, and jaxlib's objects that build them, as ``jax.extend.mlir`` has them."""
+
+from __future__ import annotations
+
+import typing as _typing
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.shardings import open_dimensions
+from xtrace._src.stablehlo.shardy import Meshes
+from xtrace._src.xla import mlir_names, mlir_rules
+
+__all__ = [
+    "deserialize_portable_artifact", "hlo_to_stablehlo", "lower_with_sharding_in_types", "refine_polymorphic_shapes",
+    "serialize_portable_artifact",
+]
+
+# The names that load late, for type checkers.
+if _typing.TYPE_CHECKING:
+    from xtrace.extend.mlir import dialects as dialects
+    from xtrace.extend.mlir import ir as ir
+    from xtrace.extend.mlir import passmanager as passmanager
+
+_, __getattr__, __dir__ = _late_names("xtrace.extend.mlir", {}, submodules=("dialects", "ir", "passmanager"))
+
+
+def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_serialization: bool = False) -> bytes:
+    """Return a StableHLO module in the form that other versions of StableHLO can read.
+
+    Args:
+        mlir_module: an MLIR module, its text or its bytecode.
+        target: the oldest version of StableHLO that must be able to read it, such as ``"1.9.0"``.
+        use_mixed_serialization: whether operations of other dialects may stay as they are.
+
+    Returns:
+        Bytes.
+
+    Raises:
+        TypeError: `mlir_module` is no module, or `target` no string.
+        JaxRuntimeError: there is no such version, or an operation has no portable form.
+
+    Example:
+        >>> from xtrace.extend import mlir
+        >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
+        >>> mlir.serialize_portable_artifact(module, "1.9.0")[:4]
+        b'ML\\xefR'
+    """
+    if not isinstance(target, str):
+        raise TypeError(
+            f"serialize_portable_artifact: target must be a version such as '1.9.0', got {abbreviate(target)}"
+        )
+    if not isinstance(mlir_module, (str, bytes, mlir_rules.ir.Module)):
+        raise TypeError(
+            "serialize_portable_artifact: mlir_module must be an MLIR module, its text or its bytecode, got "
+            f"{abbreviate(mlir_module)}"
+        )
+    return mlir_names.to_artifact(mlir_module, target, use_mixed_serialization)
+
+
+def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any:
+    """Return the StableHLO module that `serialize_portable_artifact` wrote.
+
+    Args:
+        mlir_module: the bytes.
+        context: the MLIR context of the module; None for the one that all modules of xtrace share.
+
+    Returns:
+        An MLIR module.
+
+    Raises:
+        TypeError: `mlir_module` is not made of bytes.
+        JaxRuntimeError: the bytes are no such module.
+
+    Example:
+        >>> from xtrace.extend import mlir
+        >>> module = xtrace.jit(jnp.sin).lower(1.0).compiler_ir()
+        >>> artifact = mlir.serialize_portable_artifact(module, "1.9.0")
+        >>> "stablehlo.sine" in str(mlir.deserialize_portable_artifact(artifact))
+        True
+    """
+    return mlir_names.from_artifact(_check_bytes("deserialize_portable_artifact", "mlir_module", mlir_module), context)
+
+
+def hlo_to_stablehlo(computation: bytes) -> bytes:
+    """Return the StableHLO module for a program in XLA's own form.
+
+    Args:
+        computation: the program, a serialized HloModuleProto.
+
+    Returns:
+        The bytecode of the module.
+
+    Raises:
+        TypeError: `computation` is not made of bytes.
+        JaxRuntimeError: the bytes are no such program.
+
+    Example:
+        >>> from xtrace.extend import mlir
+        >>> program = xtrace.jit(jnp.sin).lower(1.0).compiler_ir("hlo").as_serialized_hlo_module_proto()
+        >>> module = mlir.ir.Module.parse(mlir.hlo_to_stablehlo(program), xtrace.interpreters.mlir.make_ir_context())
+        >>> "stablehlo.sine" in str(module)
+        True
+    """
+    return mlir_names.from_hlo(_check_bytes("hlo_to_stablehlo", "computation", computation))
+
+
+def refine_polymorphic_shapes(
+    mlir_module: bytes, enable_shape_assertions: bool = True, validate_static_shapes: bool = True,
+    enable_shardy: bool = False,
+) -> bytes:
+    """Return a StableHLO module in which sizes that are not known follow from those of the inputs of ``main``.
+
+    Args:
+        mlir_module: the text or the bytecode of the module, whose function ``main`` takes arrays of known sizes.
+        enable_shape_assertions: whether the conditions on sizes in it are checked.
+        validate_static_shapes: whether a size that stays unknown is an error.
+        enable_shardy: whether its shardings are in Shardy's form.
+
+    Returns:
+        The bytecode of the module.
+
+    Raises:
+        TypeError: `mlir_module` is not made of bytes.
+        JaxRuntimeError: the bytes are no module, or a size cannot be known.
+
+    Example:
+        >>> from xtrace.extend import mlir
+        >>> text = b'''func.func @main(%x: tensor<2xf32>) -> tensor<?xf32> {
+        ...   %y = stablehlo.custom_call @double(%x) : (tensor<2xf32>) -> tensor<?xf32>
+        ...   return %y : tensor<?xf32>
+        ... }'''
+        >>> len(mlir.refine_polymorphic_shapes(text, validate_static_shapes=False)) > 0
+        True
+    """
+    return mlir_names.with_static_shapes(
+        _check_bytes("refine_polymorphic_shapes", "mlir_module", mlir_module), bool(enable_shape_assertions),
+        bool(validate_static_shapes), bool(enable_shardy),
+    )
+
+
+def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
+    """Return a value of a lowering rule, split as its type says over explicit mesh axes.
+
+    Args:
+        ctx: the `LoweringRuleContext`; not used.
+        op: the MLIR value.
+        aval: its type; one without a sharding leaves the value as it is.
+
+    Returns:
+        An MLIR value.
+
+    Raises:
+        TypeError: `aval` is no type of arrays.
+
+    Example:
+        >>> from xtrace.extend import mlir
+        >>> mlir.lower_with_sharding_in_types(None, "value", xtrace.typeof(jnp.ones(2)))
+        'value'
+    """
+    if not isinstance(aval, ShapedArray):
+        raise TypeError(f"lower_with_sharding_in_types: {abbreviate(aval)} is no type of arrays")
+    sharding = aval.explicit_sharding
+    if sharding is None:
+        return op
+    return mlir_rules.constrain(op, Meshes().inlined(sharding, aval.ndim, open_dimensions(sharding, aval.ndim)))
+
+
+def _check_bytes(function: str, name: str, given: object) -> bytes:
+    if not isinstance(given, bytes):
+        raise TypeError(f"{function}: {name} must be bytes, got {abbreviate(given)}")
+    return given
+
+
+_make_public(globals(), __all__, submodules=("dialects", "ir", "passmanager"))
