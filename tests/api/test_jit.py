@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import functools
 import inspect
+import pickle
 import typing
 import unittest.mock
 
@@ -769,3 +770,14 @@ def test_jits_nest_as_deep_as_those_of_jax():
         assert len(xtrace.make_jaxpr(nested(xtrace, 105))(0.0).eqns) == 1
         assert xtrace.grad(nested(xtrace, 75))(0.0) == 1
         assert xtrace.vmap(nested(xtrace, 75))(np.zeros(2, np.float32)).shape == (2,)
+
+
+def scale(x, factor: float = 2.0) -> object:
+    return x * factor
+
+
+def test_signature_without_following_wrapped_functions():
+    own = inspect.signature(xtrace.jit(scale, static_argnames="factor"), follow_wrapped=False)
+    assert own == inspect.signature(scale) and str(own) == str(inspect.signature(scale))
+    assert pickle.loads(pickle.dumps(own)) == own
+    assert own.bind(1.0).arguments == {"x": 1.0} and own.replace(parameters=[]).return_annotation is object

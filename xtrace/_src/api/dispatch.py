@@ -194,6 +194,8 @@ def _entry_point(slow: _Slow, run: _Slow) -> Callable[..., Any]:
     names = {
         "slow": slow, "run": run, "MISS": MISS, "given": _drop_missing, "hide_frames": hide_frames,
         "__builtins__": builtins,
+        # chex tells a transformed function by a global of this name.
+        "api_boundary": hide_frames,
     }
     # Specialised code has parameters; a default for each lets it see that a call has fewer arguments.
     return FunctionType(_code_of(_UNSPECIALISED), names, "jitted", (_MISSING,) * _MOST_PARAMETERS)

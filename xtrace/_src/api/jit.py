@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 import time
 import warnings
@@ -195,6 +196,27 @@ def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, option
     return Jitted(fun, static, donated, options, cache).callable()
 
 
+class _SignatureOf(inspect.Signature):
+    """The signature of a function, computed when it is asked for: it is that of the jitted function."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    # The two places from which all methods of a signature read.
+    @property
+    def _parameters(self) -> Any:
+        return inspect.signature(self._function).parameters
+
+    @property
+    def _return_annotation(self) -> Any:
+        return inspect.signature(self._function).return_annotation
+
+    def __reduce__(self) -> Any:
+        return inspect.signature, (self._function,)
+
+
 class Jitted:
     """A function with its options and cache; `callable` gives the function users see."""
 
@@ -218,6 +240,7 @@ class Jitted:
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name
+        jitted.__signature__ = _SignatureOf(self.fun)  # type: ignore[attr-defined]
         jitted.trace = self.trace  # type: ignore[attr-defined]
         jitted.lower = self.lower  # type: ignore[attr-defined]
         jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]

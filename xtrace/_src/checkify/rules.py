@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xtrace._src.algebra.resharding import cast_to_auto
 from xtrace._src.algebra.vector_space import convert_element_type, reshape
 from xtrace._src.checkify.checks import check_p
 from xtrace._src.checkify.errors import Site, Slot
@@ -20,6 +21,8 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import ClosedJaxpr, Literal
+from xtrace._src.core.mesh import BaseMesh
+from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.ops import complex_numbers, elementwise
@@ -65,7 +68,7 @@ from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
 from xtrace._src.ops.selection import select_n
-from xtrace._src.ops.shard_map import shard_map_p
+from xtrace._src.ops.shard_map import add_leading_dimensions, bind_shard_map, manual_axes_in_scope, shard_map_p
 from xtrace._src.ops.solvers import linear_solve
 from xtrace._src.ops.stop_gradient import stop_gradient_of_one
 from xtrace._src.ops.values import stage
@@ -156,21 +159,24 @@ def _check(
     wanted = [i + 1 for i, site in enumerate(sites) if site.category in checker.enabled]
     if not wanted:
         return []
-    shape = aval_of(code).shape
-    if shape:
-        # Of the indices along mapped axes, the first that failed.
-        size = math.prod(shape)
-        if not size:
+    if aval_of(code).shape:
+        if not aval_of(code).size:
             return []
-        position = position_of_first(ne(code, NO_ERROR))
-        code, *payload = [
-            dynamic_index_in_dim(reshape(x, (size, *aval_of(x).shape[len(shape) :])), position, 0, False)
-            for x in operands
-        ]
+        code, *payload = _first_of_mapped(operands)
     if len(wanted) < len(sites):
         code = select_n(any_of([eq(code, Literal(i, NUMBER)) for i in wanted]), NO_ERROR, code)
     checker.adopt([code, *payload], sites, slots)
     return []
+
+
+def _first_of_mapped(leaves: Sequence[Any]) -> list[Any]:
+    """Return the leaves of the first error of several: the first leaf has one number for each, in its dimensions."""
+    shape = aval_of(leaves[0]).shape
+    position = position_of_first(ne(leaves[0], NO_ERROR))
+    return [
+        dynamic_index_in_dim(reshape(x, (math.prod(shape), *aval_of(x).shape[len(shape) :])), position, 0, False)
+        for x in leaves
+    ]
 
 
 def _jit(
@@ -196,6 +202,22 @@ def _cond(
     checked = checker.of_each(branches)
     outputs = bind_cond([c.jaxpr for c in checked], operands[0], operands[1:], branches_platforms)
     return checker.take(checked[0], outputs)
+
+
+def _shard_map(
+    checker: CheckTrace, operands: Sequence[Any], *, jaxpr: ClosedJaxpr, mesh: BaseMesh,
+    newly_manual_axes: frozenset[Any], check_vma: bool, in_specs: Sequence[PartitionSpec],
+    out_specs: Sequence[PartitionSpec],
+) -> list[Any]:
+    # Each device has an error of its own; they are concatenated along a new first dimension.
+    with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
+        inner = checker.of(jaxpr)
+        body = add_leading_dimensions(inner.jaxpr, inner.width)
+    axes = PartitionSpec(tuple([a for a in mesh.axis_names if a in newly_manual_axes]))
+    specs = [*[axes] * inner.width, *out_specs]
+    outputs = bind_shard_map(body, operands, in_specs, specs, mesh, newly_manual_axes, check_vma)
+    error = _first_of_mapped([cast_to_auto(x) for x in outputs[: inner.width]]) if inner.width else []
+    return checker.take(inner, [*error, *outputs[inner.width :]])
 
 
 @memoize_by_owner
@@ -361,8 +383,8 @@ def _call(checker: CheckTrace, operands: Sequence[Any], *, call_jaxpr: Any) -> l
 CALLS: dict[Primitive, Callable[..., list[Any]]] = {
     call_p: _call, check_p: _check, closed_call_p: _call, cond_p: _cond, custom_jvp_call: _custom_jvp,
     custom_vjp_call: _custom_vjp, custom_vmap_call: _custom_vmap, jit_call: _jit, remat_call: _remat, scan_p: _scan,
-    while_p: _while,
+    shard_map_p: _shard_map, while_p: _while,
 }
 
 # What goes on inside is not looked at: NaN among the results is asked for.
-AS_ONE = frozenset((composite_p, custom_partitioning_p, linear_call, linear_solve, shard_map_p))
+AS_ONE = frozenset((composite_p, custom_partitioning_p, linear_call, linear_solve))

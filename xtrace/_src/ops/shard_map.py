@@ -187,6 +187,16 @@ def _reshape_scalars(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
     return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info)
 
 
+def add_leading_dimensions(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """Return `closed` with a dimension of size 1 before those of each of its first `count` results."""
+
+    def function(*values: Any) -> list[Any]:
+        results = evaluate(closed.jaxpr, closed.consts, values)
+        return [reshape(x, (1, *aval_of(x).shape)) if i < count else x for i, x in enumerate(results)]
+
+    return stage_to_jaxpr(function, closed.in_avals, closed.jaxpr.debug_info) if count else closed
+
+
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
     mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
