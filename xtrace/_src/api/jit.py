@@ -204,7 +204,7 @@ class _SignatureOf(inspect.Signature):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    # The two places from which all methods of a signature read.
+    # The two places that all other methods of a signature read.
     @property
     def _parameters(self) -> Any:
         return inspect.signature(self._function).parameters
@@ -212,6 +212,10 @@ class _SignatureOf(inspect.Signature):
     @property
     def _return_annotation(self) -> Any:
         return inspect.signature(self._function).return_annotation
+
+    def replace(self, **changes: Any) -> inspect.Signature:
+        """Return the signature with other parameters, or another annotation of the result."""
+        return inspect.signature(self._function).replace(**changes)
 
     def __reduce__(self) -> Any:
         return inspect.signature, (self._function,)
