@@ -213,7 +213,7 @@ class _SignatureOf(inspect.Signature):
     def _return_annotation(self) -> Any:
         return inspect.signature(self._function).return_annotation
 
-    def replace(self, **changes: Any) -> inspect.Signature:
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
         """Return the signature with other parameters, or another annotation of the result."""
         return inspect.signature(self._function).replace(**changes)
 
