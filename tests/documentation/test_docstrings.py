@@ -33,7 +33,9 @@ RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE", "extend.core.unsafe_get_axis_names_DO_NOT_USE",
     "extend.core.valid_jaxtype", "extend.core.find_top_trace", "extend.core.get_opaque_trace_state",
     "extend.backend.clear_in_memory_compilation_cache", "extend.backend.get_default_device",
-    "extend.core.take_current_trace", "experimental.hijax.is_undefined_primal",
+    "extend.core.take_current_trace", "extend.source_info_util.current",
+    "extend.source_info_util.current_name_stack", "extend.source_info_util.new_source_info",
+    "extend.source_info_util.reset_name_stack", "experimental.hijax.is_undefined_primal",
     "experimental.cur_qdd", "lax.create_token", "alias_names",
 ))
 
@@ -63,14 +65,13 @@ ALSO_NUMERICAL = frozenset(f"xtrace.numpy.{name}" for name in (
 
 SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "Example", "Reference")
 VERBS = frozenset(re.findall(r"\w+", """
-    Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute
-    Concatenate Connect Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide
-    Draw
-    End Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert
-    Integrate Interpolate Invert Iterate Join List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize
-    Override Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape
-    Resize Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack
-    Start Stop Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
+    Add Allocate Append Apply Approximate Build Call Cast Change Check Choose Clip Combine Compile Compute Concatenate
+    Connect Convert Copy Count Create Cut Decorate Declare Decompose Delete Describe Differentiate Divide Draw End
+    Evaluate Exchange Expand Extract Factor Fill Find Fit Flatten Flip Forget Format Gather Give Hash Insert Integrate
+    Interpolate Invert Iterate Join Leave List Load Lower Make Map Mark Minimize Move Multiply Negate Normalize Override
+    Pack Pad Partition Place Print Put Raise Read Record Reduce Register Remove Repeat Replace Report Reshape Resize
+    Return Reverse Roll Rotate Round Run Save Scatter Search Select Set Shift Shuffle Solve Sort Split Stack Start Stop
+    Subtract Sum Swap Take Test Tile Trace Transform Transpose Traverse Unpack Unwrap Update Wait Wrap Write
 """))
 
 

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xtrace._src.api.jit import jit
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.xla.clients import Client as Backend
 
-__all__ = ["Backend", "apply_primitive"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
+
+
+class _DtypeHandlers:
+    """For each class of values, the function that gives a value one of the dtypes that programs have."""
+
+    def __getitem__(self, kind: type) -> Callable[[Any], Any]:
+        return _to_canonical_dtype
+
+    def __setitem__(self, kind: type, handler: Callable[[Any], Any]) -> None:
+        # Operands of a user's class become arrays by their method __jax_array__, as in JAX, and nothing asks this.
+        if not callable(handler):
+            raise TypeError(f"canonicalize_dtype_handlers: a handler must be a function, got {abbreviate(handler)}")
+
+
+def _to_canonical_dtype(value: Any) -> np.ndarray:
+    host = np.asarray(value)
+    return dtypes.cast(host, aval_of(host).dtype)
+
+
+canonicalize_dtype_handlers = _DtypeHandlers()
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

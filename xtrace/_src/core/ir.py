@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.core.avals import ShapedArray, aval_rules
 from xtrace._src.core.effects import NO_EFFECTS, Effects
-from xtrace._src.core.source import Position, SourceInfo, source_info
+from xtrace._src.core.source import Position
+from xtrace._src.core.source_info import SourceInfo, source_info
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive

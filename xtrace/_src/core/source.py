@@ -102,27 +102,6 @@ def path_inside(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-class NameStack(NamedTuple):
-    """The scopes that an equation was recorded in, outermost first."""
-
-    stack: Scopes
-
-    def __str__(self) -> str:
-        return format_scopes(self.stack)
-
-
-class SourceInfo(NamedTuple):
-    """Where an equation comes from: ``str(traceback)`` is the user's line, ``str(name_stack)`` the scopes around it."""
-
-    traceback: Location | None
-    name_stack: NameStack
-
-
-def source_info(position: Position | None) -> SourceInfo:
-    """Return where a position is in the user's code, and its scopes."""
-    return SourceInfo(resolve(position) if position is not None else None, NameStack(scopes_of(position)))
-
-
 # The folder of the package `xtrace`, from `xtrace/_src/core/source.py`.
 _PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 _internal: dict[str, bool] = {}

@@ -209,6 +209,21 @@ class Tracer(Array):
         # Programs that look inside of JAX find the trace of a tracer here.
         return self.owner
 
+    # A size that is no number: there are none here.
+    dimension_as_value = None
+
+    def full_lower(self) -> Tracer:
+        """Return the tracer itself: no transformation leaves a tracer that carries nothing."""
+        return self
+
+    def get_referent(self) -> Any:
+        """Return the object that the tracer stands for in all transformations around it, by its identity."""
+        return self
+
+    def to_concrete_value(self) -> Any:
+        """Return the value, if it is known while the program is traced; otherwise None."""
+        return None
+
     def __hash__(self) -> int:
         raise explain.unhashable(self)
 

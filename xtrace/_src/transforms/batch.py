@@ -55,6 +55,9 @@ class BatchTracer(Tracer):
         self.owner, self.value, self.axis = trace, value, axis
         self.aval = without_axis(aval_of(value), axis)
 
+    def get_referent(self) -> Any:
+        return self.value.get_referent() if isinstance(self.value, Tracer) else self.value
+
     def __repr__(self) -> str:
         return f"VmapTracer(aval={self.aval}, batched={aval_of(self.value)})"
 

@@ -48,6 +48,12 @@ class JVPTracer(Tracer):
     def __int__(self) -> int:
         return int(self.primal)
 
+    def get_referent(self) -> Any:
+        return self.primal.get_referent() if isinstance(self.primal, Tracer) else self.primal
+
+    def to_concrete_value(self) -> Any:
+        return self.primal.to_concrete_value() if isinstance(self.primal, Tracer) else self.primal
+
     def item(self, *indices: int) -> Any:
         """Return the value as a Python number, which is a constant to the derivative."""
         return self.primal.item(*indices)

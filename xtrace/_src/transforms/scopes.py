@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 from xtrace._src.core import config
@@ -29,27 +30,62 @@ from xtrace._src.transforms.stage import StagingTrace
 JVP, TRANSPOSE, VMAP = Transformation("jvp"), Transformation("transpose"), Transformation("vmap")
 
 
+# The scopes of operations outside of all programs that are recorded.
+_outside: ContextVar[Scopes] = ContextVar("scopes outside of programs", default=())
+
+
 class scope:
     """A block whose operations are inside of the scopes `names`, outermost first, in every trace that records them."""
 
-    __slots__ = ("names", "before")
+    __slots__ = ("names", "before", "token")
 
     def __init__(self, *names: str) -> None:
         self.names = names
         self.before: list[tuple[StagingTrace, Scopes]] = []
 
+    def _inside(self, scopes: Scopes) -> Scopes:
+        return scopes + self.names
+
     def __enter__(self) -> None:
-        for each in current_trace.get().enclosing():
-            # Linearizing has a tape beside its parent.
-            recorder = each.rules if isinstance(each, JVPTrace) else each
-            if isinstance(recorder, StagingTrace):
-                self.before.append((recorder, recorder.scopes))
+        recorder: Any = None
+        for recorder in recorders():
+            self.before.append((recorder, recorder.scopes))
         for recorder, scopes in self.before:
-            recorder.scopes = scopes + self.names
+            recorder.scopes = self._inside(scopes)
+        is_outside = not isinstance(recorder, StagingTrace) or isinstance(recorder, Tape)
+        self.token = _outside.set(self._inside(_outside.get())) if is_outside else None
 
     def __exit__(self, *_: object) -> None:
         for recorder, scopes in self.before:
             recorder.scopes = scopes
+        if self.token is not None:
+            _outside.reset(self.token)
+
+
+class only_scopes(scope):
+    """A block whose operations are inside of the scopes `names` and no others."""
+
+    __slots__ = ()
+
+    def _inside(self, scopes: Scopes) -> Scopes:
+        return self.names
+
+
+def recorders() -> Iterator[StagingTrace]:
+    """Yield the traces that record operations now, innermost first."""
+    for each in current_trace.get().enclosing():
+        # Linearizing has a tape beside its parent.
+        recorder = each.rules if isinstance(each, JVPTrace) else each
+        if isinstance(recorder, StagingTrace):
+            yield recorder
+
+
+def current_scopes() -> Scopes:
+    """Return the scopes that operations are in now, in the program that is recorded or outside of programs."""
+    for trace in current_trace.get().enclosing():
+        if type(trace) is StagingTrace:
+            return trace.scopes
+    return _outside.get()
 
 
 @contextlib.contextmanager

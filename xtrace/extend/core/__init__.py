@@ -15,6 +15,7 @@ from xtrace._src.api.tracing import eval_jaxpr
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, is_array_like
 from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.effects import NO_EFFECTS as no_effects
@@ -24,6 +25,7 @@ from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn
 from xtrace._src.core.late import late_names as _late_names
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.source_info import SourceInfo
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, current_trace, use_trace
 from xtrace._src.ops.call_primitives import CallPrimitive, call_impl
@@ -33,8 +35,8 @@ from xtrace._src.transforms.stage import StagingTrace
 
 __all__ = [
     "AbstractToken", "CallPrimitive", "ClosedJaxpr", "DebugInfo", "DropVar", "Effect", "Effects",
-    "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "TraceTag", "Var",
-    "array_types", "call_impl", "check_jaxpr",
+    "InconclusiveDimensionOperation", "Jaxpr", "JaxprEqn", "JaxprTypeError", "Literal", "Primitive", "Token",
+    "TraceTag", "Var", "array_types", "call_impl", "check_jaxpr",
     "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxpr_as_fun", "jaxprs_in_params",
     "mapped_aval", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype",
     "set_current_trace", "subjaxprs", "take_current_trace", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
@@ -124,7 +126,7 @@ def new_jaxpr_eqn(
         primitive: the operation.
         params: a dict of its parameters.
         effects: a set of effects.
-        source_info: the position in the user's source, or None.
+        source_info: where it comes from, the `source_info` of another equation; None if nobody knows.
         ctx: not used; leave it at None.
 
     Returns:
@@ -144,7 +146,8 @@ def new_jaxpr_eqn(
             f"got ({', '.join(params)})"
         )
     values = primitive.pack_parameters(params)
-    return JaxprEqn(list(invars), list(outvars), primitive, values, effects, source_info)
+    position = source_info.position if isinstance(source_info, SourceInfo) else source_info
+    return JaxprEqn(list(invars), list(outvars), primitive, values, effects, position)
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
@@ -243,6 +246,39 @@ def valid_jaxtype(x: object) -> bool:
         (True, False)
     """
     return is_array_like(x)
+
+
+class _TokenType(type):
+    """The class of `Token`: the tokens that operations return are arrays without data, and of it."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return super().__instancecheck__(instance) or (
+            isinstance(instance, Array) and type(getattr(instance, "aval", None)) is AbstractToken
+        )
+
+
+class Token(metaclass=_TokenType):
+    """A value without data that is there when the operations before it have run.
+
+    Args:
+        buf: a token or an array that comes after these operations.
+
+    Example:
+        >>> isinstance(lax.create_token(), xtrace.extend.core.Token)
+        True
+        >>> xtrace.extend.core.Token(lax.create_token()).block_until_ready()
+    """
+
+    __slots__ = ("_buf",)
+
+    def __init__(self, buf: Any) -> None:
+        if not callable(getattr(buf, "block_until_ready", None)):
+            raise TypeError(f"Token: buf must be a token or an array, got {abbreviate(buf)}")
+        self._buf = buf
+
+    def block_until_ready(self) -> None:
+        """Wait until the operations before it have run."""
+        self._buf.block_until_ready()
 
 
 class TraceTag:

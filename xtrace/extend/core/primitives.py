@@ -3,6 +3,7 @@
 from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.ops.arrays.creation import empty2_p
 from xtrace._src.ops.call_primitives import call_p, closed_call_p
 from xtrace._src.ops.calls import jit_call as jit_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_lin as custom_lin_p
@@ -15,6 +16,7 @@ from xtrace._src.ops.references.operations import get_p, swap_p
 from xtrace._src.ops.remat.rematerialization import checkpoint_name as name_p
 from xtrace._src.ops.remat.rematerialization import remat_call as remat_p
 from xtrace.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from xtrace.random.gamma_family import random_gamma_p
 
 _without = (
     "cholesky_update_p", "dce_sink_p", "geqp3_p", "geqrf_p", "lu_pivots_to_permutation_p", "mulhi_p",

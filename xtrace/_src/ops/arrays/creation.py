@@ -22,7 +22,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import no_rule, primitive
+from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import base_trace, current_trace
@@ -79,6 +79,21 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
     dtype = requested_dtype("broadcasted_iota", dtype)
     dimension = to_integer("broadcasted_iota", "dimension", dimension)
     return bind_with_sharding(broadcasted_iota, (), (dtype, shape, dimension), out_sharding)
+
+
+def _empty2_abstract(*, dtype: Any, memory_space: Any) -> ShapedArray:
+    """Return a scalar that nobody has given a value; it is zero."""
+    return ShapedArray((), np.dtype(dtype))
+
+
+def _empty2_emit(builder: FunctionBuilder, **_: object) -> Value:
+    return builder.constant(0, builder.results[0])
+
+
+empty2_p = Primitive(
+    "empty2", ("dtype", "memory_space"), abstract=_empty2_abstract, emit=_empty2_emit, jvp=ZERO_DERIVATIVE,
+    batch=no_rule("empty2 has no operand that could be mapped"),
+)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:

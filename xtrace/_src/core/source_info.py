@@ -1,0 +1,139 @@
+"""Where equations come from, as programs that walk jaxprs see it: the scopes around them, and the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.source import Annotation, Location, Position, Scopes, Transformation, format_scopes, resolve
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A named scope in a `NameStack`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A transformation in a `NameStack`."""
+
+    name: str
+
+
+class NameStack:
+    """The names of the scopes and transformations around an equation, outermost first.
+
+    Args:
+        stack: the names of another one's `stack`.
+
+    Example:
+        >>> from xtrace.extend.source_info_util import NameStack
+        >>> str(NameStack().extend("model").transform("jvp").extend("layer"))
+        'model/jvp(layer)'
+    """
+
+    __slots__ = ("scopes",)
+
+    def __init__(self, stack: Iterable[Scope | Transform] = ()) -> None:
+        self.scopes: Scopes = tuple([
+            Transformation(each.name) if isinstance(each, Transform) else str(each.name) for each in stack
+        ])
+
+    @property
+    def stack(self) -> tuple[Scope | Transform, ...]:
+        """The scopes and transformations, objects with a `name`."""
+        return tuple([
+            Transform(str(each)) if type(each) is Transformation else Scope(each)
+            for each in self.scopes if type(each) is not Annotation
+        ])
+
+    def extend(self, name: str) -> NameStack:
+        """Return the names with a scope inside of all others."""
+        return name_stack((*self.scopes, checked_name("extend", name)))
+
+    def transform(self, transform_name: str) -> NameStack:
+        """Return the names with a transformation inside of all others."""
+        return name_stack((*self.scopes, Transformation(checked_name("transform", transform_name))))
+
+    def __add__(self, other: NameStack) -> NameStack:
+        return name_stack(self.scopes + other.scopes) if isinstance(other, NameStack) else NotImplemented
+
+    def __getitem__(self, index: slice) -> NameStack:
+        return NameStack(self.stack[index])
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NameStack) and self.stack == other.stack
+
+    def __hash__(self) -> int:
+        return hash(self.stack)
+
+    def __str__(self) -> str:
+        return format_scopes(self.scopes)
+
+    def __repr__(self) -> str:
+        return f"NameStack(stack={self.stack})"
+
+
+def name_stack(scopes: Scopes) -> NameStack:
+    """Return scopes as a `NameStack`."""
+    made = NameStack()
+    made.scopes = scopes
+    return made
+
+
+def checked_name(function: str, name: object) -> str:
+    """Return the name of a scope; TypeError unless it is a string."""
+    if not isinstance(name, str):
+        raise TypeError(f"{function}: the name of a scope must be a string, got {abbreviate(name)}")
+    return name
+
+
+class Traceback(Location):
+    """The user's line, with the position that it is of."""
+
+    position: Position
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    """Where an equation comes from.
+
+    Args:
+        traceback: the user's line, whose text is its file, number and function; None if it is not known.
+        name_stack: the scopes around it.
+
+    Example:
+        >>> equation = xtrace.make_jaxpr(xtrace.named_call(jnp.sin, name="wave"))(1.0).eqns[0]
+        >>> str(equation.source_info.name_stack)
+        'wave'
+    """
+
+    traceback: Traceback | None
+    name_stack: NameStack
+
+    def replace(self, **changes: Any) -> SourceInfo:
+        """Return the same with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def position(self) -> Position | None:
+        """The position in the form in which equations hold it."""
+        if self.traceback is None:
+            return None
+        return (*self.traceback.position[:2], self.name_stack.scopes)
+
+
+def source_info(position: Position | None, scopes: Scopes = ()) -> SourceInfo:
+    """Return where a position is in the user's code, and its scopes, or the given ones where it is not known."""
+    if position is None:
+        return SourceInfo(None, name_stack(scopes))
+    traceback = Traceback(*resolve(position))
+    traceback.position = position
+    return SourceInfo(traceback, name_stack(position[2]))
