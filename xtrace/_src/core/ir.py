@@ -231,6 +231,21 @@ class ClosedJaxpr:
         return self.jaxpr.out_avals
 
     @property
+    def constvars(self) -> list[Var]:
+        """The variables of the constants."""
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        """The variables of the inputs."""
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        """The variables and literals that are returned."""
+        return self.jaxpr.outvars
+
+    @property
     def eqns(self) -> list[JaxprEqn]:
         """The equations."""
         return self.jaxpr.eqns
@@ -239,6 +254,19 @@ class ClosedJaxpr:
     def effects(self) -> Effects:
         """The effects of all equations."""
         return self.jaxpr.effects
+
+    @property
+    def debug_info(self) -> DebugInfo | None:
+        """The function that the jaxpr was traced from, and the names of its arguments and results."""
+        return self.jaxpr.debug_info
+
+    def map_jaxpr(self, function: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+        """Return ``function(jaxpr)``, closed over the same values."""
+        return ClosedJaxpr(function(self.jaxpr), self.consts)
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+        """Return a copy with another jaxpr or other values of its constants."""
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
 
 def jaxprs_of(parameters: Sequence[Any]) -> list[Jaxpr]:

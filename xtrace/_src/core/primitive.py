@@ -18,7 +18,7 @@ from xtrace._src.core.sharding_rules import Split, whole
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.tables import Table
-from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace
+from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace, use_trace
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -309,9 +309,12 @@ class Primitive:
         self.bind_with_trace = bind_with_trace  # type: ignore[method-assign]
         return bind_with_trace
 
-    def bind_with_trace(self, trace: Any, operands: Sequence[Any], parameters: Mapping[str, Any]) -> Any:
-        """Apply the primitive under a trace."""
-        return trace.process(self, operands, self.pack_parameters(parameters))
+    def bind_with_trace(
+        self, trace: Any, args: Sequence[Any], avals: Sequence[Any], params: Mapping[str, Any], /
+    ) -> Any:
+        """Apply the primitive to operands of the types `avals` under a trace."""
+        with use_trace(trace):
+            return trace.process(self, args, self.pack_parameters(params))
 
     def pack_parameters(self, named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return parameters by name as an equation holds them."""

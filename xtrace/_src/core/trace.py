@@ -12,7 +12,7 @@ import numpy as np
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import ShapedArray, aval_rules
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import Primitive
@@ -28,6 +28,8 @@ FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
 
 class Trace:
     """The meaning of operations: a trace evaluates, records or transforms each operation that is bound under it.
+
+    A class of a user's defines `process_primitive`, which gets an operation's parameters by name.
 
     Args:
         parent: the trace that was in force when this one began; operations that do not concern a trace go there.
@@ -48,13 +50,25 @@ class Trace:
     # Which functions of the library are evaluated as one compiled program: see the levels below.
     fusion_level = 0
 
-    def __init__(self, parent: Trace | None) -> None:
+    def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
         self.ended = False
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Apply `primitive`; return one value, or a list where the primitive has multiple results."""
-        raise NotImplementedError
+        if type(self).process_primitive is Trace.process_primitive:
+            name = type(self).__name__
+            raise NotImplementedError(f"{name} must define process_primitive(primitive, tracers, params)")
+        named = dict(zip(primitive.parameters, parameters, strict=True))
+        return self.process_primitive(primitive, operands, primitive.given_parameters(named))
+
+    def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply `primitive`, given its parameters by name."""
+        return self.process(primitive, tracers, primitive.pack_parameters(params))
+
+    def stage_value(self, value: Any) -> Any:
+        """Return a value of the parent as one of this trace: a value that does not depend on the trace's tracers."""
+        return value
 
     def constant(self, value: object, aval: ShapedArray) -> Any:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""
@@ -192,7 +206,8 @@ class Tracer(Array):
     """A value of a trace, which has a type; its data may not be known yet.
 
     Args:
-        arguments, keywords: those of the class of a trace.
+        trace: the trace that the value belongs to.
+        aval: its type.
 
     Example:
         >>> xtrace.eval_shape(lambda x: jnp.asarray(isinstance(x, xtrace.core.Tracer)), 1.0).shape
@@ -203,6 +218,9 @@ class Tracer(Array):
 
     owner: Trace
     aval: ShapedArray
+
+    def __init__(self, trace: Trace, aval: ShapedArray) -> None:
+        self.owner, self.aval = trace, aval
 
     @property
     def _trace(self) -> Trace:
@@ -269,6 +287,14 @@ class Tracer(Array):
 
     def __deepcopy__(self, memo: object) -> Tracer:
         return self
+
+
+def _aval_of_tracer(tracer: Tracer) -> ShapedArray:
+    return tracer.aval
+
+
+# Classes of users' traces inherit it.
+aval_rules[Tracer] = _aval_of_tracer
 
 
 # JAX's classes: a name that asks for the data or for its place is an attempt to make a tracer concrete; others are

@@ -27,7 +27,7 @@ from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import SourceInfo
 from xtrace._src.core.tangents import tangent_aval
-from xtrace._src.core.trace import Trace, Tracer, axis_environment, current_trace, use_trace
+from xtrace._src.core.trace import Trace, Tracer, axis_environment, base_trace, current_trace, use_trace
 from xtrace._src.ops.call_primitives import CallPrimitive, call_impl
 from xtrace._src.transforms.batch import BatchTrace
 from xtrace._src.transforms.linearize import Tape
@@ -374,6 +374,8 @@ def set_current_trace(trace: Trace, check_leaks: bool = False) -> Iterator[None]
     """
     if not isinstance(trace, Trace):
         raise TypeError(f"set_current_trace: trace must be a trace, got {abbreviate(trace)}")
+    if trace.parent is None and trace is not base_trace:
+        trace.parent = current_trace.get()
     with use_trace(trace):
         yield
 

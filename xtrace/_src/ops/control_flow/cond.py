@@ -524,12 +524,15 @@ def _bind_functions(
         inner = [of_nodes(f) for f in functions]
         return call_on_nodes(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
     leaves, in_tree, avals = leaves_of(function, "operands", operands)
-    bodies = [stage_body(function, f, in_tree, avals) for f in functions]
+    # The branches of a cond are [false_fun, true_fun]: true_fun is traced first, and its constants come first.
+    order = slice(None, None, -1) if function == "cond" else slice(None)
+    bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]
     _check_agreement(function, bodies, names)
     branches = [b.jaxpr for b in bodies]
     weak = tuple([a.weak_type for a in branches[0].out_avals])
     branches = [b if tuple([a.weak_type for a in b.out_avals]) == weak else _cast_results(b, weak) for b in branches]
-    branches, consts = _share_constants(branches, [b.consts for b in bodies])
+    branches, consts = _share_constants(branches[order], [b.consts for b in bodies[order]])
+    branches = branches[order]
     values = [*consts, *leaves]
     forwarded = _find_forwarded(tuple(branches))
     kept = tuple([i is None for i in forwarded])
