@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import multiply, subtract
@@ -24,7 +25,7 @@ from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import zeros_like
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.complex_numbers import conj
-from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.contractions.contraction import product_of_shards, sharding_of_product
 from xtrace.numpy import reductions
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask
@@ -42,8 +43,8 @@ class _Plan:
         self, function: str, a: ArrayLike, b: ArrayLike, precision: object, preferred: object,
         out_sharding: object = None,
     ) -> None:
-        refuse(function, out_sharding=out_sharding)
         self.function, self.precision = function, precision
+        self.sharding = sharding_of_product(function, out_sharding)
         self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(function, preferred)
@@ -68,19 +69,24 @@ class _Plan:
 
         `squeezed` are the size-1 axes of the operands that are dropped first.
         """
-        return _contract(
+        unreduced = self.sharding.spec.unreduced if self.sharding is not None else frozenset()
+        if self.sharding is not None and not unreduced:
+            a, b = [cast_to_auto(x) if isinstance(x, Array) else x for x in (a, b)]
+        product = _contract(
             a, b, function=self.function, dimensions=dimensions, order=order, squeezed=squeezed,
             precision=self.precision, dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
+            unreduced=unreduced,
         )
+        return reshard_result(product, self.sharding)
 
 
 @inline_jit
 def _contract(
     a: Any, b: Any, *, function: str, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType,
-    weak: bool,
+    weak: bool, unreduced: frozenset[Any],
 ) -> Array:
     lhs, rhs = [_drop_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
-    product = dot_general(lhs, rhs, dimensions, precision=precision, preferred_element_type=dtype)
+    product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
     if order is not None:
         product = transpose(product, order)
     return convert_to(product, dtype, weak)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import reshard_as
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
@@ -21,6 +22,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
@@ -213,7 +215,8 @@ def _fill_like(
     weak = wanted is None and model.weak_type and not fill.shape
     if device is None and not fill.shape:
         device = sharding_like(a, size, weak)
-    return _fill(function, size, value, fill, wanted or model.dtype, weak, device)
+    filled = _fill(function, size, value, fill, wanted or model.dtype, weak, device)
+    return reshard_as(filled, a.aval) if device is None and isinstance(a, Tracer) and size == model.shape else filled
 
 
 def zeros_like(

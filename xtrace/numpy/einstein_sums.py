@@ -18,12 +18,11 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.comparisons import bitwise_and, eq
-from xtrace._src.ops.contractions.contraction import dot_general
+from xtrace._src.ops.contractions.contraction import dot_general, product_of_shards, sharding_of_product
 from xtrace._src.ops.reductions import reduce_or
 from xtrace.numpy.contraction import to_factor
 from xtrace.numpy.operands import refuse, select_or_fill, type_of
@@ -89,8 +88,9 @@ def einsum(
         Array([21, 43], dtype=int32)
     """
     refuse("einsum", out=out)
-    if out_sharding is not None:
-        sharding = requested_out_sharding("einsum", out_sharding)
+    sharding = sharding_of_product("einsum", out_sharding)
+    unreduced = sharding.spec.unreduced if sharding is not None else frozenset()
+    if sharding is not None and not unreduced:
         operands = tuple([cast_to_auto(x) if isinstance(x, Array) else x for x in operands])
         summed = einsum(
             subscripts, *operands, optimize=optimize, precision=precision,
@@ -111,9 +111,11 @@ def einsum(
     else:
         dtype, weak = preferred, False
     run = _contract if _dot_general is dot_general else _contract.__wrapped__  # type: ignore[attr-defined]
-    return run(
-        *operands, steps=steps, dtype=dtype, weak=weak, precision=_make_hashable(precision), multiply=_dot_general
+    summed = run(
+        *operands, steps=steps, dtype=dtype, weak=weak, precision=_make_hashable(precision), multiply=_dot_general,
+        unreduced=unreduced,
     )
+    return reshard_result(summed, sharding)
 
 
 def einsum_path(
@@ -280,13 +282,19 @@ def _inversions(names: str, output: str) -> int:
 
 
 @inline_jit
-def _contract(*operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any) -> Any:
+def _contract(
+    *operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any,
+    unreduced: frozenset[Any],
+) -> Any:
     values = [to_factor("einsum", x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
         taken = [_reduce_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]
         if dimensions is None:
             (product,) = taken
+        elif unreduced and not values:
+            left, right = taken
+            product = product_of_shards(left, right, dimensions, precision, dtype, unreduced)
         else:
             product = multiply(*taken, dimensions, precision=precision, preferred_element_type=dtype)
         values.append(product if order is None else transpose(product, order))

@@ -21,7 +21,7 @@ from xtrace._src.algebra.kinds import (
 )
 from xtrace._src.algebra.monoids import Monoid, write_reduction
 from xtrace._src.algebra.vector_space import broadcast_like, convert_to, move_axis, reshape, unbroadcast
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import config, dtypes, sum_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.array_protocol import with_arrays
@@ -52,7 +52,7 @@ def _bilinear_jvp(
 
 
 # The jvp rule of an operation that is linear in each of its operands.
-BILINEAR = Derived(_bilinear_jvp)
+BILINEAR = Derived(_bilinear_jvp, sum_rules.product)
 
 
 class Elementwise(Primitive):
@@ -77,7 +77,7 @@ class Elementwise(Primitive):
         promoting: str | None = None, parameters: Sequence[str] = (), public_name: str | None = None,
         operation: Callable[..., Any] | None = None, cases: Mapping[str, str | Callable[..., Value]] | None = None,
         derivatives: Any = None, jvp: Callable[..., Any] | Derived | None = None,
-        transpose: Callable[..., Any] | None = None, **documentation: Any,
+        transpose: Callable[..., Any] | None = None, sums: Callable[..., Any] | None = None, **documentation: Any,
     ) -> None:
         super().__init__(
             name, parameters, abstract=self._abstract, emit=self._emit, operation=operation, batch=self._batch,
@@ -90,10 +90,16 @@ class Elementwise(Primitive):
             self.jvp = self._jvp
             if all(type(d) is int and d for d in self.derivatives):
                 self.jvp, self.transpose = self._linear_jvp, self._transpose
+                self.sums = sum_rules.linear_in_all
         if jvp is not None:
             self.jvp = jvp.of(self) if isinstance(jvp, Derived) else jvp
+            self.sums = jvp.sums if isinstance(jvp, Derived) else self.sums
         if transpose is not None:
             self.transpose = transpose
+        if sums is not None:
+            self.sums = sums
+        if sums is not None:
+            self.sums = sums
         self.op, self.result, self.promoting, self.same_dtype = op, result, promoting, same_dtype
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)

@@ -31,18 +31,27 @@ def _abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArr
 
 def _emit(builder: FunctionBuilder, x: Value, *, dst_sharding: NamedSharding) -> Value:
     if dst_sharding.mesh.explicit_axes:
+        if dst_sharding.spec.unreduced and x.aval.explicit_sharding is None:
+            # Without it the partitioner takes a constant for the terms.
+            whole = dst_sharding.update(spec=PartitionSpec())
+            x = builder.constrain(x, whole, open_dimensions(whole, x.aval.ndim))
         x = builder.constrain(x, dst_sharding, open_dimensions(dst_sharding, x.aval.ndim))
     return x.bitcast(builder.results[0])
 
 
 def _evaluate(array: ConcreteArray, *, dst_sharding: NamedSharding) -> Array:
     mesh, own = dst_sharding.mesh, mesh_sharding(array)
+    entries = full_entries(dst_sharding.spec, array.ndim)
+    dst_sharding = dst_sharding.update(spec=dst_sharding.spec.update(partitions=entries))
     if not mesh.explicit_axes:
         aval = array.aval.update(sharding=None)
         return array if own is None else new_array(aval, array.buffer, placement(aval, own))
     if not isinstance(mesh, Mesh):
         mesh = own.mesh if isinstance(own, NamedSharding) else context_mesh()
         if mesh.empty:
+            if own is None and not array.ndim:
+                # It is on no mesh, and scalars go with any.
+                return array
             raise NoMeshError(
                 f"reshard: {dst_sharding.spec} says no devices. Write with xtrace.set_mesh(mesh):, or give a "
                 "NamedSharding(mesh, spec)"
@@ -85,6 +94,8 @@ def cast_to_auto(x: Any) -> Any:
     own = aval_of(x).explicit_sharding
     if own is None:
         return x
+    if own.spec.unreduced:
+        x = reshard_p.bind_positional((x,), (own.update(spec=PartitionSpec(*own.spec.partitions)),))
     return cast_to(x, own.mesh.update_axis_types(dict.fromkeys(own.mesh.explicit_axes, AxisType.Auto)))
 
 
@@ -95,6 +106,8 @@ def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
     shape = aval_of(result).shape
     sharding.check_compatible_aval(shape)
     spec = sharding.spec.update(partitions=full_entries(sharding.spec, len(shape)))
+    if spec.unreduced and aval_of(result).explicit_sharding == explicit_part(sharding.update(spec=spec), len(shape)):
+        return result
     return reshard_p.bind_positional((result,), (sharding.update(spec=spec),))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import NUMBER
 from xtrace._src.algebra.monoids import SUM, Reduction
-from xtrace._src.core import dtypes, explain, sharding_rules
+from xtrace._src.core import dtypes, explain, sharding_rules, sum_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
@@ -53,7 +53,7 @@ def _zero_derivative_jvp(
 
 # jvp rules that follow from the kind of an operation: linear in all its floating and complex operands together, or with
 # derivative zero wherever it has one.
-LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp), Derived(_zero_derivative_jvp)
+LINEAR, ZERO_DERIVATIVE = Derived(_linear_jvp, sum_rules.linear_in_all), Derived(_zero_derivative_jvp)
 
 
 def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
@@ -423,6 +423,7 @@ def _convert_batch(mapped: Any, operands: Sequence[Any], axes: Sequence[int], **
 
 @primitive(
     "convert_element_type", ("new_dtype", "weak_type", "sharding"), sharding=sharding_rules.same,
+    sums=sum_rules.linear_in_all,
     abstract=_convert_abstract, emit=_convert_emit,
     jvp=_convert_jvp, transpose=_convert_transpose, batch=_convert_batch,
 )
@@ -501,13 +502,13 @@ def _sum_transpose(cotangent: Array, operand: UndefinedPrimal, *, axes: tuple[in
 reduce_sum = Reduction(
     "reduce_sum", SUM, NUMBER, "Return the sum over axes.",
     ("lax.reduce_sum(jnp.array([[1, 2], [3, 4]]), (0,))", "Array([4, 6], dtype=int32)"),
-    sharded=True, jvp=LINEAR, transpose=_sum_transpose,
+    sharded=True, jvp=LINEAR, transpose=_sum_transpose, sums=sum_rules.summation,
 )
 
 
 def zeros(aval: ShapedArray) -> Array:
     """Return an array of zeros of the given type."""
-    scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying)
+    scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying, manual_sums=aval.manual_sums)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), aval.explicit_sharding))
 

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.api.assignments import assign
 from xtrace._src.api.compilation import check_execution, compile_module
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.effects import NO_EFFECTS
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
 from xtrace._src.runtime.transfer import to_operand
@@ -109,9 +111,19 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
 
 def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:
     """Return the jaxpr whose only equation is `primitive`."""
-    types = primitive.abstract_eval(tuple(avals), parameters)
-    inputs, outputs = [Var(a) for a in avals], [Var(a) for a in (types if primitive.multiple_results else [types])]
+    inputs = [Var(a) for a in avals]
+    operands: list[Atom] = list(inputs)
+    before = []
+    try:
+        types = primitive.abstract_eval(tuple(avals), parameters)
+    except MixedSums as mixed:
+        for i, x in enumerate(inputs):
+            if mixed.concerns(x.aval):
+                operands[i] = scalar = Var(x.aval.update(sharding=mixed.sharding))
+                before.append(JaxprEqn([x], [scalar], reshard_p, (mixed.sharding,), NO_EFFECTS, None))
+        types = primitive.abstract_eval(tuple([x.aval for x in operands]), parameters)
+    outputs = [Var(a) for a in (types if primitive.multiple_results else [types])]
     effects = primitive.effects_of(parameters)
-    equation = JaxprEqn(list(inputs), outputs, primitive, parameters, effects, None)
+    equation = JaxprEqn(operands, outputs, primitive, parameters, effects, None)
     info = DebugInfo("eager evaluation", primitive.name, None, None)
-    return ClosedJaxpr(Jaxpr([], inputs, outputs, [equation], effects, info), [])
+    return ClosedJaxpr(Jaxpr([], inputs, outputs, [*before, equation], effects, info), [])

@@ -21,7 +21,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_li
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
-from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
 from xtrace._src.core.trace import current_trace
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.backward import backward
@@ -350,12 +350,12 @@ def _gradients(linear: LinearMap, in_avals: Sequence[ShapedArray], cotangents: S
     """Return the cotangents of all arguments, given those of all results."""
     given = [c for c, n in zip(cotangents, linear.nonzero, strict=True) if n]
     with scope(TRANSPOSE):
-        undefined = [UndefinedPrimal(a) for a in linear.jaxpr.in_avals]
+        undefined = [UndefinedPrimal(a) for a in cotangent_avals(linear.jaxpr.in_avals)]
         in_cotangents = iter(backward(linear.jaxpr, linear.consts, undefined, given))
     out = []
     for aval in in_avals:
         cotangent = next(in_cotangents) if is_differentiable(aval) else None
-        out.append(zero_tangent(aval) if cotangent is None else concrete(cotangent))
+        out.append(zero_tangent(aval.to_cotangent_aval()) if cotangent is None else concrete(cotangent))
     return out
 
 
@@ -435,7 +435,9 @@ def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object
     own = aval_of(cotangent) if is_array_like(cotangent) else None
     if not is_differentiable(aval) and not linear and own is not None and own.shape == wanted.shape:
         return None
-    if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype:
+    if not linear:
+        wanted = wanted.to_cotangent_aval()
+    if own is None or own.shape != wanted.shape or own.dtype != wanted.dtype or own.sums != wanted.sums:
         name = key_paths.keystr(pytree.leaf_paths(flat.out_tree)[position])
         where = f" at {name}" if name else ""
         error = TypeError if own is None or linear else ValueError
@@ -496,7 +498,10 @@ def value_and_grad(
         results, linear = _linearize(flat, keeps_calls=True)
         _check_scalar(flat, results, holomorphic)
         one = aval_of(results[0])
-        out = _gradients(linear, avals, [Literal(dtypes.scalar_type_of(one.dtype)(1), one)])
+        seed: Any = Literal(dtypes.scalar_type_of(one.dtype)(1), one)
+        if any(one.sums):
+            seed = reshard_as(Literal(seed.val, one.update(sharding=None)), one.to_cotangent_aval())
+        out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)
         return ((value, flat.aux) if has_aux else value), (gradients if several else gradients[0])

@@ -19,6 +19,7 @@ from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
 from xtrace._src.core.flags import check_flags, check_hashable, flags_of
+from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.transfer import to_operand
@@ -131,7 +132,9 @@ def _call_of(
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if splits and kwargs.get("out_sharding") is not None:
             kwargs = dict(kwargs)
-            sharding = kwargs.pop("out_sharding")
+            sharding = requested_out_sharding(function.__name__, kwargs.pop("out_sharding"))
+            if sharding is not None and any(sharding.sums):
+                return function(*args, out_sharding=sharding, **kwargs)
             return with_out_sharding(function, sharding, *args, **kwargs)
         if not public and kwargs:
             if not by_name.isdisjoint(kwargs):

@@ -31,7 +31,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
+from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable
 from xtrace._src.ops.arrays.concatenation import split
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.comparisons import eq
@@ -304,7 +304,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: object, reduce_axes: Seq
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
         with scope(TRANSPOSE):
-            in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in avals], checked)
+            in_cotangents = backward(jaxpr, consts, [UndefinedPrimal(a) for a in cotangent_avals(avals)], checked)
         out = [zero_tangent(a) if c is None else concrete(c) for a, c in zip(avals, in_cotangents, strict=True)]
         return pytree.tree_unflatten(flat.in_tree, out)
 

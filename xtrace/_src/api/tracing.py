@@ -124,7 +124,7 @@ def struct_of(aval: ShapedArray) -> Any:
     """Return the aval as the public description of a shape; that of a token describes itself."""
     if type(aval) is AbstractToken:
         return aval
-    manual = aval.manual_axis_type if aval.varying else None
+    manual = aval.manual_axis_type if aval.varying or any(aval.manual_sums) else None
     return ShapeDtypeStruct(
         aval.shape, aval.dtype, sharding=aval.explicit_sharding, weak_type=aval.weak_type, manual_axis_type=manual
     )

@@ -23,6 +23,7 @@ from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 
 class MemorySpace(enum.Enum):
@@ -86,6 +87,7 @@ class ShapedArray(AbstractValue):
         sharding: the placement over explicit mesh axes, or None.
         memory_space: the kind of memory.
         varying: the manual mesh axes along which devices may hold different values.
+        manual_sums: the manual mesh axes along which the value is a sum, formed or not.
 
     Raises:
         TypeError: `dtype` is no dtype, or `shape` no sequence of integers.
@@ -96,8 +98,8 @@ class ShapedArray(AbstractValue):
     """
 
     __slots__ = (
-        "shape", "dtype", "weak_type", "explicit_sharding", "memory_space", "varying", "is_placed", "ndim", "size",
-        "_mlir_type", "__weakref__",
+        "shape", "dtype", "weak_type", "explicit_sharding", "memory_space", "varying", "manual_sums", "is_placed",
+        "ndim", "size", "_mlir_type", "__weakref__",
     )
 
     shape: tuple[int, ...]
@@ -107,6 +109,7 @@ class ShapedArray(AbstractValue):
     explicit_sharding: Any
     memory_space: MemorySpace
     varying: frozenset[Any]
+    manual_sums: Sums
     # Whether the type says more of the place than the device's own memory.
     is_placed: bool
     ndim: int
@@ -115,26 +118,30 @@ class ShapedArray(AbstractValue):
 
     def __new__(
         cls, shape: Any, dtype: Any, weak_type: bool = False, sharding: Any = None, memory_space: MemorySpace = _DEVICE,
-        varying: frozenset[Any] = frozenset(),
+        varying: frozenset[Any] = frozenset(), manual_sums: Sums = NO_SUMS,
     ) -> ShapedArray:
         if type(shape) is not tuple:
             shape = tuple(shape)
         # Enumerations hash slowly, and nearly all arrays are in the device's memory.
-        place = sharding if memory_space is _DEVICE and not varying else (sharding, memory_space, varying)
+        place = sharding
+        if manual_sums is not NO_SUMS and not any(manual_sums):
+            manual_sums = NO_SUMS
+        if memory_space is not _DEVICE or varying or manual_sums is not NO_SUMS:
+            place = (sharding, memory_space, varying, manual_sums)
         key = (shape, dtype, weak_type, place)
         known = _interned.get(key)
         if known is not None:
             return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
-            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying)
+            return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying, manual_sums)
         shape = tuple(map(operator.index, shape))
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
         fields = {
             "shape": shape, "dtype": dtype, "weak_type": bool(weak_type), "explicit_sharding": sharding,
-            "memory_space": memory_space, "varying": varying, "is_placed": place is not None, "ndim": len(shape),
-            "size": math.prod(shape), "_mlir_type": None,
+            "memory_space": memory_space, "varying": varying, "manual_sums": manual_sums,
+            "is_placed": place is not None, "ndim": len(shape), "size": math.prod(shape), "_mlir_type": None,
         }
         for name, value in fields.items():
             object.__setattr__(made, name, value)
@@ -146,7 +153,8 @@ class ShapedArray(AbstractValue):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (
-            self.shape, self.dtype, self.weak_type, self.explicit_sharding, self.memory_space, self.varying
+            self.shape, self.dtype, self.weak_type, self.explicit_sharding, self.memory_space, self.varying,
+            self.manual_sums,
         )
 
     @property
@@ -156,14 +164,21 @@ class ShapedArray(AbstractValue):
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """The manual mesh axes along which devices may hold different values."""
-        return ManualAxisType(varying=self.varying)
+        """The manual mesh axes along which devices may hold different values, and those along which it is a sum."""
+        return ManualAxisType(varying=self.varying, **self.manual_sums._asdict())
+
+    @property
+    def sums(self) -> Sums:
+        """The mesh axes, explicit and manual, along which the value is a sum."""
+        if self.explicit_sharding is None:
+            return self.manual_sums
+        return self.explicit_sharding.sums.join(self.manual_sums)  # type: ignore[no-any-return]
 
     def update(self, **changes: object) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.explicit_sharding,
-            "memory_space": self.memory_space, "varying": self.varying,
+            "memory_space": self.memory_space, "varying": self.varying, "manual_sums": self.manual_sums,
         }
         if "shape" in changes and "sharding" not in changes and self.explicit_sharding is not None:
             fields["sharding"] = None
@@ -172,6 +187,14 @@ class ShapedArray(AbstractValue):
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of the tangents of values of this type: its own, or float0 if it is not differentiable."""
         return self if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, dtypes.float0)
+
+    def to_cotangent_aval(self) -> ShapedArray:
+        """Return the type of the cotangents of values of this type: sums are formed where its own are not."""
+        if self.is_placed and any(self.sums):
+            own = self.explicit_sharding
+            sharding = own.update(spec=own.spec.to_ct_spec()) if own is not None else None
+            return self.update(sharding=sharding, manual_sums=self.manual_sums.of_cotangents())
+        return self
 
     def lo_ty(self) -> list[ShapedArray]:
         """Return the types of the arrays that hold a value of this type: the type itself."""
@@ -214,7 +237,7 @@ class ShapedArray(AbstractValue):
         memory = "" if self.memory_space is _DEVICE else f"<{self.memory_space.name.lower()}>"
         entries = self.explicit_sharding.spec if self.explicit_sharding is not None else ()
         sizes = [f"{n}{_format_split(entry)}" for n, entry in itertools.zip_longest(self.shape, entries)]
-        return f"{name}{memory}[{','.join(sizes)}]{_format_varying(self.varying)}"
+        return f"{name}{memory}[{','.join(sizes)}]{format_axes(self.varying, self.sums)}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -234,14 +257,6 @@ def _format_split(entry: Any) -> str:
     if entry is None:
         return ""
     return f"@({','.join(map(str, entry))})" if isinstance(entry, tuple) else f"@{entry}"
-
-
-def _format_varying(axes: frozenset[Any]) -> str:
-    """Return the manual axes along which a value varies, as types show them: ``{V:x}``, or ``{V:(x,y)}``."""
-    if not axes:
-        return ""
-    names = ",".join(sorted(map(str, axes)))
-    return f"{{V:{names}}}" if len(axes) == 1 else f"{{V:({names})}}"
 
 
 class AbstractToken(ShapedArray):
@@ -335,7 +350,8 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     if not isinstance(dtype, dtypes.ExtendedDType):
         return aval if dtype != dtypes.float0 else aval.update(dtype=dtypes.bool_)
     return ShapedArray(
-        aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space, varying=aval.varying
+        aval.shape + dtype.trailing_shape, dtype.physical, memory_space=aval.memory_space, varying=aval.varying,
+        manual_sums=aval.manual_sums,
     )
 
 
@@ -442,8 +458,10 @@ class ShapeDtypeStruct:
     def aval(self) -> ShapedArray:
         """The abstract value it describes, of 32 bits where there are no dtypes of 64."""
         dtype = dtypes.canonicalize(self.dtype, config.keeps_wide_dtypes())
-        varying = self.manual_axis_type.varying if self.manual_axis_type is not None else frozenset()
-        aval = ShapedArray(self.shape, dtype, self.weak_type, varying=varying)
+        aval = ShapedArray(self.shape, dtype, self.weak_type)
+        manual = self.manual_axis_type
+        if manual is not None:
+            aval = aval.update(varying=manual.varying, manual_sums=Sums(manual.unreduced, manual.reduced))
         place = None if self._place is None else self.sharding
         if place is not None:
             memory_space = memory_space_of_kind(place.memory_kind)

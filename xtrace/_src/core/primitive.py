@@ -7,16 +7,18 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.flags import check_flags, flags_of
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.sharding_rules import Split, whole
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.sharding_rules import Split, join, whole
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.source import describe, user_position
+from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_ALL, FUSES_NONLINEAR, FUSES_SEVERAL, current_trace, use_trace
 
@@ -71,13 +73,31 @@ class MixedVarying(Exception):
         self.varying = varying
 
 
+class MixedSums(Exception):
+    """Scalars meet operands that are sums formed along mesh axes; the scalars should have `sharding`.
+
+    `manual` are the manual axes among these, of which shardings do not speak.
+    """
+
+    def __init__(self, sharding: NamedSharding | None, manual: frozenset[Any]) -> None:
+        super().__init__(f"scalars must be reduced, as {sharding} says, and along {sorted(map(str, manual))}")
+        self.sharding, self.manual = sharding, manual
+
+    def concerns(self, aval: ShapedArray) -> bool:
+        """Whether an operand of type `aval` is one of the scalars."""
+        return not aval.ndim and not any(aval.sums)
+
+
 class Derived:
-    """A rule that follows from the kind of the operation: `make` with the primitive as its first argument."""
+    """A rule that follows from the kind of the operation: `make` with the primitive as its first argument.
 
-    __slots__ = ("make",)
+    `sums` is the rule for sums along mesh axes of such operations.
+    """
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
+    __slots__ = ("make", "sums")
+
+    def __init__(self, make: Callable[..., Any], sums: Callable[..., Any] = sum_rules.nonlinear) -> None:
+        self.make, self.sums = make, sums
 
     def of(self, primitive: Primitive) -> Callable[..., Any]:
         """The rule of `primitive`."""
@@ -126,6 +146,10 @@ class Primitive:
         moves_elements: whether the result's elements are elements of operands; arrays of keys may be operands, too.
         varying: ``varying(axes, **parameters)`` returns the manual mesh axes along which the results vary, where the
             operands vary along `axes`; None for the same.
+        sums: ``sums(name, operands, requested, **parameters)`` returns the mesh axes along which the result is a sum:
+            one of the rules of `core/sum_rules.py`.
+        manual_sums: ``manual_sums(sums, **parameters)`` returns the manual mesh axes along which the result is a sum,
+            where these are not those of the operands.
         sharding: ``sharding(name, operands, result, **parameters)`` returns the split of the result over explicit mesh
             axes (`core/sharding_rules.py`); None where operands must be whole.
         sharding_parameter: the parameter with the sharding of the result that a user asks for, None for that of the
@@ -159,6 +183,7 @@ class Primitive:
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sharding: Callable[..., Any] | None = None,
+        sums: Callable[..., Any] | None = None, manual_sums: Callable[..., Sums] | None = None,
         sharding_parameter: str | None = None, holds_jaxprs: bool = False,
         discharge: Callable[..., tuple[list[Any], list[Any]]] | None = None,
         printed: Callable[..., str] | None = None, operation: Callable[..., Any] | None = None,
@@ -174,6 +199,8 @@ class Primitive:
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
+        self.manual_sums = manual_sums
+        self.sums = sums or (jvp.sums if isinstance(jvp, Derived) else sum_rules.nonlinear)
         self.discharge, self.printed = discharge, printed
         self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
@@ -263,24 +290,60 @@ class Primitive:
         """Infer the types of results: in the operands' memory, varying along their manual axes, split by the rule.
 
         requested: the sharding of the result in place of that of the rule. MixedVarying if some operands vary along
-        fewer axes than others.
+        fewer axes than others, MixedSums if scalars should be reduced.
         """
         varying = frozenset().union(*[a.varying for a in avals])
         if any(a.varying != varying for a in avals):
+            _check_no_terms(self.name, avals, varying)
             raise MixedVarying(varying)
         spaceless = self.multiple_results or not avals
         space = MemorySpace.Device if spaceless else common_memory_space(self.name, avals)
         plain = avals if self.multiple_results else [a.update(memory_space=MemorySpace.Device) for a in avals]
-        plain = [a.update(varying=frozenset(), sharding=None) for a in plain]
+        plain = [a.update(varying=frozenset(), sharding=None, manual_sums=NO_SUMS) for a in plain]
         result = self.abstract(*plain, **named)
+        results = result if self.multiple_results else [result]
         varying = self.varying(varying, **named) if self.varying is not None else varying
+        sums = self._sums_of_results(avals, plain, len(results), named, requested)
+        manual = frozenset().union(*[axes for a in avals for axes in a.manual_sums])
+        explicit = [s.without(manual) for s in sums]
         if requested is not None:
-            return result.update(memory_space=space, varying=varying, sharding=_sharding_of(requested, result))
-        shardings = result_shardings(self, avals, plain, result, named)
-        if self.multiple_results:
-            return [a.update(varying=varying, sharding=s) for a, s in zip(result, shardings, strict=True)]
-        (sharding,) = shardings
-        return result.update(memory_space=space, varying=varying, sharding=sharding)
+            shardings = [_sharding_of(requested, a, s) for a, s in zip(results, explicit, strict=True)]
+        else:
+            shardings = result_shardings(self, avals, plain, result, named, explicit)
+        inner = [s.within(manual) for s in sums]
+        if self.manual_sums is not None:
+            inner = [self.manual_sums(s, **named) for s in inner]
+        types = [
+            a.update(varying=varying, sharding=sharding, manual_sums=s)
+            for a, sharding, s in zip(results, shardings, inner, strict=True)
+        ]
+        return types if self.multiple_results else types[0].update(memory_space=space)
+
+    def _sums_of_results(
+        self, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], count: int, named: dict[str, Any],
+        requested: NamedSharding | None,
+    ) -> list[Sums]:
+        """Return the axes along which each of `count` results is a sum; MixedSums if scalars should be reduced."""
+        asked = requested.sums if requested is not None else None
+        if not any(asked or ()) and not any(any(a.sums) for a in avals):
+            return [NO_SUMS] * count
+        meshes = _meshes_of(avals)
+        mesh = meshes[0] if meshes else None
+        operands = [
+            Split(p, _entries_of(a), mesh, a.sums, a.varying, a.explicit_sharding is not None or not mesh)
+            for a, p in zip(avals, plain, strict=True)
+        ]
+        found = self.sums(self.name, operands, asked, **named)
+        if isinstance(found, list):
+            return found
+        if self.sharding is join:
+            multiplies = self.sums in (sum_rules.product, sum_rules.quotient)
+            reduced = found.reduced | found.unreduced if multiplies else found.reduced
+            if reduced and any(not a.ndim and not any(a.sums) for a in avals):
+                manual = reduced & frozenset().union(*[axes for a in avals for axes in a.manual_sums])
+                explicit = reduced - manual
+                raise MixedSums(NamedSharding(mesh, PartitionSpec(reduced=explicit)) if explicit else None, manual)
+        return [found] * count
 
     @property
     def impl(self) -> Callable[..., Any]:
@@ -358,33 +421,60 @@ class Primitive:
 
 
 def result_shardings(
-    primitive: Primitive, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], result: Any, named: dict[str, Any]
+    primitive: Primitive, avals: Sequence[ShapedArray], plain: Sequence[ShapedArray], result: Any,
+    named: dict[str, Any], sums: Sequence[Sums],
 ) -> list[NamedSharding | None]:
-    """Return the sharding of each result over explicit mesh axes, None where no operand has one."""
-    results = result if primitive.multiple_results else [result]
-    meshes = list(dict.fromkeys([a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None]))
+    """Return the sharding of each result, a sum along the axes `sums`, over explicit mesh axes; None for none."""
+    meshes = _meshes_of(avals)
     if not meshes:
-        return [None] * len(results)
+        return [None] * len(sums)
     if len(meshes) > 1:
         raise ShardingTypeError(
             f"{primitive.name}: the operands are on different meshes, {' and '.join(map(str, meshes))}. Move one with "
             "xtrace.device_put"
         )
     (mesh,) = meshes
-    operands = [
-        Split(p, a.explicit_sharding.spec.partitions if a.explicit_sharding is not None else (None,) * a.ndim, mesh)
-        for a, p in zip(avals, plain, strict=True)
-    ]
+    operands = [Split(p, _entries_of(a), mesh) for a, p in zip(avals, plain, strict=True)]
     rule = primitive.sharding or whole
     entries = rule(primitive.name, operands, result, **named)
     entries = entries if primitive.multiple_results else [entries]
-    return [NamedSharding(mesh, PartitionSpec(*each)) for each in entries]
+    for each, axes in zip(entries, sums, strict=True):
+        used = {axis for entry in each for axis in axes_of_entry(entry)} & (axes.unreduced | axes.reduced)
+        if used:
+            shown = ", ".join([a.str_short(short_dtypes=False) for a in avals])
+            raise ShardingTypeError(
+                f"{primitive.name}: the result would be split over the mesh axes {', '.join(map(str, used))}, along "
+                f"which an operand is a sum, got {shown}. Split one otherwise with xtrace.reshard(x, xtrace.P(...))"
+            )
+    return [
+        NamedSharding(mesh, PartitionSpec(*each, **axes._asdict()))
+        for each, axes in zip(entries, sums, strict=True)
+    ]
 
 
-def _sharding_of(requested: NamedSharding, result: ShapedArray) -> NamedSharding | None:
+def _meshes_of(avals: Sequence[ShapedArray]) -> list[Any]:
+    return list(dict.fromkeys([a.explicit_sharding.mesh for a in avals if a.explicit_sharding is not None]))
+
+
+def _entries_of(aval: ShapedArray) -> tuple[Any, ...]:
+    sharding = aval.explicit_sharding
+    return sharding.spec.partitions if sharding is not None else (None,) * aval.ndim
+
+
+def _check_no_terms(name: str, avals: Sequence[ShapedArray], varying: frozenset[Any]) -> None:
+    """Raise ShardingTypeError if an operand is an unformed sum along axes that others vary along."""
+    for aval in avals:
+        if aval.manual_sums.unreduced & varying:
+            raise ShardingTypeError(
+                f"{name}: {aval.str_short()} is a sum that has not been formed along mesh axes that another operand "
+                f"varies along, got {', '.join([a.str_short() for a in avals])}. Form it first with xtrace.lax.psum"
+            )
+
+
+def _sharding_of(requested: NamedSharding, result: ShapedArray, sums: Sums) -> NamedSharding | None:
     requested.check_compatible_aval(result.shape)
     requested.check_divisible(result.shape)
-    return explicit_part(requested, result.ndim)
+    return explicit_part(requested.update(spec=requested.spec.update(**sums._asdict())), result.ndim)
 
 
 def _primitive_named(name: str) -> Primitive:

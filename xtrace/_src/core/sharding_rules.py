@@ -16,17 +16,25 @@ from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, insert_entry
+from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 Entries = tuple[Any, ...]
 Rule = Callable[..., Any]
 
 
 class Split(NamedTuple):
-    """The type of an operand without its split, the entry of each of its dimensions, and the mesh."""
+    """The type of an operand without its split, the entry of each of its dimensions, the mesh if there is one.
+
+    `sums` and `varying` are the axes along which it is a sum, and along which devices hold different values.
+    `is_placed` says whether its type says a mesh; otherwise it is a constant, which all devices have.
+    """
 
     aval: ShapedArray
     entries: Entries
-    mesh: BaseMesh
+    mesh: Any
+    sums: Sums = NO_SUMS
+    varying: frozenset[Any] = frozenset()
+    is_placed: bool = True
 
     @property
     def is_whole(self) -> bool:
@@ -40,7 +48,7 @@ class Split(NamedTuple):
     def show(self) -> str:
         """Return the type as messages show it."""
         sizes = [f"{n}{_format_entry(p)}" for n, p in zip(self.aval.shape, self.entries, strict=True)]
-        return f"{self.aval.dtype.name}[{','.join(sizes)}]"
+        return f"{self.aval.dtype.name}[{','.join(sizes)}]{format_axes(self.varying, self.sums)}"
 
 
 def _format_entry(entry: Any) -> str:

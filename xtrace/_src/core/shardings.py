@@ -16,6 +16,7 @@ from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
 from xtrace._src.core.names import correction
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
+from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize
 
 _Index = tuple[slice, ...]
@@ -316,6 +317,11 @@ class NamedSharding(Sharding):
     def is_unreduced(self) -> bool:
         """Whether the array is the sum of the devices' pieces along a mesh axis."""
         return bool(self.spec.unreduced)
+
+    @property
+    def sums(self) -> Sums:
+        """The mesh axes along which the array is a sum."""
+        return Sums(self.spec.unreduced, self.spec.reduced)
 
     def _summed_axes(self) -> frozenset[Any]:
         return self.spec.unreduced

@@ -5,6 +5,7 @@ A tangent or cotangent that is known to be zero is None.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from xtrace._src.core import dtypes
@@ -47,6 +48,11 @@ aval_rules[UndefinedPrimal] = _aval_of_undefined_primal
 def is_differentiable(aval: ShapedArray) -> bool:
     """Whether values of this type have tangents other than zero: floating and complex ones."""
     return dtypes.is_inexact(aval.dtype)
+
+
+def cotangent_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
+    """Return the types of the cotangents of values of types `avals`."""
+    return [a.to_cotangent_aval() for a in avals]
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:

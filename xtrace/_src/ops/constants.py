@@ -22,8 +22,10 @@ def constant_like(x: ArrayLike, value: object) -> Literal:
 
 def constants_like(x: ArrayLike, value: Any) -> Any:
     """Return `value` in the shape and dtype of `x`."""
-    shape = aval_of(x).shape
-    return broadcast_in_dim(constant_like(x, value), shape, ()) if shape else constant_like(x, value)
+    aval = aval_of(x)
+    if not aval.shape:
+        return constant_like(x, value)
+    return broadcast_in_dim.bind_positional((constant_like(x, value),), (aval.shape, (), aval.explicit_sharding))
 
 
 def constant(builder: FunctionBuilder, value: int, like: Value) -> Value:

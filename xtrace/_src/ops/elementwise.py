@@ -40,6 +40,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.sum_rules import quotient
 from xtrace._src.ops.comparisons import bitwise_and, eq, ge, gt, lt, shift_right_arithmetic, shift_right_logical
 from xtrace._src.ops.complex_numbers import complex, conj, imag, real
 from xtrace._src.ops.constants import constant, constant_like, constants_like
@@ -520,7 +521,7 @@ div: Elementwise = binary(
     "div", "stablehlo.divide", NUMBER,
     "Return the quotient x / y of corresponding elements; of integers, rounded towards zero.", promoting="divide",
     derivatives=(lambda t, x, y, z: div(t, y), lambda t, x, y, z: mul(mul(neg(t), x), integer_pow(y, -2))),
-    transpose=_div_transpose, cases={INTEGER: _integer_division("divide", _all_ones)},
+    transpose=_div_transpose, sums=quotient, cases={INTEGER: _integer_division("divide", _all_ones)},
     example=("lax.div(-7, 2)", "Array(-3, dtype=int32, weak_type=True)"),
 )
 

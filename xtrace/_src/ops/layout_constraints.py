@@ -11,6 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.memory_layout import Layout, check_default_order
 from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -43,7 +44,8 @@ def _batch(mapped: MappedAxis, operands: Any, axes: Any, *, layout: Layout) -> t
 
 
 @linear(
-    "layout_constraint", ("layout",), sharding=same, abstract=_abstract, emit=_emit, transpose=_transpose, batch=_batch
+    "layout_constraint", ("layout",), sharding=same, sums=linear_in_all,
+    abstract=_abstract, emit=_emit, transpose=_transpose, batch=_batch
 )
 def layout_constraint(x: Array, layout: Layout) -> Array:
     """Return `x`, which lies in memory as `layout` says."""

@@ -24,6 +24,7 @@ from xtrace._src.core.integers import to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import appended, each_same
+from xtrace._src.core.sum_rules import each_own
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -159,8 +160,8 @@ def _barrier_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
 
 
 @primitive(
-    "optimization_barrier", sharding=each_same, abstract=_barrier_abstract, emit=_barrier_emit, multiple_results=True,
-    jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
+    "optimization_barrier", sharding=each_same, sums=each_own, abstract=_barrier_abstract, emit=_barrier_emit,
+    multiple_results=True, jvp=_barrier_jvp, transpose=_barrier_transpose, batch=_barrier_batch,
 )
 def optimization_barrier(operand: ArrayLike, /) -> Any:
     """Return a tree of arrays unchanged, as a barrier that the compiler moves no operation across.

@@ -19,6 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.sum_rules import linear_from
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.constants import constant
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -91,7 +92,7 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
 
 
 @primitive(
-    "select_n", sharding=join, abstract=_select_abstract, emit=_select_emit,
+    "select_n", sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
 def select_n(which: Any, *cases: object) -> Any:

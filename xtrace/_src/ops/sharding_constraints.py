@@ -133,7 +133,7 @@ def constrain(x: Array, sharding: Sharding) -> Any:
     own = aval_of(x).explicit_sharding
     if own is not None and own.mesh.are_all_axes_explicit and isinstance(sharding, NamedSharding):
         wanted = full_entries(sharding.spec, len(own.spec))
-        if wanted != full_entries(own.spec, len(wanted)):
+        if wanted != full_entries(own.spec, len(wanted)) or sharding.sums != own.sums:
             raise AssertionError(
                 f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
                 f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"

@@ -12,6 +12,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray
@@ -38,7 +39,8 @@ def _transpose(cotangent: Array, operand: Array) -> list[Any]:
 
 
 stop_gradient_of_one = Primitive(
-    "stop_gradient", sharding=same, abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose,
+    "stop_gradient", sharding=same, sums=linear_in_all,
+    abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose,
     batch=_batch,
 )
 

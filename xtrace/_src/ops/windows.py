@@ -19,6 +19,7 @@ from xtrace._src.core.callables import check_callable
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
+from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.arrays.slicing import pad, write_cropped, write_pad, zero_like
@@ -225,7 +226,8 @@ def _extreme_jvp(
 
 
 reduce_window_sum = WindowReduction(
-    "reduce_window_sum", SUM, NUMBER, "Sum of the elements in each window.", jvp=LINEAR, transpose=_sum_transpose
+    "reduce_window_sum", SUM, NUMBER, "Sum of the elements in each window.", jvp=LINEAR, transpose=_sum_transpose,
+    sums=nonlinear,
 )
 reduce_window_max = WindowReduction(
     "reduce_window_max", MAXIMUM, ANY, "Largest element in each window; NaN if there is one.", jvp=Derived(_extreme_jvp)

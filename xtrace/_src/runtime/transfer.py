@@ -401,7 +401,7 @@ def _put_unreduced(value: Any, sharding: Any, aval: ShapedArray | None) -> Concr
     """Return `value` as a sum along mesh axes: the first device along these has the piece, and the others zeros."""
     mesh, spec = sharding.mesh, sharding.spec
     array = put_at(value, sharding.update(spec=spec.update(unreduced=frozenset())), aval)
-    first = set(mesh.devices[tuple([0 if n in spec.unreduced else slice(None) for n in mesh.axis_names])].flat)
+    first = set(mesh.devices[tuple([slice(1 if n in spec.unreduced else None) for n in mesh.axis_names])].flat)
     stored = physical_aval(array.aval)
     zeros = np.zeros(sharding.shard_shape(stored.shape), stored.dtype)
     held = [(piece, piece._sharding._device) for piece in buffers.pieces_of(array.buffer)]

@@ -14,7 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.shardings import NamedSharding, Sharding, insert_entry, open_dimensions
 from xtrace._src.core.source import Annotation, Position, resolve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.shardy import Meshes
@@ -386,6 +386,22 @@ class FunctionBuilder:
         stored = x.to_physical()
         text = self.module.meshes.sharding(sharding, stored.aval.ndim, free)
         return self.line(f"sdy.sharding_constraint {stored.name} {text} : {stored.type}", stored.aval).bitcast(x.aval)
+
+    def keep_terms(self, x: Value, model: ShapedArray | None = None, added: int | None = None) -> Value:
+        """Write `x` as a sum that is not formed, if its type or `model`, that of what it is made of, says so.
+
+        The partitioner forgets it easily: it takes what an operation gives for terms where the result is constrained
+        so, and its operands for whole values where these are not. So each operation in a chain needs it, and so do
+        arguments of regions and functions.
+
+        added: the axis that `x` has and `model` has not.
+        """
+        sharding = (x.aval if model is None else model).explicit_sharding
+        if sharding is None or not sharding.spec.unreduced or not self.module.is_explicit:
+            return x
+        if added is not None:
+            sharding = insert_entry(sharding, x.aval.ndim - 1, added, None)
+        return self.constrain(x, sharding, open_dimensions(sharding, x.aval.ndim))
 
     def gather_along(self, x: Value, axes: Iterable[int], *, partial: bool = False) -> Value:
         """Write `x` so that each device has all of its elements along `axes`, in a program on several devices.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import BILINEAR, add_any
-from xtrace._src.algebra.resharding import reshard_as
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_as
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
@@ -74,7 +74,8 @@ def _transpose(
         if given is None:
             return
     operands = [
-        x if isinstance(x, Literal) else UndefinedPrimal(x.aval) if x in linear else values[x] for x in equation.invars
+        x if isinstance(x, Literal) else UndefinedPrimal(x.aval.to_cotangent_aval()) if x in linear else values[x]
+        for x in equation.invars
     ]
     bilinear = getattr(primitive.jvp, "func", None) is BILINEAR.make
     if bilinear and all(type(x) is UndefinedPrimal for x in operands):
@@ -96,7 +97,9 @@ def _transpose(
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
             if x.aval.explicit_sharding is not None:
-                cotangent = reshard_as(cotangent, x.aval)
+                cotangent = reshard_as(cotangent, x.aval.to_cotangent_aval())
+            elif (own := aval_of(cotangent).explicit_sharding) is not None and own.spec.unreduced:
+                cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
                 cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())

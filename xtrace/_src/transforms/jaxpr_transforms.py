@@ -14,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from xtrace._src.core.source import Place, Scopes, drop_scopes, replay, user_position
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.batch import MappedAxis, batch, insert_axis
 from xtrace._src.transforms.evaluate import evaluate
@@ -301,12 +301,12 @@ def transpose_jaxpr(
     """
     jaxpr = closed.jaxpr
     known = filter_by_mask(closed.in_avals, [not x for x in linear])
-    wanted = filter_by_mask(closed.in_avals, linear)
+    wanted = cotangent_avals(filter_by_mask(closed.in_avals, linear))
     out_nonzero: list[bool] = []
 
     def transposed(*values: object) -> list[Any]:
-        rest = iter(values[: len(known)])
-        operands = [UndefinedPrimal(a) if x else next(rest) for a, x in zip(closed.in_avals, linear, strict=True)]
+        rest, unknown = iter(values[: len(known)]), iter(wanted)
+        operands = [UndefinedPrimal(next(unknown)) if x else next(rest) for x in linear]
         given, consts, split = scatter_by_mask(values[len(known) :], nonzero), closed.consts, jaxpr
         if known_scopes or _has_calls_to_split(closed, linear):
             with scope(*known_scopes):
@@ -318,7 +318,7 @@ def transpose_jaxpr(
         out_nonzero[:] = [c is not None for c in results]
         return filter_by_mask(results, out_nonzero)
 
-    cotangents = filter_by_mask(closed.out_avals, nonzero)
+    cotangents = cotangent_avals(filter_by_mask(closed.out_avals, nonzero))
     return stage_to_jaxpr(transposed, [*known, *cotangents], _info(jaxpr, "transpose")), tuple(out_nonzero)
 
 

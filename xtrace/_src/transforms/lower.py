@@ -203,6 +203,12 @@ def _read(jaxpr: Jaxpr) -> set[Atom]:
     return read
 
 
+def has_terms(x: Value) -> bool:
+    """Whether a value is a sum over explicit mesh axes that has not been formed."""
+    sharding = x.aval.explicit_sharding
+    return sharding is not None and bool(sharding.spec.unreduced)
+
+
 def emit_equations(
     builder: FunctionBuilder, jaxpr: Jaxpr, values: dict[Atom, Value], position: Position | None = None
 ) -> list[Value]:
@@ -227,6 +233,11 @@ def emit_equations(
         return values[atom]
 
     explicit = builder.module.is_explicit
+    if explicit:
+        for variable in jaxpr.invars:
+            if variable.aval.is_placed and variable.aval.sums.unreduced:
+                names[variable] = builder.keep_terms(value_of(variable).bitcast(variable.aval)).name
+                values.pop(variable, None)
     for equation in jaxpr.eqns:
         primitive, invars, source = equation.primitive, equation.invars, equation.source or position
         own = equation.source

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.varying import pvary
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.arrays import Array
@@ -23,7 +24,7 @@ from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.collection import collection_paused
 from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.primitive import MixedVarying, Primitive
+from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.source import Position, Scopes, place_within, user_position
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
@@ -115,9 +116,8 @@ class StagingTrace(Trace):
             raise
         try:
             types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
-        except MixedVarying as mixed:
-            invars = [self._vary(x, mixed.varying) for x in invars]
-            types = primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+        except (MixedVarying, MixedSums):
+            invars, types = self._make_alike(primitive, invars, parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
             effects = primitive.effects_of(parameters)
@@ -133,6 +133,22 @@ class StagingTrace(Trace):
         self.equations.append(JaxprEqn(invars, [variable], primitive, parameters, effects, source))
         return StagedTracer(self, types, variable)
 
+    def _make_alike(
+        self, primitive: Primitive, invars: list[Atom], parameters: tuple[Any, ...]
+    ) -> tuple[list[Atom], Any]:
+        """Return operands that are as the others along mesh axes, and the types of the results."""
+        while True:
+            try:
+                return invars, primitive.abstract_eval(tuple([v.aval for v in invars]), parameters)
+            except MixedVarying as mixed:
+                invars = [self._vary(x, mixed.varying) for x in invars]
+            except MixedSums as mixed:
+                invars = [self._reduce_scalar(x, mixed) if mixed.concerns(x.aval) else x for x in invars]
+
+    def _apply(self, primitive: Primitive, atom: Atom, parameter: Any) -> Atom:
+        variable: Atom = self.process(primitive, [StagedTracer(self, atom.aval, atom)], (parameter,)).variable
+        return variable
+
     def _vary(self, atom: Atom, axes: frozenset[Any]) -> Atom:
         """Return an operand as one that varies along all of `axes`."""
         missing = axes - atom.aval.varying
@@ -140,9 +156,11 @@ class StagingTrace(Trace):
             return atom
         if type(atom) is Literal:
             return Literal(atom.val, atom.aval.update(varying=axes))
-        tracer = self.process(pvary, [StagedTracer(self, atom.aval, atom)], (tuple(sorted(missing, key=str)),))
-        variable: Atom = tracer.variable
-        return variable
+        return self._apply(pvary, atom, tuple(sorted(missing, key=str)))
+
+    def _reduce_scalar(self, atom: Atom, mixed: MixedSums) -> Atom:
+        """Return a scalar as one that is a formed sum along mesh axes."""
+        return self._apply(reshard_p, atom, mixed.sharding) if mixed.sharding is not None else atom
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         """Append the equations of a template, applied to `inputs`, and return the outputs."""

@@ -24,6 +24,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import primitive
+from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.shape import PIECES, shift_over
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -133,7 +134,10 @@ def _stack_abstract(*operands: ShapedArray, axis: int) -> ShapedArray:
 def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
     shape = values[0].aval.shape
     dimensions = [i for i in range(len(shape) + 1) if i != axis]
-    spread = [builder.broadcast(x, (*shape[:axis], 1, *shape[axis:]), dimensions) for x in values]
+    spread = [
+        builder.keep_terms(builder.broadcast(x, (*shape[:axis], 1, *shape[axis:]), dimensions), x.aval, axis)
+        for x in values
+    ]
     return write_concatenate(builder, spread, axis, builder.results[0])
 
 
@@ -186,11 +190,12 @@ def _unstack_abstract(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
 
 def _unstack_emit(builder: FunctionBuilder, x: Value, *, axis: int) -> list[Value]:
     pieces = write_pieces(builder, x, axis, [1] * x.aval.shape[axis])
+    pieces = [builder.keep_terms(p, x.aval) for p in pieces]
     return [builder.cast("reshape", p, a) for p, a in zip(pieces, builder.results, strict=True)]
 
 
 def _unstack_transpose(cotangents: Sequence[Any], x: Array, *, axis: int) -> list[Any]:
-    return [stack.bind_positional(_instantiate_zeros(cotangents, _unstack_abstract(x.aval, axis=axis)), (axis,))]
+    return [stack.bind_positional(_instantiate_zeros(cotangents, unstack.abstract_eval((x.aval,), (axis,))), (axis,))]
 
 
 def _unstack_batch(
@@ -256,7 +261,7 @@ def _split_emit(builder: FunctionBuilder, x: Value, *, sizes: tuple[int, ...], a
 
 
 def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[int, ...], axis: int) -> list[Any]:
-    avals = _split_abstract(operand.aval, sizes=sizes, axis=axis)
+    avals = split.abstract_eval((operand.aval,), (sizes, axis))
     return [concatenate.bind_positional(_instantiate_zeros(cotangents, avals), (axis,))]
 
 
@@ -323,7 +328,10 @@ def _tile_batch(
     return tile.bind_positional(operands, (shift_over(axes[0], reps, 1),)), axes[0]
 
 
-@linear("tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch)
+@linear(
+    "tile", ("reps",), abstract=_tile_abstract, emit=_tile_emit, transpose=_tile_transpose, batch=_tile_batch,
+    sums=nonlinear,
+)
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeat an array along each of its axes.
 

@@ -26,6 +26,7 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized, update_slice
+from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import stack
@@ -105,7 +106,8 @@ def _dynamic_slice_batch(
 
 
 @primitive(
-    "dynamic_slice", ("slice_sizes",), sharding=resized, abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
+    "dynamic_slice", ("slice_sizes",), sharding=resized, sums=linear_in(0),
+    abstract=_dynamic_slice_abstract, emit=_dynamic_slice_emit,
     jvp=LINEAR, transpose=_dynamic_slice_transpose, batch=_dynamic_slice_batch, moves_elements=True,
 )
 def dynamic_slice(
@@ -305,7 +307,7 @@ def _dynamic_update_slice_batch(
 
 
 @primitive(
-    "dynamic_update_slice", sharding=update_slice, abstract=_dynamic_update_slice_abstract,
+    "dynamic_update_slice", sharding=update_slice, sums=linear_in(0, 1), abstract=_dynamic_update_slice_abstract,
     emit=_dynamic_update_slice_emit,
     jvp=LINEAR, transpose=_dynamic_update_slice_transpose, batch=_dynamic_update_slice_batch, moves_elements=True,
 )

@@ -38,9 +38,11 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.sum_rules import linear_in, nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
@@ -201,7 +203,8 @@ def _add_batching_axis(
 
 @primitive(
     "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
-    sharding=gather_rule, abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
+    sharding=gather_rule, sums=linear_in(0),
+    abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
     batch=_gather_batch,
     moves_elements=True,
 )
@@ -316,10 +319,12 @@ class Scatter(Primitive):
         self, name: str, monoid: Monoid | None, kinds: Sequence[str], contract: str, printed: str, *,
         jvp: Callable[..., Any] | Derived, transpose: Callable[..., Any] | None = None,
     ) -> None:
+        is_linear = monoid is None or jvp is LINEAR
         super().__init__(
             name, self.PARAMETERS, abstract=self._abstract, emit=self._emit, operation=self._operation,
             unprinted={"update_consts": ()}, jvp=jvp, transpose=transpose, batch=self._batch,
             moves_elements=monoid is None, sharding=same,
+            sums=linear_in(0, 2) if is_linear else nonlinear,
         )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__name__ = self.__qualname__ = name.replace("-", "_")
@@ -528,10 +533,20 @@ def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
+def _aval_of_terms(updates: Array, cotangent: Array) -> ShapedArray:
+    """Return the type of the updates; where the cotangent is a sum that is not formed, of such ones."""
+    aval, sharding = aval_of(updates), aval_of(cotangent).explicit_sharding
+    if sharding is None or not sharding.spec.unreduced:
+        return aval
+    return aval.update(
+        sharding=sharding.update(spec=PartitionSpec(*[None] * aval.ndim, unreduced=sharding.spec.unreduced))
+    )
+
+
 def _set_transpose(cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
-        own = scatter.bind(cotangent, indices, zeros(aval_of(updates)), **parameters)
+        own = scatter.bind(cotangent, indices, zeros(_aval_of_terms(updates, cotangent)), **parameters)
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")

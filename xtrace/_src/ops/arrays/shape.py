@@ -22,6 +22,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.sharding_rules import drop, same
+from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
@@ -40,7 +41,7 @@ def _pieces_jvp(
 
 
 # The jvp rule of an operation that splits its only operand.
-PIECES = Derived(_pieces_jvp)
+PIECES = Derived(_pieces_jvp, linear_in_all)
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object = None) -> Array:

@@ -25,6 +25,7 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized
+from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import full
@@ -166,7 +167,9 @@ def write_pad(
     builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> Value:
     """Write `x` with (low, high, interior) elements added along each axis; negative low and high remove elements."""
+    model = x.aval
     x, padding_config = write_cropped(builder, x, padding_config)
+    x = builder.keep_terms(x, model) if x.aval is not model else x
     if not any(map(any, padding_config)):
         return x
     aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
@@ -241,7 +244,7 @@ def _pad_batch(
 
 
 @primitive(
-    "pad", ("padding_config",), sharding=resized, abstract=_pad_abstract, emit=_pad_emit,
+    "pad", ("padding_config",), sharding=resized, sums=linear_in(0), abstract=_pad_abstract, emit=_pad_emit,
     jvp=LINEAR, transpose=_pad_transpose, batch=_pad_batch,
 )
 def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tuple[int, int, int]]) -> Array:

@@ -11,15 +11,19 @@ import numpy as np
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
 from xtrace._src.algebra.vector_space import convert_to, operand_aval, transpose
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import config, dtypes, sharding_rules, sum_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import NEVER_PRINTED
+from xtrace._src.core.mesh import context_abstract_mesh
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sharding_rules import contract
+from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -436,21 +440,63 @@ def _dot_transpose(
     numbers = DotDimensionNumbers(((summed, tuple(other_free)), (tuple(range(batch_count)), tuple(other_batch))))
     if isinstance(precision, tuple):
         precision = precision if left else precision[::-1]
-    if wanted.explicit_sharding is not None:
-        # Explicit shardings could be ambiguous here; the backward pass gives the cotangent that of the operand.
-        cotangent, known = cast_to_auto(cotangent), cast_to_auto(known)
-    of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, None))
     # The axes of the product: batch, free axes of the linear operand, contracted axes of `known` in ascending order.
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
+    sharding = wanted.explicit_sharding
+    if sharding is not None:
+        entries = tuple([sharding.spec[i] for i in order])
+        terms = sharding.spec.unreduced if _are_terms(cotangent, known, numbers, sharding.spec.unreduced) else ()
+        sharding = sharding.update(spec=PartitionSpec(*entries, unreduced=frozenset(terms)))
+    of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, sharding))
     of_operand = move_axes(of_operand, order)
     of_operand = convert_to(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
     return [of_operand, None] if left else [None, of_operand]
 
 
+def _are_terms(lhs: Any, rhs: Any, numbers: DotDimensionNumbers, axes: frozenset[Any]) -> bool:
+    """Whether devices along mesh axes have the terms of the sums of a product: its contracted axes are split so."""
+    split = []
+    for x, contracted in zip((lhs, rhs), numbers[0], strict=True):
+        own = aval_of(x).explicit_sharding
+        split.append([own.spec[i] for i in contracted] if own is not None else [])
+    return split[0] == split[1] and {axis for entry in split[0] for axis in axes_of_entry(entry)} == axes
+
+
+def sharding_of_product(function: str, out_sharding: object) -> NamedSharding | None:
+    """Return the sharding of a product that a user gives; products are not reduced, whatever it says."""
+    sharding = requested_out_sharding(function, out_sharding)
+    return sharding.update(spec=sharding.spec.update(reduced=frozenset())) if sharding is not None else None
+
+
+def product_of_shards(
+    lhs: Any, rhs: Any, dimension_numbers: object, precision: object, preferred_element_type: object,
+    unreduced: frozenset[Any],
+) -> Array:
+    """Return the product of arrays, whose sums over dimensions that are split over `unreduced` axes are not formed."""
+    numbers = _canonical_dimension_numbers(dimension_numbers)
+    sharding = None
+    if unreduced:
+        batched: list[Any] = []
+        free: list[Any] = []
+        mesh = context_abstract_mesh()
+        for x, contracted, batch in zip((lhs, rhs), *numbers, strict=True):
+            own = aval_of(x).explicit_sharding
+            mesh = own.mesh if own is not None else mesh
+            split = own.spec.partitions if own is not None else (None,) * aval_of(x).ndim
+            batched = [split[i] or p for i, p in zip(batch, batched or [None] * len(batch), strict=True)]
+            free += [split[i] for i in _free(len(split), batch, contracted)]
+        # The rule for sums refuses axes that split dimensions of the result.
+        kept = [tuple([axis for axis in axes_of_entry(p) if axis not in unreduced]) for p in (*batched, *free)]
+        sharding = NamedSharding(mesh, PartitionSpec(*kept, unreduced=unreduced))
+    return dot_general.bind_positional(
+        (lhs, rhs), (numbers, canonical_precision("dot_general", precision), preferred_element_type, sharding)
+    )
+
+
 def _dot_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: DotDimensionNumbers,
-    precision: object, preferred_element_type: np.dtype[Any] | None, out_sharding: object,
+    precision: object, preferred_element_type: np.dtype[Any] | None, out_sharding: NamedSharding | None,
 ) -> tuple[Any, int]:
     contracting, batch = dimension_numbers
     shifted = [
@@ -470,13 +516,17 @@ def _dot_batch(
         rhs_free = _free(aval_of(operands[1]).ndim, rhs_batch, rhs_contracting)
         place = len(lhs_batch) + len(lhs_free) + rhs_free.index(right)
     numbers = DotDimensionNumbers(((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)))
+    if out_sharding is not None:
+        side = 0 if left is not None else 1
+        axis, ndim = axes[side] or 0, len(out_sharding.spec)
+        out_sharding = sharding_rules.batch(mapped, operands[side], axis, place, out_sharding, ndim)
     return dot_general.bind_positional(operands, (numbers, precision, preferred_element_type, out_sharding)), place
 
 
 @primitive(
     "dot_general", ("dimension_numbers", "precision", "preferred_element_type", "out_sharding"), sharding=contract,
-    abstract=_dot_abstract,
-    emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch,
+    sums=sum_rules.contract, sharding_parameter="out_sharding", abstract=_dot_abstract,
+    emit=_dot_emit, jvp=BILINEAR, transpose=_dot_transpose, batch=_dot_batch, unprinted={"out_sharding": NEVER_PRINTED},
 )
 def dot_general(
     lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: object, precision: object = None,
@@ -509,7 +559,10 @@ def dot_general(
         _canonical_dimension_numbers(dimension_numbers), canonical_precision("dot_general", precision),
         preferred_element_type, None,
     )
-    sharding = requested_out_sharding("dot_general", out_sharding)
+    sharding = sharding_of_product("dot_general", out_sharding)
+    if sharding is not None and sharding.spec.unreduced:
+        product = product_of_shards(lhs, rhs, *parameters[:3], sharding.spec.unreduced)
+        return reshard_result(product, sharding)
     if sharding is not None:
         lhs, rhs = cast_to_auto(lhs), cast_to_auto(rhs)
     return reshard_result(dot_general.bind_positional((lhs, rhs), parameters), sharding)

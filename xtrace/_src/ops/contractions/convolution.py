@@ -28,6 +28,7 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import convolve
+from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
@@ -348,7 +349,8 @@ def _conv_batch(
         "window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
         "batch_group_count", "precision", "preferred_element_type", "out_sharding",
     ),
-    sharding=convolve, abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose,
+    sharding=convolve, sums=nonlinear,
+    abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose,
     batch=_conv_batch,
 )
 def conv_general_dilated(

@@ -30,6 +30,7 @@ from xtrace._src.core.dtypes import DType
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import bitwise_and, le, lt
@@ -335,7 +336,8 @@ def _ragged_batch(
 @primitive(
     "ragged_dot_general",
     ("ragged_dot_dimension_numbers", "precision", "preferred_element_type", "group_offset", "out_sharding"),
-    abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR, transpose=_ragged_transpose, batch=_ragged_batch,
+    sums=nonlinear, abstract=_ragged_abstract, emit=_ragged_emit, jvp=BILINEAR,
+    transpose=_ragged_transpose, batch=_ragged_batch,
 )
 def ragged_dot_general(
     lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,

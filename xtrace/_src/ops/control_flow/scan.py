@@ -20,7 +20,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import replay
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
+from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import evaluate_as_program
 from xtrace._src.ops.control_flow.bodies import (
@@ -46,6 +46,7 @@ from xtrace._src.ops.control_flow.scan_parts import (
     split_scan,
     until_stable,
 )
+from xtrace._src.ops.control_flow.scanned_elements import read_element, read_group, store_results
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -66,7 +67,14 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
     transpose_jaxpr,
 )
-from xtrace._src.transforms.lower import emit_call, emit_equations, occurs_again, tokens_of, with_tokens
+from xtrace._src.transforms.lower import (
+    emit_call,
+    emit_equations,
+    has_terms,
+    occurs_again,
+    tokens_of,
+    with_tokens,
+)
 
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
@@ -171,45 +179,19 @@ class _Steps:
         """Write `count` steps on the elements from `start` on; return the carry, and `ys` with their results stored."""
         place = builder.place
         builder.name_next("jit(dynamic_index_in_dim)/dynamic_slice")
-        groups = [_read_group(builder, x, start, count) for x in xs]
+        groups = [read_group(builder, x, start, count) for x in xs]
         results: list[list[Value]] = []
         for i in reversed(range(count)) if self.loop.reverse else range(count):
-            carry, outputs = self.write(builder, carry, [_read_element(builder, g, i) for g in groups])
+            rows = [read_element(builder, g, x.aval, i) for g, x in zip(groups, xs, strict=True)]
+            carry, outputs = self.write(builder, carry, rows)
             results.append(outputs)
         if self.loop.reverse:
             results.reverse()
         columns = zip(*results, strict=True) if results else [[] for _ in ys]
         builder.name_next("jit(dynamic_update_index_in_dim)/dynamic_update_slice")
-        stacked = [_store_results(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
+        stacked = [store_results(builder, y, start, list(parts)) for y, parts in zip(ys, columns, strict=True)]
         builder.place = place
         return carry, stacked
-
-
-def _start_indices(builder: FunctionBuilder, start: Value, rank: int) -> list[Value]:
-    return [start] if rank == 1 else [start, *[builder.constant(0, start.aval)] * (rank - 1)]
-
-
-def _read_group(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:
-    """Write the slice of `count` elements of the leading axis."""
-    return builder.dynamic_slice(x, _start_indices(builder, start, x.aval.ndim), (count, *x.aval.shape[1:]))
-
-
-def _read_element(builder: FunctionBuilder, group: Value, i: int) -> Value:
-    """Write element `i` of a group of elements."""
-    shape = group.aval.shape
-    if shape[0] > 1:
-        group = builder.slice(group, [(i, i + 1), *[(0, n) for n in shape[1:]]])
-    return builder.cast("reshape", group, group.aval.update(shape=shape[1:]))
-
-
-def _store_results(builder: FunctionBuilder, y: Value, start: Value, parts: list[Value]) -> Value:
-    """Write the update of `y` from `start` on with the results of a group of steps."""
-    stored = [p.to_physical() for p in parts]
-    rows = [builder.broadcast(p, (1, *p.aval.shape), range(1, p.aval.ndim + 1)) for p in stored]
-    row = builder.convert(builder.concatenate(rows, 0), rows[0].aval.dtype) if len(rows) > 1 else rows[0]
-    if row.aval.shape == y.aval.shape:
-        return row
-    return builder.dynamic_update_slice(y, row, _start_indices(builder, start, y.aval.ndim))
 
 
 def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **details: Any) -> list[Value]:
@@ -218,11 +200,12 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     # Slices of arrays of extended dtypes are read and written in their physical type.
     xs = [x.to_physical() for x in xs]
     ys = []
+    stacked_avals = [physical_aval(a) for a in builder.results[loop.num_carry :]]
     for aval in builder.results[loop.num_carry :]:
         # Broadcast at run time: the executable would hold a constant of this size.
         aval = physical_aval(aval)
         zero = builder.constant(0, aval.update(shape=()))
-        ys.append(builder.broadcast(zero, aval.shape))
+        ys.append(builder.keep_terms(builder.broadcast(zero, aval.shape).bitcast(aval)))
     if not loop.length:
         return [*carry, *ys]
     if builder.place is not None:
@@ -235,7 +218,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     index = ShapedArray((), dtypes.int32)
     if trips > 1:
         effects = in_order(jaxpr.effects)
-        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys]
+        terms = [x for x in (*consts, *xs) if has_terms(x)]
+        state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
         avals = [v.aval for v in state]
         condition = builder.region(avals, "cond")
         first = len(effects)
@@ -245,6 +229,10 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         body = builder.region(avals, "body")
         i, *values_of_step = with_tokens(body, effects, body.arguments)
         carried, stacked = _halves(values_of_step, loop.num_carry)
+        stacked, within = _halves(stacked, len(ys))
+        inner = dict(zip([x.name for x in terms], within, strict=True))
+        steps.consts = [body.keep_terms(inner.get(x.name, x)) for x in consts]
+        scanned = [body.keep_terms(inner.get(x.name, x)) for x in xs]
         start = i
         if loop.reverse:
             last = body.constant(trips - 1, index)
@@ -254,13 +242,16 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
             start = body.elementwise("multiply", start, body.constant(unroll, index))
         if loop.reverse and rest:
             start = body.elementwise("add", start, body.constant(rest, index))
-        carried, stacked = steps.write_group(body, unroll, start, carried, xs, stacked)
+        carried, stacked = steps.write_group(body, unroll, start, carried, scanned, stacked)
         one = body.constant(1, index)
         body.name_next("add")
         after = body.elementwise("add", i, one)
-        results = [*tokens_of(body, effects), after, *carried, *stacked]
+        results = [*tokens_of(body, effects), after, *carried, *stacked, *within]
         done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
-        carry, ys = _halves(done[1:], loop.num_carry)
+        carry, ys = _halves(done[1 : len(done) - len(terms)], loop.num_carry)
+        steps.consts = consts
+        if rest:
+            ys = [builder.keep_terms(y.bitcast(v)) for y, v in zip(ys, stacked_avals, strict=True)]
     elif trips:
         carry, ys = steps.write_group(builder, unroll, builder.constant(rest * loop.reverse, index), carry, xs, ys)
     if rest:
@@ -465,9 +456,10 @@ def _transpose_body(
     kinds = loop.split(in_avals)
     known = loop.split([not x for x in linear])
     fixed, carried, scanned = [filter_by_mask(k, w) for k, w in zip(kinds, known, strict=True)]
-    accumulated = filter_by_mask(kinds[0], found_consts)
-    moved = filter_by_mask(kinds[1], carry_given)
-    ys = filter_by_mask(closed.out_avals[loop.num_carry :], ys_given)
+    accumulated = cotangent_avals(filter_by_mask(kinds[0], found_consts))
+    moved = cotangent_avals(filter_by_mask(kinds[1], carry_given))
+    ys = cotangent_avals(filter_by_mask(closed.out_avals[loop.num_carry :], ys_given))
+    carry_avals = cotangent_avals(kinds[1])
     extra_avals = list(map(aval_of, extra))
     makers = {v: equation for equation in jaxpr.eqns for v in equation.outvars}
 
@@ -482,7 +474,7 @@ def _transpose_body(
             replay(makers[v], add_any.bind_positional, (s, c)) if v in makers else add_any.bind_positional((s, c))
             for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
         ]
-        after = [zeros(a) if c is None else c for a, c, g in zip(kinds[1], carry, carry_given, strict=True) if g]
+        after = [zeros(a) if c is None else c for a, c, g in zip(carry_avals, carry, carry_given, strict=True) if g]
         return [*sums, *after, *[c for c in xs if c is not None]]
 
     groups = [[*extra_avals, *fixed], [*accumulated, *moved], [*carried, *scanned, *ys]]
@@ -512,7 +504,7 @@ def _transpose(cotangents: Sequence[Any], *operands: ArrayLike, jaxpr: ClosedJax
     if parts.before is not None:
         carried = bind_scan(parts.before, parts.before_loop, [*fixed, *carried, *scanned])[len(carried) :]
     consts_found, _, xs_found = loop.split(parts.nonzero)
-    avals = loop.split(jaxpr.in_avals)
+    avals = loop.split(cotangent_avals(jaxpr.in_avals))
     sums = [zeros(a) for a in filter_by_mask(avals[0], consts_found)]
     carry_given, ys_given = _halves(parts.given, loop.num_carry)
     moved = [zeros(a) if c is None else c for a, c, g in zip(avals[1], cotangents, carry_given, strict=False) if g]

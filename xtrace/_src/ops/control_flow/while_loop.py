@@ -54,7 +54,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
     stage_to_jaxpr,
 )
 from xtrace._src.transforms.linearize import KnownResults
-from xtrace._src.transforms.lower import emit_equations, tokens_of, with_tokens
+from xtrace._src.transforms.lower import emit_equations, has_terms, tokens_of, with_tokens
 
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
@@ -202,16 +202,21 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     # the end of each step.
     ahead = has_consequences(loop.cond_jaxpr.effects)
     before = [predicate(builder, carry)] if ahead else []
-    state = [*tokens_of(builder, effects), *before, *carry]
+    terms = [x for x in body_consts if has_terms(x)]
+    state = [*tokens_of(builder, effects), *before, *carry, *terms]
     avals = [v.aval for v in state]
     condition, body = builder.region(avals, "cond"), builder.region(avals, "body")
     first = len(effects)
-    holds = condition.arguments[first] if ahead else predicate(condition, condition.arguments[first:])
+    last = len(state) - len(terms)
+    holds = condition.arguments[first] if ahead else predicate(condition, condition.arguments[first:last])
     axes = range(loop.predicate.ndim)
     if axes:
         holds = write_reduction(condition, OR, holds, axes, loop.predicate.update(shape=()))
     given = with_tokens(body, effects, body.arguments)
     known, given = given[: len(before)], given[len(before) :]
+    given, within = given[: len(carry)], given[len(carry) :]
+    inner = dict(zip([x.name for x in terms], within, strict=True))
+    body_consts = [inner.get(x.name, x) for x in body_consts]
     jaxpr = loop.body_jaxpr.jaxpr
     after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
     if axes:
@@ -225,9 +230,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
         ]
     if ahead:
         after = [predicate(body, after), *after]
-    results = [*tokens_of(body, effects), *after]
+    results = [*tokens_of(body, effects), *after, *within]
     done = with_tokens(builder, effects, builder.while_loop(state, (condition, holds), (body, results)))
-    return done[len(before) :]
+    return done[len(before) : len(done) - len(terms)]
 
 
 def _effects(*, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **_: object) -> Effects:

@@ -11,7 +11,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals
 from xtrace._src.ops.custom_rules.calls import abstract_call, emit_inline
 from xtrace._src.ops.custom_rules.rule import Rule, zero_of
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -55,7 +55,8 @@ def _linear_jvp(
 def _linear_transpose(
     cotangents: Sequence[Any], *operands: Array, callee: ClosedJaxpr, transpose: Rule, num_res: int
 ) -> list[Any]:
-    given_cotangents = [zeros(a) if c is None else c for c, a in zip(cotangents, callee.out_avals, strict=True)]
+    avals = cotangent_avals(callee.out_avals)
+    given_cotangents = [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]
     transposed, consts = transpose.function()
     back = Rule(lambda: (callee, []), "transpose")
     residuals = [*consts, *operands[:num_res]]

@@ -16,6 +16,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive, primitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.source import Position, resolve
+from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.calls import evaluate_as_program, jit_call
@@ -303,7 +304,8 @@ def _name_abstract(x: ShapedArray, *, name: str) -> ShapedArray:
 
 
 @primitive(
-    "name", ("name",), sharding=same, abstract=_name_abstract, emit=lambda builder, x, *, name: x, jvp=_name_jvp,
+    "name", ("name",), sharding=same, sums=linear_in_all, abstract=_name_abstract,
+    emit=lambda builder, x, *, name: x, jvp=_name_jvp,
     batch=_name_batch
 )
 def checkpoint_name(x: ArrayLike, name: str) -> Any:
