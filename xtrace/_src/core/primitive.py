@@ -333,17 +333,17 @@ class Primitive:
             Split(p, _entries_of(a), mesh, a.sums, a.varying, a.explicit_sharding is not None or not mesh)
             for a, p in zip(avals, plain, strict=True)
         ]
-        found = self.sums(self.name, operands, asked, **named)
-        if isinstance(found, list):
-            return found
+        sums = self.sums(self.name, operands, asked, **named)
+        if isinstance(sums, list):
+            return sums
         if self.sharding is join:
             multiplies = self.sums in (sum_rules.product, sum_rules.quotient)
-            reduced = found.reduced | found.unreduced if multiplies else found.reduced
+            reduced = sums.reduced | sums.unreduced if multiplies else sums.reduced
             if reduced and any(not a.ndim and not any(a.sums) for a in avals):
                 manual = reduced & frozenset().union(*[axes for a in avals for axes in a.manual_sums])
                 explicit = reduced - manual
                 raise MixedSums(NamedSharding(mesh, PartitionSpec(reduced=explicit)) if explicit else None, manual)
-        return [found] * count
+        return [sums] * count
 
     @property
     def impl(self) -> Callable[..., Any]:

@@ -24,6 +24,11 @@ def _names(axes: frozenset[Any]) -> str:
     return ", ".join(sorted(map(str, axes)))
 
 
+def _set_text(axes: frozenset[Any]) -> str:
+    """Return a set of names as users write it."""
+    return f"{{{', '.join(sorted([repr(str(axis)) for axis in axes]))}}}"
+
+
 def _form(x: Split) -> str:
     """Return what forms the sum of an operand."""
     if x.varying or x.mesh is None:
@@ -47,15 +52,15 @@ def _common_reduced(name: str, operands: Sequence[Split], unreduced: frozenset[A
 
     ShardingTypeError if some are not. Scalars go with any, and so do indices and masks, which have no cotangents.
     """
-    found = {x.sums.reduced - unreduced for x in operands if x.sums.reduced - unreduced}
-    if not found:
+    named = {x.sums.reduced - unreduced for x in operands if x.sums.reduced - unreduced}
+    if not named:
         return frozenset()
     shown = ", ".join([x.show() for x in operands])
-    reduced, kinds = frozenset().union(*found), [x.aval.dtype for x in operands if x.sums.reduced]
-    if len(found) > 1:
+    reduced, kinds = frozenset().union(*named), [x.aval.dtype for x in operands if x.sums.reduced]
+    if len(named) > 1:
         raise ShardingTypeError(
             f"{name}: all operands should be reduced along the same mesh axes, got {shown}. Make them alike with "
-            f"xtrace.reshard(x, xtrace.P(..., reduced={{{_names(reduced)!r}}}))"
+            f"xtrace.reshard(x, xtrace.P(..., reduced={_set_text(reduced)}))"
         )
     for x in operands:
         split = x.varying.union(*[axes_of_entry(p) for p in x.entries]) & reduced
@@ -69,7 +74,7 @@ def _common_reduced(name: str, operands: Sequence[Split], unreduced: frozenset[A
             raise ShardingTypeError(
                 f"{name}: {x.show()} is replicated along the mesh axes {_names(reduced)}, along which another operand "
                 f"is reduced, got {shown}. Make them alike with xtrace.reshard: with or without "
-                f"reduced={{{_names(reduced)!r}}}"
+                f"reduced={_set_text(reduced)}"
             )
     return reduced
 
@@ -122,7 +127,7 @@ def product(name: str, operands: Sequence[Split], requested: Sums | None, **_: o
             raise ShardingTypeError(
                 f"{name}: {x.show()} should be reduced along the mesh axes {_names(unreduced)}, along which the other "
                 f"operand is unreduced, got {shown}. Write xtrace.reshard(x, xtrace.P(..., "
-                f"reduced={{{_names(unreduced)!r}}})), or form the sum with {_form(terms[0])}"
+                f"reduced={_set_text(unreduced)})), or form the sum with {_form(terms[0])}"
             )
     reduced = _common_reduced(name, [x for x in operands if x not in terms or x.sums.reduced], unreduced)
     return Sums(unreduced, reduced) if requested is None else requested
@@ -156,10 +161,10 @@ def contract(
         )
     contracted = frozenset([axis for entry in entries[0] for axis in axes_of_entry(entry)])
     if contracted != requested.unreduced:
-        advice = f"Write unreduced={set(map(str, contracted))}" if contracted else "Split these with xtrace.reshard"
+        advice = f"Write unreduced={_set_text(contracted)}" if contracted else "Split these with xtrace.reshard"
         raise ShardingTypeError(
             f"{name}: the unreduced axes of out_sharding should be those that the contracting dimensions are split "
-            f"over, got unreduced={set(map(str, requested.unreduced))} and the operands {shown}. {advice}"
+            f"over, got unreduced={_set_text(requested.unreduced)} and the operands {shown}. {advice}"
         )
     return Sums(requested.unreduced)
 
@@ -175,7 +180,7 @@ def summation(
     if not requested.unreduced <= summed:
         raise ShardingTypeError(
             f"{name}: the unreduced axes of out_sharding should be among those that the summed dimensions are split "
-            f"over, got unreduced={set(map(str, requested.unreduced))} for {x.show()} summed over {tuple(axes)}"
+            f"over, got unreduced={_set_text(requested.unreduced)} for {x.show()} summed over {tuple(axes)}"
         )
     return requested
 
