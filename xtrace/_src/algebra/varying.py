@@ -10,6 +10,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sharding_rules import same
+from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -64,8 +65,69 @@ psum_invariant = Primitive(
 )
 
 
+class _Cast(Primitive):
+    """An operation on a value along manual mesh axes that changes what its type says of these, in `manual`.
+
+    `adjoint` is the name of its transpose. With `sums` it adds the devices' values up; otherwise it is the identity.
+    """
+
+    def __init__(self, name: str, adjoint: str, doc: str, *, sums: bool = False, **rules: Any) -> None:
+        super().__init__(
+            name, ("axes",), sharding=same, abstract=self._abstract, emit=_emit_sum if sums else _emit_identity,
+            jvp=LINEAR, transpose=self._transpose, batch=self._batch, moves_elements=not sums, **rules,
+        )
+        self.adjoint, self.__doc__ = adjoint, doc
+
+    def _abstract(self, x: ShapedArray, *, axes: _Names) -> ShapedArray:
+        assert self.manual_sums is not None
+        return x.update(manual_sums=self.manual_sums(x.manual_sums, axes=axes))
+
+    def _transpose(self, cotangent: Array, operand: object, *, axes: _Names) -> list[Any]:
+        return [CASTS[self.adjoint].bind_positional((cotangent,), (axes,))]
+
+    def _batch(
+        self, mapped: Any, operands: Sequence[Any], places: Sequence[int | None], *, axes: _Names
+    ) -> tuple[Any, int | None]:
+        return self.bind_positional(operands, (axes,)), places[0]
+
+
+# From a value that is the same everywhere to a sum that has been formed, and the adjoint.
+preduced = _Cast(
+    "preduced", "unreduced_psum", "The operand as a sum that has been formed, whose cotangents are terms.",
+    manual_sums=lambda sums, *, axes: Sums(sums.unreduced, sums.reduced | frozenset(axes)),
+)
+unreduced_psum = _Cast(
+    "unreduced_psum", "preduced", "The sum of the terms that devices hold.", sums=True,
+    manual_sums=lambda sums, *, axes: Sums(sums.unreduced - frozenset(axes), sums.reduced),
+)
+# From a sum that has been formed to values that may differ, and the adjoint.
+reduced_vary_cast = _Cast(
+    "reduced_vary_cast_p", "vary_unreduced_cast_p", "A sum that has been formed, as values of the devices.",
+    varying=lambda varying, *, axes: varying | frozenset(axes),
+    manual_sums=lambda sums, *, axes: Sums(sums.unreduced, sums.reduced - frozenset(axes)),
+)
+vary_unreduced_cast = _Cast(
+    "vary_unreduced_cast_p", "reduced_vary_cast_p", "Values of the devices as the terms of a sum.",
+    varying=lambda varying, *, axes: varying - frozenset(axes),
+    manual_sums=lambda sums, *, axes: Sums(sums.unreduced | frozenset(axes), sums.reduced),
+)
+CASTS = {cast.name: cast for cast in (preduced, unreduced_psum, reduced_vary_cast, vary_unreduced_cast)}
+
+
 def vary(x: Any, axes: Sequence[Any]) -> Any:
-    """Return a value as one that varies along those of the manual `axes` that types speak of."""
+    """Return a value as one that varies along those of the manual `axes` that types speak of.
+
+    ValueError if it is a sum along one of them.
+    """
     checked = checked_axes(current_trace.get())
-    missing = tuple([a for a in axes if a in checked and a not in aval_of(x).varying])
+    aval = aval_of(x)
+    missing = tuple([a for a in axes if a in checked and a not in aval.varying])
+    summed = aval.manual_sums
+    if not summed.unreduced.isdisjoint(missing) or not summed.reduced.isdisjoint(missing):
+        shown = tuple(sorted(map(str, missing)))
+        advice = (
+            f"form it with xtrace.lax.psum(x, {shown})" if not summed.unreduced.isdisjoint(missing)
+            else f"write xtrace.lax.pcast(x, {shown}, to='varying')"
+        )
+        raise ValueError(f"pvary cannot accept args which are unreduced or reduced, got {aval.str_short()}; {advice}")
     return pvary.bind_positional((x,), (missing,)) if missing else x

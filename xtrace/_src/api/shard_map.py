@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from xtrace._src.algebra.varying import vary
+from xtrace._src.algebra.varying import vary, vary_unreduced_cast
 from xtrace._src.api.call_arguments import positional_names
 from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
@@ -18,6 +18,7 @@ from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh,
 from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
@@ -146,16 +147,22 @@ class ShardMap:
             results, tree = pytree.tree_flatten(self.function(*pytree.tree_unflatten(in_tree, pieces)))
             specs = self._out_specs(tree)
             out[:] = [tree, specs]
-            return [vary(x, sorted(named_axes(s), key=str)) for x, s in zip(results, specs, strict=True)]
+            return [self._as_result(x, s) for x, s in zip(results, specs, strict=True)]
 
         types = [piece_aval(a, mesh, s, manual, self.check_vma) for a, s in zip(avals, specs, strict=True)]
         with manual_axes_in_scope(mesh, manual, self.check_vma):
             closed = stage_to_jaxpr(flat, types, DebugInfo("shard_map", self.name, None, None))
         tree, out_specs = out
         self._check_closed_over(closed.consts, mesh, manual)
-        self._check_results(closed, tree, out_specs, manual)
+        self._check_results(closed, tree, out_specs, mesh, manual)
         results = bind_shard_map(closed, leaves, specs, out_specs, mesh, manual, self.check_vma)
         return pytree.tree_unflatten(tree, results)
+
+    def _as_result(self, x: Any, spec: PartitionSpec) -> Any:
+        """Return a result with the type that `spec` says, where it is the same everywhere or varies."""
+        x = vary(x, sorted(named_axes(spec), key=str))
+        terms = tuple(sorted(spec.unreduced & aval_of(x).varying, key=str))
+        return vary_unreduced_cast.bind_positional((x,), (terms,)) if terms else x
 
     def _mesh(self) -> BaseMesh:
         outer = context_abstract_mesh()
@@ -196,6 +203,7 @@ class ShardMap:
         manual: frozenset[Any],
     ) -> None:
         self._check_axes("in_specs", spec, manual)
+        self._check_sums("in_specs", spec, mesh)
         if len(spec) > aval.ndim:
             raise ValueError(
                 f"shard_map: in_specs {spec} of {self._argument(count, path)} has an entry for each of {len(spec)} "
@@ -226,11 +234,19 @@ class ShardMap:
         return f"argument {name}{key_paths.keystr(path[1:])} of {self.name}"
 
     def _check_axes(self, argument: str, spec: PartitionSpec, manual: frozenset[Any]) -> None:
-        for axis in named_axes(spec):
+        for axis in named_axes(spec) | spec.unreduced | spec.reduced:
             if axis not in manual:
                 raise ValueError(
                     f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} of "
                     f"{self.name} refers to {abbreviate(axis)}: {correction(axis, sorted(manual, key=str))}"
+                )
+
+    def _check_sums(self, argument: str, spec: PartitionSpec, mesh: BaseMesh) -> None:
+        for kind in ("unreduced", "reduced"):
+            if getattr(spec, kind) and mesh.auto_axes:
+                raise ValueError(
+                    f"shard_map: {kind} axes in {argument}, {spec} of {self.name}, need a mesh whose axes are all "
+                    f"explicit, and it is {abbreviate(mesh)}. Make it with axis_types=xtrace.sharding.AxisType.Explicit"
                 )
 
     def _check_closed_over(self, values: Sequence[Any], mesh: BaseMesh, manual: frozenset[Any]) -> None:
@@ -257,16 +273,24 @@ class ShardMap:
             ) from None
 
     def _check_results(
-        self, closed: ClosedJaxpr, tree: Any, specs: Sequence[PartitionSpec], manual: frozenset[Any]
+        self, closed: ClosedJaxpr, tree: Any, specs: Sequence[PartitionSpec], mesh: BaseMesh, manual: frozenset[Any]
     ) -> None:
         for path, aval, spec in zip(pytree.leaf_paths(tree), closed.out_avals, specs, strict=True):
             name = f"result{key_paths.keystr(path)}"
             self._check_axes("out_specs", spec, manual)
+            self._check_sums("out_specs", spec, mesh)
             if len(spec) > aval.ndim:
                 raise ValueError(
                     f"shard_map: out_specs {spec} of {name} of {self.name} is too long: it has an entry for each of "
                     f"{len(spec)} dimensions, and the result has the shape {aval.shape}. Give a scalar an axis with "
                     f"x[None], or write {spec.update(partitions=spec.partitions[: aval.ndim])}"
+                )
+            sums, wanted = aval.manual_sums.within(manual), Sums(spec.unreduced, spec.reduced)
+            if self.check_vma and sums != wanted:
+                raise ValueError(
+                    f"shard_map: out_specs {spec} should have the unreduced and reduced axes of the result: {name} of "
+                    f"{self.name} is {aval.str_short()}. Write {spec.update(**sums._asdict())}, or change it with "
+                    "lax.psum or lax.pcast"
                 )
             varying = (aval.varying & manual) - named_axes(spec)
             if varying:

@@ -63,7 +63,13 @@ from xtrace._src.ops.custom_rules.custom_vmap import custom_vmap_call
 from xtrace._src.ops.custom_rules.linear_call import linear_call
 from xtrace._src.ops.custom_rules.rule import Rule
 from xtrace._src.ops.device_put import device_put_p
-from xtrace._src.ops.exchanges import all_gather_invariant_p, all_gather_p, all_to_all_p, ppermute_p
+from xtrace._src.ops.exchanges import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_gather_reduced_p,
+    all_to_all_p,
+    ppermute_p,
+)
 from xtrace._src.ops.reductions import reduce_max, reduce_min
 from xtrace._src.ops.reinterpretation import bitcast_convert_type, optimization_barrier, reduce_precision
 from xtrace._src.ops.remat.rematerialization import bind_remat, checkpoint_name, remat_call
@@ -86,7 +92,8 @@ KEEPS_NUMBERS = frozenset((
     complex_numbers.conj, elementwise.floor, complex_numbers.imag, elementwise.max, elementwise.min, elementwise.neg,
     elementwise.nextafter, optimization_barrier, complex_numbers.real, reduce_precision,
     elementwise.round, elementwise.sign, elementwise.square,
-    all_gather_invariant_p, all_gather_p, all_to_all_p, approx_top_k, broadcasted_iota, checkpoint_name,
+    all_gather_invariant_p, all_gather_p, all_gather_reduced_p, all_to_all_p,
+    approx_top_k, broadcasted_iota, checkpoint_name,
     convert_element_type, custom_lin, device_put_p, empty, pmax, pmin, ppermute_p, reduce_max, reduce_min,
     reduce_window_max, reduce_window_min, scatter_max, scatter_min, select_and_gather_add,
     sort, stage, stop_gradient_of_one, top_k,

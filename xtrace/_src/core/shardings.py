@@ -493,7 +493,10 @@ def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
     entries = [
         tuple([axis for axis in axes_of_entry(entry) if axis in kept]) for entry in full_entries(sharding.spec, ndim)
     ]
-    return NamedSharding(mesh, sharding.spec.update(partitions=tuple(entries)))
+    spec = sharding.spec
+    return NamedSharding(
+        mesh, PartitionSpec(*entries, unreduced=spec.unreduced & kept, reduced=spec.reduced & kept)
+    )
 
 
 def insert_entry(sharding: NamedSharding, ndim: int, axis: int, entry: Any) -> NamedSharding:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.algebra.families import add_any, mul
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.algebra.varying import psum_invariant, pvary
+from xtrace._src.algebra.varying import CASTS, psum_invariant, pvary
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     broadcast_like,
@@ -48,7 +48,14 @@ from xtrace._src.ops.control_flow.scan import bind_scan, scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.control_flow.while_loop import WhileLoop, bind_while, while_p
 from xtrace._src.ops.custom_rules.custom_vjp import custom_vjp_call
-from xtrace._src.ops.exchanges import all_gather_p, all_to_all_p, ppermute_p, reduce_scatter_p
+from xtrace._src.ops.exchanges import (
+    all_gather_p,
+    all_gather_reduced_p,
+    all_to_all_p,
+    ppermute_p,
+    reduce_scatter_p,
+    unreduced_reduce_scatter_p,
+)
 from xtrace._src.ops.fft import fft
 from xtrace._src.ops.reductions import cumsum
 from xtrace._src.ops.reinterpretation import reduce_precision
@@ -154,11 +161,12 @@ def _div(n: int, operands: Sequence[Series], results: Sequence[Series]) -> Any:
 
 
 _LINEAR = (
-    all_gather_p, all_to_all_p, broadcast_in_dim, complex_numbers.complex, complex_numbers.conj, complex_numbers.imag,
+    all_gather_p, all_gather_reduced_p, all_to_all_p, broadcast_in_dim,
+    complex_numbers.complex, complex_numbers.conj, complex_numbers.imag,
     complex_numbers.real, concatenate, convert_element_type, copy, cumsum, dynamic_slice, dynamic_update_slice, fft,
     pad, ppermute_p, psum, psum_invariant, pvary, reduce_precision, reduce_scatter_p, reduce_sum, reduce_window_sum,
     reshape, reshard_p, rev, scatter_add, scatter_sub, select_n, sharding_constraint_p, slice, split, squeeze, stack,
-    tile, transpose, unstack,
+    tile, transpose, unreduced_reduce_scatter_p, unstack, *CASTS.values(),
 )
 
 TERMS: dict[Primitive, Callable[..., Any]] = {

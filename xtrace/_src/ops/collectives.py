@@ -10,7 +10,15 @@ import numpy as np
 
 from xtrace._src.algebra.families import add_any, mul
 from xtrace._src.algebra.kinds import make_signature
-from xtrace._src.algebra.varying import psum_invariant, vary
+from xtrace._src.algebra.varying import (
+    preduced,
+    psum_invariant,
+    pvary,
+    reduced_vary_cast,
+    unreduced_psum,
+    vary,
+    vary_unreduced_cast,
+)
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
@@ -166,6 +174,12 @@ class AxisReduction(Primitive):
                 return leaf * axis_size(axes)
             checked = checked_axes(current_trace.get())
             manual = tuple([n for n in axes if n in checked])
+            terms = aval_of(leaf).manual_sums.unreduced.intersection(manual)
+            if terms and self is psum and groups is None:
+                leaf = unreduced_psum.bind_positional((leaf,), (tuple([n for n in manual if n in terms]),))
+                manual = tuple([n for n in manual if n not in terms])
+                if len(terms) == len(axes):
+                    return leaf
             leaf = vary(leaf, manual)
             if self is not psum or not manual or groups is not None:
                 return self.bind_positional((leaf,), (axes, groups))
@@ -279,19 +293,21 @@ def pmean(x: Any, axis_name: object, *, axis_index_groups: object = None) -> Any
 
 
 def pcast(x: Any, axis_name: object, *, to: str) -> Any:
-    """Return a value as one that varies along mesh axes, inside of a `shard_map`.
+    """Change what a type says of a value along mesh axes, inside of a `shard_map`.
 
     Args:
         x: an array or a tree of arrays.
         axis_name: the name of a manual mesh axis, or a tuple of names.
-        to: ``"varying"``.
+        to: ``"varying"``, of a value that is the same everywhere or reduced; ``"reduced"``, of one that is the same
+            everywhere: its cotangents are unreduced; or ``"unreduced"``, of one that varies: devices hold the terms of
+            a sum.
 
     Returns:
         A tree of the structure of `x`, whose types say the axes.
 
     Raises:
         NameError: there is no such axis.
-        ValueError: `to` is another value.
+        ValueError: `to` is another value, or no type that `x` can have.
 
     Example:
         >>> mesh = xtrace.make_mesh((1,), ("i",), axis_types=xtrace.sharding.AxisType.Auto)
@@ -299,13 +315,46 @@ def pcast(x: Any, axis_name: object, *, to: str) -> Any:
         >>> xtrace.shard_map(f, mesh=mesh, in_specs=xtrace.P(), out_specs=xtrace.P("i"))(jnp.ones(2))
         Array([1., 1.], dtype=float32)
     """
-    if to != "varying":
+    if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(
-            f"pcast: to must be 'varying', got {abbreviate(to)}; lax.psum makes a value the same everywhere"
+            f"pcast: to must be 'varying', 'reduced' or 'unreduced', got {abbreviate(to)}; lax.psum makes a value the "
+            "same everywhere"
         )
     names = axis_names(axis_name)
     axis_size(names)
-    return map_leaves(lambda leaf: vary(leaf, names), "pcast", x)
+    checked = checked_axes(current_trace.get())
+    manual = tuple([n for n in names if n in checked])
+    return map_leaves(lambda leaf: _cast(leaf, manual, to), "pcast", x)
+
+
+_CASTS = {
+    ("invarying", "varying"): pvary, ("invarying", "reduced"): preduced, ("reduced", "varying"): reduced_vary_cast,
+    ("varying", "unreduced"): vary_unreduced_cast,
+}
+
+
+def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
+    """Return a value with the type `to` along manual axes that types speak of."""
+    aval = aval_of(x)
+    kinds = aval.manual_axis_type
+    own = {
+        next((kind for kind in ("varying", "unreduced", "reduced") if axis in getattr(kinds, kind)), "invarying")
+        for axis in axes
+    }
+    if own == {to} == {"varying"} or not axes:
+        return x
+    cast = _CASTS.get((next(iter(own)), to)) if len(own) == 1 else None
+    if cast is None:
+        kind = " and ".join(sorted(own))
+        advice = {
+            "unreduced": "form the sum with lax.psum first",
+            "varying": "make it the same everywhere with lax.psum first",
+            "invarying": "cast it to='varying' first", "reduced": "cast it to='varying' first",
+        }[min(own)]
+        raise ValueError(
+            f"pcast: unsupported cast of {aval.str_short()} from {kind} to {abbreviate(to)} along {axes}; {advice}"
+        )
+    return cast.bind_positional((x,), (axes,))
 
 
 # The index along the axis

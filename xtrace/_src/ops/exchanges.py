@@ -25,6 +25,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows, integer_tuple
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice_in_dim
@@ -168,20 +169,22 @@ def all_gather(
         Array([[0, 1],
                [0, 1]], dtype=int32)
     """
-    if to not in ("varying", "invarying"):
-        raise ValueError(f"all_gather: to must be 'varying' or 'invarying', got {abbreviate(to)}")
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {abbreviate(to)}")
     names = axis_names(axis_name)
     groups = index_groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
     checked = checked_axes(current_trace.get()).issuperset(names)
-    if to == "invarying" and groups is not None and checked:
-        raise NotImplementedError("all_gather: with axis_index_groups results differ, they cannot be 'invarying'")
+    if to != "varying" and groups is not None and checked:
+        raise NotImplementedError(f"all_gather: with axis_index_groups results differ, they cannot be {abbreviate(to)}")
 
     def one(leaf: object) -> Any:
         ndim = operand_aval("all_gather", leaf, "x").ndim
         dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
         if to == "invarying" and checked:
             return all_gather_invariant_p.apply(leaf, (dimension, names, size, bool(tiled)))
+        if to == "reduced" and checked:
+            return all_gather_reduced_p.apply(leaf, (dimension, names, size, bool(tiled)))
         return all_gather_p.apply(leaf, (dimension, groups, names, size, bool(tiled)))
 
     return map_leaves(one, "all_gather", x)
@@ -225,6 +228,30 @@ all_gather_invariant_p = _Exchange(
     "all_gather_invariant", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
     _all_gather_abstract, _invariant_emit, jvp=LINEAR, transpose=_invariant_transpose, batch=_invariant_batch,
     varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+)
+
+
+def _gather_reduced_transpose(
+    cotangent: Array, x: Any, *, all_gather_dimension: int, axis_name: Any, axis_size: int, tiled: bool
+) -> list[Any]:
+    return [
+        unreduced_reduce_scatter_p.bind_positional((cotangent,), (axis_name, axis_size, all_gather_dimension, tiled))
+    ]
+
+
+def _gather_reduced_batch(
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, all_gather_dimension: int,
+    axis_name: Any, axis_size: int, tiled: bool,
+) -> tuple[Any, int]:
+    x = move_axis(operands[0], places[0] or 0, 0)
+    return all_gather_reduced_p.bind_positional((x,), (all_gather_dimension + 1, axis_name, axis_size, tiled)), 0
+
+
+all_gather_reduced_p = _Exchange(
+    "all_gather_reduced", ("all_gather_dimension", "axis_name", "axis_size", "tiled"), None,
+    _all_gather_abstract, _invariant_emit, jvp=LINEAR, transpose=_gather_reduced_transpose,
+    batch=_gather_reduced_batch, varying=lambda varying, *, axis_name, **_: varying - frozenset(axis_name),
+    manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced, sums.reduced | frozenset(axis_name)),
 )
 
 
@@ -318,7 +345,12 @@ def psum_scatter(
     size = axis_size(names) if groups is None else len(groups[0])
 
     def one(leaf: object) -> Any:
-        dimension = canonical_axis("psum_scatter", scatter_dimension, operand_aval("psum_scatter", leaf, "x").ndim)
+        aval = operand_aval("psum_scatter", leaf, "x")
+        dimension = canonical_axis("psum_scatter", scatter_dimension, aval.ndim)
+        if groups is None and aval.manual_sums.unreduced.issuperset(names):
+            parameters = (names, size, dimension, bool(tiled))
+            unreduced_reduce_scatter_p.abstract_eval((aval,), parameters)
+            return unreduced_reduce_scatter_p.bind_positional((leaf,), parameters)
         return reduce_scatter_p.apply_checked(leaf, (groups, names, size, dimension, bool(tiled)))
 
     return map_leaves(one, "psum_scatter", x)
@@ -328,6 +360,37 @@ reduce_scatter_p = _Exchange(
     "reduce_scatter", ("axis_index_groups", "axis_name", "axis_size", "scatter_dimension", "tiled"), psum_scatter,
     _reduce_scatter_abstract, _reduce_scatter_emit, jvp=LINEAR, transpose=_reduce_scatter_transpose,
     batch=_reduce_scatter_batch,
+)
+
+
+def _scatter_terms_emit(
+    builder: FunctionBuilder, x: Value, *, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool
+) -> Value:
+    return _reduce_scatter_emit(
+        builder, x, axis_index_groups=None, axis_name=axis_name, axis_size=axis_size,
+        scatter_dimension=scatter_dimension, tiled=tiled,
+    )
+
+
+def _scatter_terms_transpose(
+    cotangent: Array, x: object, *, axis_name: Any, axis_size: int, scatter_dimension: int, tiled: bool
+) -> list[Any]:
+    return [all_gather_reduced_p.bind_positional((cotangent,), (scatter_dimension, axis_name, axis_size, tiled))]
+
+
+def _scatter_terms_batch(
+    mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: Any, axis_size: int,
+    scatter_dimension: int, tiled: bool,
+) -> tuple[Any, int]:
+    x = move_axis(operands[0], places[0] or 0, 0)
+    return unreduced_reduce_scatter_p.bind_positional((x,), (axis_name, axis_size, scatter_dimension + 1, tiled)), 0
+
+
+unreduced_reduce_scatter_p = _Exchange(
+    "unreduced_reduce_scatter", ("axis_name", "axis_size", "scatter_dimension", "tiled"), None,
+    _reduce_scatter_abstract, _scatter_terms_emit, jvp=LINEAR, transpose=_scatter_terms_transpose,
+    batch=_scatter_terms_batch, varying=lambda varying, *, axis_name, **_: varying | frozenset(axis_name),
+    manual_sums=lambda sums, *, axis_name, **_: Sums(sums.unreduced - frozenset(axis_name), sums.reduced),
 )
 
 

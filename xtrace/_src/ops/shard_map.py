@@ -18,6 +18,7 @@ from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, axes_in_forc
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
 from xtrace._src.ops.collectives import psum, times
@@ -80,7 +81,8 @@ def piece_aval(
     own = aval.explicit_sharding
     if own is not None:
         own = explicit_part(NamedSharding(_inner_mesh(mesh, manual), own.spec), aval.ndim)
-    return aval.update(shape=shape, varying=varying, sharding=own)
+    sums = Sums(spec.unreduced & manual, spec.reduced & manual) if check_vma else NO_SUMS
+    return aval.update(shape=shape, varying=varying, sharding=own, manual_sums=aval.manual_sums.join(sums))
 
 
 def whole_aval(
@@ -91,9 +93,11 @@ def whole_aval(
     own = aval.explicit_sharding
     if own is not None:
         pairs = zip(full_entries(spec, aval.ndim), own.spec, strict=True)
-        spec = PartitionSpec(*[axes_of_entry(outer) + axes_of_entry(inner) for outer, inner in pairs])
+        entries = [axes_of_entry(outer) + axes_of_entry(inner) for outer, inner in pairs]
+        spec = spec.update(partitions=tuple(entries))
     return aval.update(
-        shape=shape, varying=aval.varying - manual, sharding=explicit_part(NamedSharding(mesh, spec), len(shape))
+        shape=shape, varying=aval.varying - manual, sharding=explicit_part(NamedSharding(mesh, spec), len(shape)),
+        manual_sums=aval.manual_sums.without(manual),
     )
 
 
@@ -171,8 +175,12 @@ def bind_shard_map(
 
 def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
     """Return the specification of a residual, whose pieces are concatenated along the first dimension."""
-    axes = tuple([a for a in mesh.axis_names if a in manual and (not check_vma or a in aval.varying)])
-    return PartitionSpec(axes) if axes else PartitionSpec()
+    sums = aval.manual_sums.within(manual)
+    known = sums.unreduced | sums.reduced
+    axes = tuple([
+        a for a in mesh.axis_names if a in manual and (not check_vma or a in aval.varying) and a not in known
+    ])
+    return PartitionSpec(*[axes] if axes else [], **sums._asdict())
 
 
 def _reshape_scalars(closed: ClosedJaxpr, first: int) -> ClosedJaxpr:
@@ -297,8 +305,9 @@ def _transpose(
     details = mesh, newly_manual_axes, check_vma
     with manual_axes_in_scope(*details):
         transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
-        wanted = filter_by_mask(filter_by_mask(in_specs, linear), has_cotangent)
-        given = [*filter_by_mask(in_specs, [not x for x in linear]), *filter_by_mask(out_specs, nonzero)]
+        wanted = [s.to_ct_spec() for s in filter_by_mask(filter_by_mask(in_specs, linear), has_cotangent)]
+        cotangent_specs = [s.to_ct_spec() for s in filter_by_mask(out_specs, nonzero)]
+        given = [*filter_by_mask(in_specs, [not x for x in linear]), *cotangent_specs]
         if not check_vma:
             transposed = _sum_replicated(transposed, mesh, newly_manual_axes, linear.count(False), given, wanted)
     known = [x for x in operands if type(x) is not UndefinedPrimal]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import mul, neg
-from xtrace._src.algebra.varying import psum_invariant
+from xtrace._src.algebra.varying import psum_invariant, unreduced_psum
 from xtrace._src.algebra.vector_space import reduce_sum
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import comparisons, complex_numbers, elementwise, special
@@ -33,9 +33,11 @@ from xtrace._src.ops.contractions.convolution import conv_general_dilated
 from xtrace._src.ops.exchanges import (
     all_gather_invariant_p,
     all_gather_p,
+    all_gather_reduced_p,
     all_to_all_p,
     ppermute_p,
     reduce_scatter_p,
+    unreduced_reduce_scatter_p,
 )
 from xtrace._src.ops.reductions import cumlogsumexp, cummax, cummin, cumprod, cumsum
 from xtrace._src.ops.selection import select_n
@@ -244,9 +246,10 @@ RULES: dict[Primitive, Rule] = {
     **{p: functools.partial(_cumulative, flops=1) for p in (cummax, cummin, cumprod, cumsum)},
     cumlogsumexp: functools.partial(_cumulative, flops=2),
     **dict.fromkeys((scatter, scatter_add, scatter_max, scatter_min, scatter_mul, scatter_sub), _scatter),
-    **dict.fromkeys((psum, psum_invariant), _psum),
+    **dict.fromkeys((psum, psum_invariant, unreduced_psum), _psum),
     **dict.fromkeys((pmax, pmin), _pmax),
-    **dict.fromkeys((all_gather_p, all_gather_invariant_p), _all_gather),
+    **dict.fromkeys((all_gather_p, all_gather_invariant_p, all_gather_reduced_p), _all_gather),
     all_to_all_p: _all_to_all, conv_general_dilated: _convolution, dot_general: _dot_general, gather: _gather,
-    ppermute_p: _ppermute, reduce_scatter_p: _reduce_scatter, reduce_sum: _reduce_sum, select_n: _select,
+    ppermute_p: _ppermute, reduce_scatter_p: _reduce_scatter, unreduced_reduce_scatter_p: _reduce_scatter,
+    reduce_sum: _reduce_sum, select_n: _select,
 }

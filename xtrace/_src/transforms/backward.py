@@ -8,9 +8,11 @@ from typing import Any
 
 from xtrace._src.algebra.families import BILINEAR, add_any
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_as
-from xtrace._src.core.avals import aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
+from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import replay
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
@@ -96,14 +98,26 @@ def _transpose(
         raise
     for x, cotangent in zip(equation.invars, results, strict=True):
         if cotangent is not None and x in linear:
-            if x.aval.explicit_sharding is not None:
-                cotangent = reshard_as(cotangent, x.aval.to_cotangent_aval())
+            if x.aval.is_placed:
+                cotangent = _as_cotangent(cotangent, x.aval.to_cotangent_aval(), primitive)
             elif (own := aval_of(cotangent).explicit_sharding) is not None and own.spec.unreduced:
                 cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
                 cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())
             cotangents_of[x] = cotangent  # type: ignore[index]
+
+
+def _as_cotangent(cotangent: Any, wanted: ShapedArray, primitive: Primitive) -> Any:
+    """Return a cotangent with the sharding of the type `wanted`; ShardingTypeError if it is another sum."""
+    own = aval_of(cotangent)
+    if own.manual_sums != wanted.manual_sums:
+        raise ShardingTypeError(
+            f"{primitive.name}: the cotangent of the operand of type {wanted.to_cotangent_aval().str_short()} should "
+            f"have the type {wanted.str_short()}, and it is {own.str_short()}: the other operands are the same on all "
+            "devices. Cast the operand to='varying' with xtrace.lax.pcast first"
+        )
+    return reshard_as(cotangent, wanted)
 
 
 def _replay(stack: TraceStack, equation: JaxprEqn, given: Any, operands: Sequence[Any]) -> list[Any] | None:

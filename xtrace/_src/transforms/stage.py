@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.algebra.varying import pvary
+from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
@@ -26,6 +26,7 @@ from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.source import Position, Scopes, place_within, user_position
+from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.equation_templates import EquationTemplate
 
@@ -156,11 +157,21 @@ class StagingTrace(Trace):
             return atom
         if type(atom) is Literal:
             return Literal(atom.val, atom.aval.update(varying=axes))
-        return self._apply(pvary, atom, tuple(sorted(missing, key=str)))
+        formed = missing & atom.aval.manual_sums.reduced
+        for primitive, names in ((reduced_vary_cast, formed), (pvary, missing - formed)):
+            if names:
+                atom = self._apply(primitive, atom, tuple(sorted(names, key=str)))
+        return atom
 
     def _reduce_scalar(self, atom: Atom, mixed: MixedSums) -> Atom:
         """Return a scalar as one that is a formed sum along mesh axes."""
-        return self._apply(reshard_p, atom, mixed.sharding) if mixed.sharding is not None else atom
+        if mixed.sharding is not None:
+            atom = self._apply(reshard_p, atom, mixed.sharding)
+        if not mixed.manual:
+            return atom
+        if type(atom) is Literal:
+            return Literal(atom.val, atom.aval.update(manual_sums=Sums(reduced=mixed.manual)))
+        return self._apply(preduced, atom, tuple(sorted(mixed.manual, key=str)))
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:
         """Append the equations of a template, applied to `inputs`, and return the outputs."""
