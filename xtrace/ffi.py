@@ -2,21 +2,94 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractToken
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.ops.ffi import ffi_call, ffi_lowering
+from xtrace._src.extension.lowering import TextRule
+from xtrace._src.ops.ffi import ForeignLowering, ffi_call
+from xtrace._src.stablehlo.builder import symbol as _symbol
 from xtrace._src.xla import ffi as _ffi
 
 __all__ = [
-    "abstract_token", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
+    "abstract_token", "build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule",
+    "register_ffi_target",
     "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id",
 ]
 
 # The type of tokens, for handlers that take or return them.
 abstract_token = AbstractToken()
+
+
+def ffi_lowering(
+    call_target_name: str, *, operand_layouts: Sequence[Any] | None = None, result_layouts: Sequence[Any] | None = None,
+    backend_config: Mapping[str, Any] | str | None = None, skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
+    """Return the lowering rule of a primitive that calls a foreign function; its parameters are attributes.
+
+    Args:
+        call_target_name: the name under which the function was registered.
+        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
+        backend_config: a dict of attributes besides the primitive's parameters; below version 4 a text.
+        skip_ffi_layout_processing: not used; layouts are passed on as they are.
+        lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
+
+    Returns:
+        A rule for `xtrace.interpreters.mlir.register_lowering`.
+
+    Raises:
+        TypeError: there is no such argument, or `call_target_name` is no string.
+
+    Example:
+        >>> callable(xtrace.ffi.ffi_lowering("my_handler"))
+        True
+    """
+    foreign = ForeignLowering(
+        "ffi_lowering", call_target_name, operand_layouts, result_layouts, backend_config, **lowering_args
+    )
+    return TextRule(foreign.emit, _symbol(call_target_name))
+
+
+def build_ffi_lowering_function(
+    call_target_name: str, *, operand_layouts: Sequence[Any] | None = None, result_layouts: Sequence[Any] | None = None,
+    backend_config: Mapping[str, Any] | str | None = None, skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
+    """Return a function that builds the call of a foreign function in a lowering rule.
+
+    Args:
+        call_target_name: the name under which the function was registered.
+        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
+        backend_config: a dict of attributes besides those of the call; below version 4 a text.
+        skip_ffi_layout_processing: not used; layouts are passed on as they are.
+        lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
+
+    Returns:
+        A function of the rule's context, MLIR values, and attributes by name, which returns an operation of MLIR. The
+        types of its results are those of the context.
+
+    Raises:
+        TypeError: there is no such argument, or `call_target_name` is no string.
+
+    Example:
+        >>> callable(xtrace.ffi.build_ffi_lowering_function("my_handler", has_side_effect=True))
+        True
+    """
+    foreign = ForeignLowering(
+        "build_ffi_lowering_function", call_target_name, operand_layouts, result_layouts, backend_config,
+        **lowering_args,
+    )
+
+    def build(ctx: Any, *operands: Any, **attributes: Any) -> Any:
+        # It loads jaxlib's MLIR.
+        functions = _importlib.import_module("xtrace._src.extension.mlir_functions")
+        return functions.build_foreign_call(foreign, ctx, operands, attributes)
+
+    return build
 
 
 def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: object) -> None:

@@ -102,7 +102,7 @@ NAMED_OTHERWISE = {
 
 def _is_compiled(function):
     """Whether a function is written in C++, whose parameters nobody knows."""
-    return type(function).__name__ in ("nb_func", "builtin_function_or_method")
+    return type(getattr(function, "__func__", function)).__name__ in ("nb_func", "builtin_function_or_method")
 
 
 def functions_of(name):

@@ -1,7 +1,7 @@
 """What lowering rules build with: ``jax.extend.lowering``."""
 
 from xtrace._src.core.late import make_public as _make_public
-from xtrace._src.extension.lowering import LoweringRuleContext
+from xtrace._src.extension.lowering_contexts import LoweringRuleContext
 from xtrace._src.xla import modules as _modules
 from xtrace._src.xla.modules import JaxIrContext
 

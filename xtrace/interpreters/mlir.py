@@ -3,27 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, Union
 
 import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.extension import lowering
-from xtrace._src.extension.lowering import LoweringRuleContext, ModuleContext
+from xtrace._src.extension.lowering_contexts import (
+    LoweringParameters,
+    LoweringResult,
+    LoweringRuleContext,
+    ModuleContext,
+    ShapePolyLoweringState,
+    ShardingContext,
+    SPMDAxisContext,
+    TokenSet,
+    lowerable_effects,
+)
+from xtrace._src.extension.mlir_programs import (
+    core_call_lowering,
+    emit_python_callback,
+    jaxpr_subcomp,
+    lower_jaxpr_to_fun,
+    lower_jaxpr_to_module,
+    merge_mlir_modules,
+)
+from xtrace._src.ops.ffi import attribute_text
 from xtrace._src.stablehlo import attributes
 from xtrace._src.xla import mlir_rules, modules
 
 __all__ = [
-    "LoweringRule", "LoweringRuleContext", "ModuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
-    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "flatten_ir_values", "i32_attr", "i64_attr",
-    "ir_constant", "ir_constants", "lower_fun", "make_ir_context", "module_to_bytecode", "module_to_string",
-    "register_lowering",
+    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult", "LoweringRule",
+    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE",
+    "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value", "aval_to_ir_type",
+    "aval_to_ir_types", "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
+    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute",
+    "ir_constant", "ir_constants", "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects", "make_ir_context", "merge_mlir_modules",
+    "module_to_bytecode", "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
+    "token_type", "unflatten_ir_values_like_types",
 ]
+
+# The kinds of channels, as StableHLO numbers them.
+DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 def register_lowering(
     prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True,
@@ -97,13 +125,14 @@ def aval_to_ir_type(ctx: object, aval: ShapedArray) -> Any:
         >>> xtrace.interpreters.mlir.aval_to_ir_type(None, xtrace.typeof(jnp.ones(2)))
         RankedTensorType(tensor<2xf32>)
     """
-    if not isinstance(aval, ShapedArray):
-        raise TypeError(f"aval_to_ir_type: {abbreviate(aval)} is no type of arrays")
-    return mlir_rules.parse_type(aval.mlir_type)
+    types = aval_to_ir_types(ctx, aval)
+    if len(types) != 1:
+        raise TypeError(f"aval_to_ir_type: values of type {aval} have {len(types)} MLIR types; use aval_to_ir_types")
+    return types[0]
 
 
 def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
-    """Return the MLIR types of values of a type, of which there is one.
+    """Return the MLIR types of values of a type; of arrays there is one.
 
     Args:
         ctx: the module's context; not used.
@@ -119,7 +148,12 @@ def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
         >>> len(xtrace.interpreters.mlir.aval_to_ir_types(None, xtrace.typeof(1.0)))
         1
     """
-    return (aval_to_ir_type(ctx, aval),)
+    for kind in type(aval).__mro__:
+        handler = ir_type_handlers.get(kind)
+        if handler is not None:
+            types = handler(aval)
+            return tuple(types) if isinstance(types, (tuple, list)) else (types,)
+    raise TypeError(f"aval_to_ir_types: {abbreviate(aval)} is no type of arrays, and has none of ir_type_handlers")
 
 
 def dtype_to_ir_type(dtype: DTypeLike) -> Any:
@@ -147,7 +181,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
     Args:
         val: an array or a scalar.
         const_lowering: not used.
-        aval: not used.
+        aval: its type, which the handlers of users' classes are given.
 
     Returns:
         An MLIR value.
@@ -163,21 +197,28 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
         >>> xtrace.jit(lambda: one_p.bind())()
         Array([1., 1.], dtype=float32)
     """
+    values = ir_constants(val, const_lowering=const_lowering, aval=aval)
+    if len(values) != 1:
+        raise TypeError(f"ir_constant: {abbreviate(val)} is {len(values)} MLIR values; use ir_constants")
+    return values[0]
+
+
+def _array_constant(val: Any) -> Any:
     host = np.asarray(val)
     kind = aval_of(host).mlir_type
     return mlir_rules.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
 
 
 def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None) -> tuple[Any, ...]:
-    """Build a constant, and return it as a tuple of one value: `ir_constant`.
+    """Build a constant, and return it as a tuple of its values.
 
     Args:
         val: an array or a scalar.
         const_lowering: not used.
-        aval: not used.
+        aval: its type, which the handlers of users' classes are given.
 
     Returns:
-        A tuple of one MLIR value.
+        A tuple of MLIR values, one for an array.
 
     Raises:
         TypeError: `val` is no array.
@@ -186,7 +227,16 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
         >>> callable(xtrace.interpreters.mlir.ir_constants)
         True
     """
-    return (ir_constant(val),)
+    for kind in type(val).__mro__:
+        handler = _constant_handlers.get(kind)
+        if handler is not None:
+            return tuple(mlir_rules.flatten(handler(val, aval)))
+    if not isinstance(val, Value) and not is_array_like(val):
+        raise TypeError(
+            f"No constant handler for type: {type(val)}; register one with "
+            "xtrace.interpreters.mlir.register_constant_handler"
+        )
+    return (_array_constant(val),)
 
 
 def i32_attr(i: int) -> Any:
@@ -341,9 +391,164 @@ def module_to_bytecode(module: Any) -> bytes:
     return mlir_rules.bytecode(module)
 
 
+def ir_attribute(val: Any) -> Any:
+    """Return a value as an MLIR attribute.
+
+    Args:
+        val: a boolean, a number, text, a NumPy array or dtype, or a sequence or a dict with text as keys of these; an
+            attribute is returned as it is.
+
+    Returns:
+        An MLIR attribute.
+
+    Raises:
+        TypeError: there is no attribute for the value.
+
+    Example:
+        >>> print(xtrace.interpreters.mlir.ir_attribute({"axis": 1, "names": ["a", "b"]}))
+        {axis = 1 : i64, names = ["a", "b"]}
+    """
+    if isinstance(val, ir.Attribute):
+        return val
+    return mlir_rules.parse_attribute(attribute_text("ir_attribute", "val", val))
+
+
+def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
+    """Return the MLIR types among types and sequences of types.
+
+    Args:
+        xs: MLIR types, and sequences of these.
+
+    Returns:
+        A list of MLIR types.
+
+    Raises:
+        TypeError: `xs` is no sequence.
+
+    Example:
+        >>> from xtrace.interpreters import mlir
+        >>> number = mlir.dtype_to_ir_type("float32")
+        >>> mlir.flatten_ir_types([number, (number, number)])
+        [F32Type(f32), F32Type(f32), F32Type(f32)]
+    """
+    return list(ir_tree_registry.flatten(list(xs))[0])
+
+
+def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
+    """Return MLIR values in the structure that types have.
+
+    Args:
+        xs: the values.
+        ys: types, and sequences of types, as many in all as there are values.
+
+    Returns:
+        A list of values, and of sequences of values.
+
+    Raises:
+        ValueError: there are more or fewer values than types.
+
+    Example:
+        >>> from xtrace.interpreters import mlir
+        >>> number = mlir.dtype_to_ir_type("float32")
+        >>> mlir.unflatten_ir_values_like_types(["x", "y", "z"], [number, (number, number)])
+        ['x', ('y', 'z')]
+    """
+    leaves, structure = ir_tree_registry.flatten(list(ys))
+    given = list(xs)
+    if len(given) != len(leaves):
+        raise ValueError(f"unflatten_ir_values_like_types: xs has {len(given)} values, and ys {len(leaves)} types")
+    return list(structure.unflatten(given))
+
+
+def register_constant_handler(type_: type, handler_fun: Callable[..., Any]) -> None:
+    """Register how `ir_constant` builds objects of a class.
+
+    Args:
+        type_: the class.
+        handler_fun: ``handler_fun(value, aval)`` returns an MLIR value, or a sequence of them.
+
+    Raises:
+        TypeError: `type_` is no class, or `handler_fun` no function.
+
+    Example:
+        >>> from xtrace.interpreters import mlir
+        >>> class Scale:
+        ...     factor = np.float32(3)
+        >>> mlir.register_constant_handler(Scale, lambda scale, aval: mlir.ir_constant(scale.factor))
+    """
+    if not isinstance(type_, type):
+        raise TypeError(f"register_constant_handler: type_ must be a class, got {abbreviate(type_)}")
+    if not callable(handler_fun):
+        raise TypeError(f"register_constant_handler: handler_fun must be a function, got {abbreviate(handler_fun)}")
+    _constant_handlers[type_] = handler_fun
+
+
+def token_type(context: Any = None) -> Any:
+    """Return the MLIR type of tokens.
+
+    Args:
+        context: the MLIR context; None for that of all modules.
+
+    Returns:
+        An MLIR type.
+
+    Raises:
+        TypeError: `context` is no context.
+
+    Example:
+        >>> print(xtrace.interpreters.mlir.token_type())
+        !stablehlo.token
+    """
+    return mlir_rules.type_of_tokens(context)
+
+
+def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
+    """Build the vector of sizes, as operations on arrays of unknown sizes take it.
+
+    Args:
+        ctx: the module's context; not used.
+        sizes: integers, and MLIR values of scalars.
+
+    Returns:
+        An MLIR value, a vector of 32-bit integers.
+
+    Raises:
+        TypeError: a size is neither.
+
+    Example:
+        >>> from xtrace.interpreters import mlir
+        >>> sizes_p = xtrace.extend.core.Primitive("sizes")
+        >>> _ = sizes_p.def_abstract_eval(lambda: xtrace.typeof(np.zeros(2, np.int32)))
+        >>> mlir.register_lowering(sizes_p, lambda ctx: mlir.shape_tensor(ctx.module_context, (2, 3)))
+        >>> xtrace.jit(lambda: sizes_p.bind())()
+        Array([2, 3], dtype=int32)
+    """
+    given = [x.__index__() if hasattr(x, "__index__") else x for x in sizes]
+    for size in given:
+        if not isinstance(size, (int, Value)):
+            raise TypeError(f"shape_tensor: a size must be an integer or an MLIR value, got {abbreviate(size)}")
+    return mlir_rules.concatenate_scalars(given)
+
+
 # Programs find jaxlib's bindings of MLIR here.
 ir = mlir_rules.ir
+ir_tree_registry = mlir_rules.tree_registry
 LoweringRule = Callable[..., Any]
-Value = ir.Value
+AxisContext = Union[SPMDAxisContext, ShardingContext]  # noqa: UP007
+MeshAxisName = Any
+Token = Value = ir.Value
+
+
+class ConstantHandler(Protocol):
+    """A function that builds the constant for an object of a class: see `register_constant_handler`."""
+
+    def __call__(self, val: Any, aval: Any) -> Any: ...
+
+
+# The functions that build constants of users' classes, and those of the MLIR types of values, by class.
+_constant_handlers: dict[type, ConstantHandler] = {}
+ir_type_handlers: dict[type, Callable[[Any], Any]] = {
+    ShapedArray: lambda aval: mlir_rules.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
+}
 
 _make_public(globals(), __all__)

@@ -123,7 +123,7 @@ def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters:
                 before.append(JaxprEqn([x], [scalar], reshard_p, (mixed.sharding,), NO_EFFECTS, None))
         types = primitive.abstract_eval(tuple([x.aval for x in operands]), parameters)
     outputs = [Var(a) for a in (types if primitive.multiple_results else [types])]
-    effects = primitive.effects_of(parameters)
+    effects = primitive.effects_of(parameters, [x.aval for x in operands])
     equation = JaxprEqn(operands, outputs, primitive, parameters, effects, None)
     info = DebugInfo("eager evaluation", primitive.name, None, None)
     return ClosedJaxpr(Jaxpr([], inputs, outputs, [*before, equation], effects, info), [])

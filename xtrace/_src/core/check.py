@@ -74,7 +74,7 @@ def _check_equation(equation: JaxprEqn, bound: set[Var], checked: set[Jaxpr]) ->
         return
     try:
         types = primitive.abstract_eval(tuple(a.aval for a in equation.invars), parameters)
-        effects = primitive.effects_of(parameters)
+        effects = primitive.effects_of(parameters, [a.aval for a in equation.invars])
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(f"{primitive.name} does not accept its operands or parameters: {error}") from error
     types = list(types) if primitive.multiple_results else [types]

@@ -19,7 +19,8 @@ class Effect:
         Log
     """
 
-    __slots__ = ("name", "ordered")
+    # A user's class may leave __init__ of this one out.
+    name, ordered = "Effect", False
 
     def __init__(self, name: str = "Effect", ordered: bool = False) -> None:
         self.name, self.ordered = name, ordered

@@ -205,6 +205,8 @@ class Primitive:
         self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._impl: Callable[..., Any] | None = None
+        # A user's function of types that returns the results' types and the effects.
+        self._effects_of_types: Callable[..., tuple[Any, Any]] | None = None
         self._types = Table(8192)
         self.programs = Table()
         self.subprograms = Table()
@@ -365,6 +367,8 @@ class Primitive:
     def def_effectful_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
         """Register a function that returns the result's type and the set of an equation's effects; it is returned."""
         self.def_abstract_eval(lambda *avals, **parameters: abstract_eval(*avals, **parameters)[0])
+        self._effects_of_types = abstract_eval
+        self.effects, self.replayable = lambda **_: NO_EFFECTS, False
         return abstract_eval
 
     def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
@@ -407,10 +411,13 @@ class Primitive:
             raise NotImplementedError(f"{_RULES[kind]} for '{self.name}' not implemented")
         return rule  # type: ignore[no-any-return]
 
-    def effects_of(self, parameters: tuple[Any, ...]) -> Effects:
-        """Return the effects of an equation with these parameters."""
+    def effects_of(self, parameters: tuple[Any, ...], avals: Sequence[ShapedArray] | None = None) -> Effects:
+        """Return the effects of an equation with these parameters and types of operands."""
         if self.effects is None:
             return NO_EFFECTS
+        if self._effects_of_types is not None and avals is not None:
+            named = self.given_parameters(dict(zip(self.parameters, parameters, strict=True)))
+            return frozenset(self._effects_of_types(*avals, **named)[1])
         return self.effects(**dict(zip(self.parameters, parameters, strict=True)))
 
     def __repr__(self) -> str:

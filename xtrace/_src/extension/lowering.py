@@ -2,64 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from xtrace._src.core import pytree
-from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.primitive import Parameters, Primitive
+from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerable_effects, modules
 from xtrace._src.ops import lower_fun as lowered
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol
 
 # The platforms of each name that users write.
 _PLATFORMS = {"gpu": ("cuda", "rocm")}
 
 
-class ModuleContext(NamedTuple):
-    """The module that a lowering rule writes into.
+class TextRule:
+    """A lowering rule that writes text; called with a context and MLIR values, it is one of MLIR's."""
 
-    Args:
-        platforms: the platforms that the module is for.
-        num_partitions: the number of devices that it is partitioned over.
+    def __init__(self, emit: Callable[..., Any], name: str) -> None:
+        self.emit, self.name = emit, name
 
-    Example:
-        >>> xtrace.interpreters.mlir.ModuleContext(("cpu",), 1).platforms
-        ('cpu',)
-    """
-
-    platforms: tuple[str, ...]
-    num_partitions: int
+    def __call__(self, ctx: LoweringRuleContext | FunctionBuilder, *values: Any, **parameters: Any) -> Any:
+        if isinstance(ctx, FunctionBuilder):
+            return self.emit(ctx, *values, **parameters)
+        return modules().call_text(
+            lambda builder, operands: self.emit(builder, *operands, **parameters), ctx, self.name, values
+        )
 
 
-class LoweringRuleContext(NamedTuple):
-    """The equation that a lowering rule writes.
-
-    Args:
-        module_context: the module.
-        primitive: the operation.
-        avals_in: the types of the operands.
-        avals_out: the types of the results.
-
-    Example:
-        >>> from xtrace.interpreters import mlir
-        >>> context = mlir.LoweringRuleContext(mlir.ModuleContext(("cpu",), 1), lax.sin_p, (), ())
-        >>> context.replace(primitive=lax.cos_p).primitive
-        cos
-    """
-
-    module_context: ModuleContext
-    primitive: Primitive | None
-    avals_in: Sequence[ShapedArray]
-    avals_out: Sequence[ShapedArray]
-
-    def replace(self, **changes: Any) -> LoweringRuleContext:
-        """Return the context with some fields changed."""
-        return self._replace(**changes)
-
-
-class LoweredFunction:
-    """A lowering rule that traces a function of arrays; called with a context and MLIR values, it is one of MLIR's."""
+class LoweredFunction(TextRule):
+    """A lowering rule that traces a function of arrays."""
 
     def __init__(self, function: Callable[..., Any], multiple_results: bool) -> None:
         self.function, self.multiple_results = function, multiple_results
@@ -69,17 +41,7 @@ class LoweredFunction:
             return pytree.tree_leaves(results) if multiple_results else results
 
         flat.__name__ = getattr(function, "__name__", "function")
-        self.emit = lowered.lower_fun(flat)
-
-    def __call__(self, ctx: LoweringRuleContext, *values: Any, **parameters: Any) -> Any:
-        return modules().call_text(
-            lambda builder, operands: self.emit(builder, *operands, **parameters), ctx, values
-        )
-
-
-def modules() -> Any:
-    """Return the module of MLIR objects, which takes 30 ms to load."""
-    return importlib.import_module("xtrace._src.extension.mlir_functions")
+        super().__init__(lowered.lower_fun(flat), symbol(flat.__name__))
 
 
 class LoweringRules:
@@ -96,13 +58,28 @@ class LoweringRules:
         if rule is None:
             return self.own(builder, *values, **named)
         parameters = self.primitive.given_parameters(named)
-        if isinstance(rule, LoweredFunction):
+        effects = self._effects_of(values, parameters)
+        if isinstance(rule, TextRule):
             results = rule.emit(builder, *values, **parameters)
         else:
-            results = modules().emit_by_rule(builder, self.primitive, rule, values, parameters)
+            results = modules().emit_by_rule(builder, self.primitive, rule, values, parameters, effects)
         if self.primitive.multiple_results:
             return results if isinstance(results, list) else [results]
         return results[0] if isinstance(results, list) else results
+
+
+    def _effects_of(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
+        """Return the effects of the operation; ValueError unless programs may have them."""
+        if not self.primitive.is_users or self.primitive.effects is None:
+            return NO_EFFECTS
+        effects = self.primitive.effects_of((Parameters(parameters),), [v.aval for v in values])
+        unknown = [e for e in effects if not lowerable_effects.contains(e)]
+        if unknown:
+            raise ValueError(
+                f"Cannot lower jaxpr with effects: {{{', '.join(map(str, unknown))}}} of {self.primitive}; allow them "
+                f"with xtrace.interpreters.mlir.lowerable_effects.add_type({type(unknown[0]).__name__})"
+            )
+        return effects
 
 
 _rules: dict[Primitive, LoweringRules] = {}

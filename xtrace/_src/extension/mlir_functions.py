@@ -2,36 +2,107 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.extension.lowering import LoweringRuleContext, ModuleContext
+from xtrace._src.core.source_info import source_info
+from xtrace._src.extension.lowering_contexts import (
+    LoweringRuleContext,
+    ModuleContext,
+    ShardingContext,
+    SPMDAxisContext,
+    TokenSet,
+)
+from xtrace._src.ops.ffi import ForeignLowering
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
+from xtrace._src.transforms.lower import (
+    TOKEN,
+    constant_of_program,
+    count_occurrences_in,
+    emit_equations,
+    tokens_of,
+    with_tokens,
+)
 from xtrace._src.xla import mlir_rules
+
+create_token = mlir_rules.create_token
+
+
+def surroundings_of(module: Any) -> mlir_rules.Surroundings:
+    """Return a module of the user's with what functions in it are built with; a new one for None."""
+    return mlir_rules.new_surroundings(module)
 
 
 def emit_by_rule(
     builder: FunctionBuilder, primitive: Primitive, rule: Callable[..., Any], values: Sequence[Value],
-    parameters: dict[str, Any],
+    parameters: dict[str, Any], effects: Effects,
 ) -> list[Value]:
     """Write the operations of a user's rule as a private function of the module, and the call of it."""
-    results = list(builder.results)
-    module = ModuleContext((builder.platform,), builder.module.num_partitions)
-    context = LoweringRuleContext(module, primitive, tuple([v.aval for v in values]), tuple(results))
+    module, results = builder.module, list(builder.results)
+    # A rule runs in a module only: what it adds there is no part of a template.
+    devices = module.num_partitions
+    ordered = in_order(effects)
+
+    def build(within: mlir_rules.Surroundings, arguments: Sequence[Any]) -> Any:
+        context = _context_of(builder, primitive, values, results, within, devices)
+        context.tokens_in = TokenSet(dict(zip(ordered, arguments, strict=False)))
+        try:
+            returned = rule(context, *arguments[len(ordered) :], **parameters)
+        except TypeError as error:
+            # Raised by the call itself, and not by an operation in the rule.
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            named = f" and the parameters ({', '.join(parameters)})" if parameters else ""
+            types = ", ".join([v.aval.str_short() for v in values])
+            raise TypeError(
+                f"the lowering rule of {primitive} is called with a context, values of types ({types}){named}: {error}"
+            ) from None
+        if not ordered:
+            return returned
+        if context.tokens_out is None:
+            raise ValueError(
+                f"the lowering rule of {primitive}, which has the ordered effects ({', '.join(map(str, ordered))}), "
+                "must call ctx.set_tokens_out"
+            )
+        return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
+
+    operands, outputs = [*tokens_of(builder, ordered), *values], [*[TOKEN] * len(ordered), *results]
     functions = mlir_rules.functions_of_rule(
-        primitive.name, lambda arguments: rule(context, *arguments, **parameters),
-        [v.aval.mlir_type for v in values], [a.mlir_type for a in results],
+        primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
     names: dict[str, str] = {}
     for function in functions:
-        names[function.name] = name = _add_function(builder.module, primitive.name, function, names)
-    types = ", ".join([v.aval.mlir_type for v in values])
-    outputs = ", ".join([a.mlir_type for a in results])
-    outputs = outputs if len(results) == 1 else f"({outputs})"
-    called = f"func.call @{name}({', '.join([v.name for v in values])}) : ({types}) -> {outputs}"
-    return builder.line_of_many(called, results)
+        base = primitive.name if function is functions[-1] else function.name
+        names[function.name] = name = _add_function(module, base, function, names)
+    types = ", ".join([v.type for v in operands])
+    kinds = ", ".join([a.mlir_type for a in outputs])
+    kinds = kinds if len(outputs) == 1 else f"({kinds})"
+    called = f"func.call @{name}({', '.join([v.name for v in operands])}) : ({types}) -> {kinds}"
+    return with_tokens(builder, ordered, builder.line_of_many(called, outputs))
+
+
+def _context_of(
+    builder: FunctionBuilder, primitive: Primitive, values: Sequence[Value], results: Sequence[ShapedArray],
+    within: mlir_rules.Surroundings, devices: int,
+) -> LoweringRuleContext:
+    module = builder.module
+    axes = ShardingContext(devices) if module.mesh is None else SPMDAxisContext(
+        module.mesh, frozenset(module.manual_mesh.axis_names) if module.manual_mesh is not None else frozenset()
+    )
+    context = ModuleContext(
+        platforms=(builder.platform,), axis_context=axes, channel_iterator=iter(module.channel, None),
+        context=within.context, module=within.module, ip=within.ip, symbol_table=within.symbol_table,
+    )
+    context.builder = module
+    place = source_info(builder.place[0] if builder.place is not None else None)
+    return LoweringRuleContext(
+        context, place.name_stack, place.traceback, primitive, tuple([v.aval for v in values]), tuple(results),
+        TokenSet(), None, {},
+    )
 
 
 def _add_function(
@@ -42,7 +113,7 @@ def _add_function(
     for kind in function.argument_types:
         written.argument(TextType(kind))  # type: ignore[arg-type]
     written.lines = [
-        _CALLED.sub(lambda match: f"@{names.get(match[1], match[1])}(", line) for line in function.lines
+        mlir_rules.SYMBOL.sub(lambda match: f"@{names.get(match[1], match[1])}", line) for line in function.lines
     ]
     written.places = [None] * len(written.lines)
     pairs = zip(function.returned, function.result_types, strict=True)
@@ -56,20 +127,126 @@ class TextType(NamedTuple):
     mlir_type: str
 
 
-# The name of a function that is called.
-_CALLED = re.compile(r"@([\w.$-]+)\(")
+# Text as MLIR objects
+
+
+def _nested(context: ModuleContext) -> ModuleBuilder:
+    """Return the builder of a module of text that becomes part of the one that a rule writes into."""
+    if context.builder is not None:
+        nested: ModuleBuilder = context.builder.nested("rule")
+        return nested
+    module = ModuleBuilder("rule", context.platforms[0], num_partitions=number_of_devices(context.axis_context))
+    context.builder = module
+    return module.nested("rule")
+
+
+def number_of_devices(axis_context: Any) -> int:
+    """Return the number of devices that an axis context says."""
+    if isinstance(axis_context, SPMDAxisContext):
+        return int(axis_context.mesh.size)
+    return int(getattr(axis_context, "num_devices", 1))
+
+
+def add_function(context: ModuleContext, text: str, name: str) -> Any:
+    """Add the functions of a module's text to the one that a rule writes into, and return that for ``rule``."""
+    with context.context:
+        parsed = mlir_rules.ir.Module.parse(text)
+        return mlir_rules.add_functions(parsed, context.module, context.symbol_table, {"rule": name})["rule"]
+
+
+def inline_text(context: ModuleContext, text: str, operands: Sequence[Any]) -> list[Any]:
+    """Put the operations of the function ``rule`` of a module's text at the insertion point, and return its results."""
+    with context.context:
+        parsed = mlir_rules.ir.Module.parse(text)
+        function = mlir_rules.add_functions(parsed, context.module, context.symbol_table, {}, "rule")["rule"]
+        return mlir_rules.inline_function(function, operands)
 
 
 def call_text(
-    emit: Callable[[FunctionBuilder, Sequence[Value]], Any], context: LoweringRuleContext, values: Sequence[Any]
+    emit: Callable[[FunctionBuilder, Sequence[Value]], Any], context: LoweringRuleContext, name: str,
+    values: Sequence[Any],
 ) -> list[Any]:
     """Put operations that `emit` writes as text where MLIR objects are built now, and return their results."""
-    module = ModuleBuilder("rule", context.module_context.platforms[0])
+    given = mlir_rules.flatten(values)
+    if len(given) != len(context.avals_in):
+        raise TypeError(
+            f"a function that was lowered for the types ({', '.join([a.str_short() for a in context.avals_in])}) of "
+            f"ctx.avals_in was given {len(given)} values; change them with ctx.replace(avals_in=…, avals_out=…)"
+        )
+
+    def write(function: FunctionBuilder) -> list[Value]:
+        results = emit(function, function.arguments)
+        return results if isinstance(results, list) else [results]
+
+    text = function_text(context.module_context, context.avals_in, context.avals_out, write)
+    return mlir_rules.call_function(add_function(context.module_context, text, name), given)
+
+
+def function_text(
+    context: ModuleContext, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
+    write: Callable[[FunctionBuilder], list[Value]], describe: Callable[[FunctionBuilder], None] | None = None,
+) -> str:
+    """Return the text of a module whose function ``rule`` has the operations and results of ``write(builder)``.
+
+    describe: writes the attributes of its arguments and results.
+    """
+    module = _nested(context)
     function = FunctionBuilder(module, "rule", "", public=True)
-    operands = [function.argument(aval) for aval in context.avals_in]
-    function.results = list(context.avals_out)
-    results = emit(function, operands)
-    results = results if isinstance(results, list) else [results]
-    function.return_values(results)
+    for aval in in_avals:
+        function.argument(aval)
+    function.results = list(out_avals)
+    function.return_values(write(function))
+    if describe is not None:
+        function.results = list(out_avals)
+        describe(function)
     module.functions.append(function)
-    return mlir_rules.inline_text(module.text(), "rule", values)
+    return module.inlined_text()
+
+
+def jaxpr_text(
+    context: ModuleContext, closed: ClosedJaxpr, effects: Sequence[Effect],
+    describe: Callable[[FunctionBuilder], None] | None = None,
+) -> str:
+    """Return the text of a module whose function ``rule`` is `closed`; tokens of `effects` come first."""
+    jaxpr = closed.jaxpr
+
+    def write(function: FunctionBuilder) -> list[Value]:
+        count_occurrences_in(function.module, jaxpr)
+        function.tokens = dict(zip(effects, function.arguments, strict=False))
+        given = function.arguments[len(effects) :]
+        values: dict[Atom, Value] = dict(zip(jaxpr.invars, given, strict=True))
+        for variable, constant in zip(jaxpr.constvars, closed.consts, strict=True):
+            values[variable] = constant_of_program(function, constant, variable.aval)
+        results = emit_equations(function, jaxpr, values)
+        return [*tokens_of(function, effects), *results]
+
+    tokens = [TOKEN] * len(effects)
+    return function_text(context, [*tokens, *jaxpr.in_avals], [*tokens, *jaxpr.out_avals], write, describe)
+
+
+def build_jaxpr_call(
+    context: ModuleContext, closed: ClosedJaxpr, name: str, tokens: TokenSet, values: Sequence[Any], inline: bool
+) -> tuple[list[Any], TokenSet]:
+    """Call `closed`, or put its operations at the insertion point; return the results and the tokens after them."""
+    effects = in_order(closed.jaxpr.effects)
+    text, operands = jaxpr_text(context, closed, effects), [*[tokens.get(e) for e in effects], *values]
+    if inline:
+        results = inline_text(context, text, operands)
+    else:
+        results = mlir_rules.call_function(add_function(context, text, name), operands)
+    return results[len(effects) :], tokens.update_tokens(TokenSet(dict(zip(effects, results, strict=False))))
+
+
+def build_foreign_call(
+    foreign: ForeignLowering, context: LoweringRuleContext, operands: Sequence[Any], parameters: dict[str, Any]
+) -> Any:
+    """Build the call of a foreign function, and return the operation."""
+    given = mlir_rules.flatten(operands)
+    if len(given) != len(context.avals_in):
+        raise TypeError(
+            f"the call of {foreign.target_name} was given {len(given)} values, and ctx.avals_in has "
+            f"{len(context.avals_in)} types; change them with ctx.replace(avals_in=…)"
+        )
+    texts = {"api_version": "1 : i32", "called_computations": "[]"}
+    texts |= foreign.texts(context.avals_in, context.avals_out, parameters)
+    return mlir_rules.custom_call(given, [a.mlir_type for a in context.avals_out], texts)

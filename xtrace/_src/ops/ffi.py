@@ -31,7 +31,7 @@ class CallAttribute:
     __slots__ = ("value", "text")
 
     def __init__(self, function: str, name: str, value: ArrayLike) -> None:
-        self.value, self.text = value, _text(function, name, value)
+        self.value, self.text = value, attribute_text(function, name, value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CallAttribute) and self.text == other.text
@@ -43,7 +43,7 @@ class CallAttribute:
         return repr(self.value)
 
 
-def _text(function: str, name: str, value: ArrayLike) -> str:
+def attribute_text(function: str, name: str, value: ArrayLike) -> str:
     """Return an attribute as MLIR text; TypeError for values that MLIR has no attribute for."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
@@ -59,10 +59,13 @@ def _text(function: str, name: str, value: ArrayLike) -> str:
     if isinstance(value, np.ndarray) and value.dtype != object:
         aval = ShapedArray(value.shape, value.dtype)
         return f"{mlir.dense(value)} : {aval.mlir_type}"
+    if type(value).__module__.startswith("jaxlib.mlir"):
+        return str(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{mlir.string(k)} = {_text(function, k, v)}" for k, v in sorted(value.items())) + "}"
+        entries = [f"{mlir.string(k)} = {attribute_text(function, k, v)}" for k, v in sorted(value.items())]
+        return f"{{{', '.join(entries)}}}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_text(function, name, v) for v in value)}]"
+        return f"[{', '.join(attribute_text(function, name, v) for v in value)}]"
     if isinstance(value, Tracer) and function == "composite":
         raise UnexpectedTracerError(
             f"{function}: attribute {name} is the traced value {abbreviate(value)}; attributes are constants of "
@@ -94,30 +97,44 @@ def _emit(
     result_avals: Any, target_name: str, vmap_method: Any,
 ) -> list[Value]:
     results = builder.results
-    if custom_call_api_version >= 4:
-        texts = ['backend_config = ""']
-        given = f"{{{', '.join(f'{k} = {v.text}' for k, v in attributes)}}}"
-    else:
-        config = mlir.string(legacy_backend_config or "")
-        texts, given = [f"api_version = {custom_call_api_version} : i32", f"backend_config = {config}"], ""
-    if has_side_effect:
-        texts.append("has_side_effect = true")
-    if given:
-        texts.append(f"mhlo.backend_config = {given}")
-    texts.append(f"operand_layouts = [{', '.join(map(_layout, input_layouts))}]")
-    if input_output_aliases:
-        pairs = [
-            f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if len(results) == 1 else result}], "
-            f"operand_index = {operand}, operand_tuple_indices = []>"
-            for operand, result in input_output_aliases
-        ]
-        texts.append(f"output_operand_aliases = [{', '.join(pairs)}]")
-    texts.append(f"result_layouts = [{', '.join(map(_layout, output_layouts))}]")
+    texts = call_attributes(
+        attributes, custom_call_api_version, has_side_effect, input_layouts, input_output_aliases,
+        legacy_backend_config, output_layouts,
+    )
     names, ins = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
     outs = ", ".join(a.mlir_type for a in results)
     outs = outs if len(results) == 1 else f"({outs})"
     call = f"stablehlo.custom_call @{_symbol(target_name)}({names})"
-    return builder.line_of_many(f"{call} {{{', '.join(texts)}}} : ({ins}) -> {outs}", results)
+    given = ", ".join([f"{name} = {text}" for name, text in texts.items()])
+    return builder.line_of_many(f"{call} {{{given}}} : ({ins}) -> {outs}", results)
+
+
+def call_attributes(
+    attributes: Any, api_version: int, has_side_effect: bool, input_layouts: Sequence[Sequence[int]],
+    input_output_aliases: Sequence[tuple[int, int]], legacy_backend_config: str | None,
+    output_layouts: Sequence[Sequence[int]],
+) -> dict[str, str]:
+    """Return the attributes of a call of a foreign function as MLIR's text; layouts are fastest first."""
+    texts = {}
+    if api_version >= 4:
+        texts["backend_config"] = '""'
+    else:
+        texts["api_version"] = f"{api_version} : i32"
+        texts["backend_config"] = mlir.string(legacy_backend_config or "")
+    if has_side_effect:
+        texts["has_side_effect"] = "true"
+    if api_version >= 4:
+        texts["mhlo.backend_config"] = f"{{{', '.join(f'{k} = {v.text}' for k, v in attributes)}}}"
+    texts["operand_layouts"] = f"[{', '.join(map(_layout, input_layouts))}]"
+    if input_output_aliases:
+        pairs = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = [{'' if len(output_layouts) == 1 else result}], "
+            f"operand_index = {operand}, operand_tuple_indices = []>"
+            for operand, result in input_output_aliases
+        ]
+        texts["output_operand_aliases"] = f"[{', '.join(pairs)}]"
+    texts["result_layouts"] = f"[{', '.join(map(_layout, output_layouts))}]"
+    return texts
 
 
 def _symbol(name: str) -> str:
@@ -255,57 +272,67 @@ def ffi_call(
     return call
 
 
-def ffi_lowering(
-    call_target_name: str, *, operand_layouts: Sequence[Any] | None = None, result_layouts: Sequence[Any] | None = None,
-    backend_config: Any = None, skip_ffi_layout_processing: bool = False, **lowering_args: Any,
-) -> Callable[..., Any]:
-    """Return an `emit` rule that calls a foreign function, for a primitive of the user's own.
+class ForeignLowering:
+    """How a user's primitive calls a foreign function, as text or by objects of MLIR.
 
-    Args:
-        call_target_name: the name under which it was registered.
-        operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
-        backend_config: a dict of attributes besides the primitive's parameters; below version 4 a text.
-        skip_ffi_layout_processing: whether layouts are passed on as they are, or left out.
-        lowering_args: ``api_version``, ``has_side_effect``, ``operand_output_aliases``.
-
-    Returns:
-        A function of a builder, values and parameters.
-
-    Raises:
-        TypeError: there is no such argument.
-
-    Example:
-        >>> callable(xtrace.ffi.ffi_lowering("my_handler"))
-        True
+    operand_layouts, result_layouts: for each array its axes from the one that varies fastest; None for rows first.
+    TypeError for unknown options.
     """
-    version = lowering_args.pop("api_version", 4)
-    side_effect = bool(lowering_args.pop("has_side_effect", False))
-    aliases = tuple(sorted((lowering_args.pop("operand_output_aliases", None) or {}).items()))
-    if lowering_args:
-        raise TypeError(
-            "ffi_lowering takes api_version, has_side_effect and operand_output_aliases besides layouts and "
-            f"configuration; got {', '.join(lowering_args)}"
-        )
-    fixed = {} if backend_config is None or isinstance(backend_config, str) else dict(backend_config)
 
-    def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
-        attributes = sorted((fixed | parameters).items())
+    def __init__(
+        self, function: str, target_name: str, operand_layouts: Sequence[Any] | None,
+        result_layouts: Sequence[Any] | None, backend_config: Any, **options: Any,
+    ) -> None:
+        if not isinstance(target_name, str):
+            raise TypeError(f"{function}: call_target_name must be a string, got {abbreviate(target_name)}")
+        self.target_name, self.backend_config = target_name, backend_config
+        self.layouts = operand_layouts, result_layouts
+        self.version = options.pop("api_version", 4)
+        self.side_effect = bool(options.pop("has_side_effect", False))
+        self.aliases = tuple(sorted((options.pop("operand_output_aliases", None) or {}).items()))
+        if options:
+            raise TypeError(
+                f"{function} takes api_version, has_side_effect and operand_output_aliases besides layouts and "
+                f"configuration; got {', '.join(options)}"
+            )
+
+    def emit(self, builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
+        """Write the call as text."""
+        inputs, outputs = self._layouts([x.aval for x in values], builder.results)
         results = _emit(
-            builder, *values, attributes=[(k, CallAttribute("ffi_call", k, v)) for k, v in attributes],
-            custom_call_api_version=version, has_side_effect=side_effect,
-            input_layouts=_fastest_first(operand_layouts, [x.aval for x in values]), input_output_aliases=aliases,
-            legacy_backend_config=backend_config if isinstance(backend_config, str) else None,
-            output_layouts=_fastest_first(result_layouts, builder.results), result_avals=None,
-            target_name=call_target_name, vmap_method=None,
+            builder, *values, attributes=self._attributes(parameters), custom_call_api_version=self.version,
+            has_side_effect=self.side_effect, input_layouts=inputs, input_output_aliases=self.aliases,
+            legacy_backend_config=self._text(), output_layouts=outputs, result_avals=None,
+            target_name=self.target_name, vmap_method=None,
         )
         return results[0] if len(results) == 1 else results
 
-    return emit
+    def texts(
+        self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], parameters: dict[str, Any]
+    ) -> dict[str, str]:
+        """Return the attributes of the call as MLIR's text."""
+        inputs, outputs = self._layouts(in_avals, out_avals)
+        texts = call_attributes(
+            self._attributes(parameters), self.version, self.side_effect, inputs, self.aliases, self._text(), outputs
+        )
+        return {"call_target_name": mlir.string(self.target_name)} | texts
+
+    def _layouts(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> list[Any]:
+        return [_fastest_first(g, a) for g, a in zip(self.layouts, (in_avals, out_avals), strict=True)]
+
+    def _attributes(self, parameters: dict[str, Any]) -> list[tuple[str, CallAttribute]]:
+        fixed = self.backend_config if isinstance(self.backend_config, Mapping) else {}
+        return [(k, CallAttribute("ffi_call", k, v)) for k, v in sorted((dict(fixed) | parameters).items())]
+
+    def _text(self) -> str | None:
+        return self.backend_config if isinstance(self.backend_config, str) else None
 
 
 def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) -> list[tuple[int, ...]]:
     if given is None:
         given = [None] * len(avals)
+    if len(given) != len(avals):
+        raise ValueError(f"a call of a foreign function has {len(avals)} arrays, and layouts of {len(given)}")
     return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
 
 

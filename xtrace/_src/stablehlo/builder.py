@@ -123,6 +123,18 @@ class ModuleBuilder:
         # Numbers of channels between the device and the host; lower ones are XLA's.
         self.channel = itertools.count(2).__next__
 
+    def nested(self, name: str) -> ModuleBuilder:
+        """Return the builder of a module whose functions will become some of this one's, with its callbacks."""
+        made = ModuleBuilder(name, self.platform, num_partitions=self.num_partitions)
+        made.mesh, made.manual_mesh, made.is_explicit = self.mesh, self.manual_mesh, self.is_explicit
+        made.callbacks, made._callback_places, made.channel = self.callbacks, self._callback_places, self.channel
+        return made
+
+    def inlined_text(self) -> str:
+        """Return the module's text without declarations of meshes, which stand in the shardings."""
+        bodies = [line for f in self.functions for line in f.text_lines(None)]
+        return self.meshes.inline("\n".join([f"module @{self.name} {{", *bodies, "}"]))
+
     def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
         """Return the place of the Python function known by `key`, which is made if it has none yet."""
         place = self._callback_places.get(key)

@@ -43,7 +43,10 @@ class Meshes:
 
     def inlined(self, sharding: NamedSharding, ndim: int, free: frozenset[Any] = frozenset()) -> str:
         """Return what `sharding` does with the mesh in the place of its name, for text in other modules."""
-        text = self.sharding(sharding, ndim, free)
+        return self.inline(self.sharding(sharding, ndim, free))
+
+    def inline(self, text: str) -> str:
+        """Return text with the meshes in the place of their names."""
         for mesh, name in self._names.items():
             text = text.replace(f"<{name},", f"<mesh{_axes_text(*mesh)},")
         return text

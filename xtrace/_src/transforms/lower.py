@@ -107,7 +107,7 @@ def lower(
     main.annotations = config.frontend_annotations.value or ()
     module.functions.append(main)
     jaxpr = closed.jaxpr
-    module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
+    count_occurrences_in(module, jaxpr)
     hidden, small = [], []
     values: dict[Atom, Value] = {}
     read = _read(jaxpr) if jaxpr.constvars else set()
@@ -126,7 +126,7 @@ def lower(
     if hidden:
         _warn_of_large(hidden, name)
     donors = list(donated) or [False] * len(jaxpr.invars)
-    aliases = _aliases(jaxpr, donors)
+    aliases = pair_donations(jaxpr, donors)
     inputs, results_at = _shardings(module, assignment, jaxpr)
     for i, (variable, sharding) in enumerate(zip(jaxpr.invars, inputs, strict=True)):
         text = f"tf.aliasing_output = {aliases[i]} : i32" if i in aliases else ""
@@ -136,7 +136,7 @@ def lower(
         texts = [sharding, text or _memory_attribute(variable.aval)]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
     for variable, constant in small:
-        values[variable] = main.constant(_to_numpy(constant), physical_aval(variable.aval)).bitcast(variable.aval)
+        values[variable] = constant_of_program(main, constant, variable.aval)
     for effect in in_order(jaxpr.effects):
         main.tokens[effect] = main.create_token(TOKEN)
     with collection_paused():
@@ -170,12 +170,17 @@ def _memory_attribute(aval: ShapedArray) -> str:
     return f'mhlo.memory_kind = "{aval.memory_space.kind}"'
 
 
+def constant_of_program(builder: FunctionBuilder, constant: object, aval: ShapedArray) -> Value:
+    """Write a constant that a program closes over, as one of type `aval`."""
+    return builder.constant(_to_numpy(constant), physical_aval(aval)).bitcast(aval)
+
+
 def _to_numpy(constant: object) -> Any:
     """Return a constant of the program as a NumPy array."""
     return constant.physical_array() if isinstance(constant, ConcreteArray) else np.asarray(constant)
 
 
-def _aliases(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
+def pair_donations(jaxpr: Jaxpr, donated: Sequence[bool]) -> dict[int, int]:
     """Pair each donated input with the next result of the same shape and dtype: it can take over the memory."""
     if not any(donated):
         return {}
@@ -462,9 +467,16 @@ def with_tokens(builder: FunctionBuilder, effects: Sequence[Effect], values: Seq
 _OCCURRENCES = object()
 
 
+def count_occurrences_in(module: ModuleBuilder, jaxpr: Jaxpr) -> None:
+    """Let `occurs_again` count in `jaxpr`, which the module is written for."""
+    module.memo[_OCCURRENCES] = lambda: _occurrences(jaxpr)
+
+
 def occurs_again(builder: FunctionBuilder, jaxpr: Jaxpr) -> bool:
     """Whether several equations of the module being written hold `jaxpr`."""
     memo = builder.module.memo
+    if _OCCURRENCES not in memo:
+        return False
     if callable(memo[_OCCURRENCES]):
         memo[_OCCURRENCES] = memo[_OCCURRENCES]()
     return bool(memo[_OCCURRENCES][jaxpr] > 1)

@@ -121,7 +121,7 @@ class StagingTrace(Trace):
             invars, types = self._make_alike(primitive, invars, parameters)
         effects = NO_EFFECTS
         if primitive.effects is not None:
-            effects = primitive.effects_of(parameters)
+            effects = primitive.effects_of(parameters, [v.aval for v in invars])
             self.effects |= effects
         source = user_position(2)
         if self.scopes:

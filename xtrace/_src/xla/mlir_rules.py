@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxlib import _jax
 from jaxlib.mlir import ir as ir
 from jaxlib.mlir.dialects import func, sdy, stablehlo
 
@@ -25,27 +26,48 @@ class RuleFunction(NamedTuple):
     returned: list[str]
 
 
-_numbers = itertools.count()
+class Surroundings(NamedTuple):
+    """What MLIR objects are built in: the context, the module, the place for its functions, and their names."""
+
+    context: Any
+    module: Any
+    ip: Any
+    symbol_table: Any
+
+
+def new_surroundings(module: Any = None) -> Surroundings:
+    """Return a module, a new one for None, with what functions in it are built with."""
+    with modules.context() if module is None else module.context as context, ir.Location.unknown():
+        module = ir.Module.create() if module is None else module
+        return Surroundings(context, module, ir.InsertionPoint(module.body), ir.SymbolTable(module.operation))
 
 
 def functions_of_rule(
-    name: str, build: Callable[[Sequence[Any]], Any], in_types: Sequence[str], out_types: Sequence[str]
+    name: str, build: Callable[[Surroundings, Sequence[Any]], Any], in_types: Sequence[str], out_types: Sequence[str]
 ) -> list[RuleFunction]:
-    """Return a function whose operations ``build(arguments)`` makes, the last one, after those that it calls.
+    """Return a function whose operations ``build(surroundings, arguments)`` makes, the last one, after those it calls.
 
     The arguments of each are %arg0, %arg1, …
 
-    TypeError if the rule returns other types.
+    TypeError if the rule returns other types, or no values; NotImplementedError if it adds more than functions.
     """
-    with modules.context(), ir.Location.unknown():
-        module = ir.Module.create()
+    within = new_surroundings()
+    with within.context, ir.Location.unknown():
         types = [ir.Type.parse(t) for t in in_types]
         wanted = [ir.Type.parse(t) for t in out_types]
-        with ir.InsertionPoint(module.body):
+        with within.ip:
             function = func.FuncOp("rule", (types, wanted))
             block = function.add_entry_block()
+        within = within._replace(symbol_table=ir.SymbolTable(within.module.operation))
         with ir.InsertionPoint(block):
-            results = flatten(build(list(block.arguments)))
+            returned = build(within, list(block.arguments))
+            try:
+                results = flatten(returned)
+            except TypeError:
+                raise TypeError(
+                    f"the lowering rule of {name} must return an MLIR value, or a sequence of MLIR values, for the "
+                    f"primitive's results of types ({', '.join(map(str, wanted))}); got {returned!r}"
+                ) from None
             made = [r.type for r in results]
             if made != wanted:
                 raise TypeError(
@@ -53,9 +75,39 @@ def functions_of_rule(
                     f"primitive's results have the types ({', '.join(map(str, wanted))})"
                 )
             func.ReturnOp(results)
-        module.operation.verify()
-        called = [each for each in module.body.operations if each.operation != function.operation]
-        return [_text_of(each) for each in (*called, function)]
+        within.module.operation.verify()
+        return [_text_of(each) for each in _in_order_of_calls(name, within.module, function)]
+
+
+# A name of a function in the text of an operation, but not that of a custom call's handler.
+SYMBOL = re.compile(r"(?<!custom_call )@([\w.$-]+)")
+
+
+def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
+    """Return the functions of a module, each after those that it names."""
+    functions = {}
+    for each in module.body.operations:
+        if not isinstance(each, func.FuncOp):
+            raise NotImplementedError(
+                f"the lowering rule of {name} added the operation {each.operation.name} to the module; only functions "
+                "can be added"
+            )
+        functions[ir.StringAttr(each.attributes["sym_name"]).value] = each
+    ordered: dict[str, Any] = {}
+
+    def visit(symbol: str) -> None:
+        if symbol in ordered or symbol not in functions:
+            return
+        for called in SYMBOL.findall(str(functions[symbol].operation.get_asm(assume_verified=True))):
+            if called != symbol:
+                visit(called)
+        ordered[symbol] = functions[symbol]
+
+    for symbol in functions:
+        if symbol != ir.StringAttr(last.attributes["sym_name"]).value:
+            visit(symbol)
+    visit(ir.StringAttr(last.attributes["sym_name"]).value)
+    return list(ordered.values())
 
 
 def _text_of(function: Any) -> RuleFunction:
@@ -68,37 +120,140 @@ def _text_of(function: Any) -> RuleFunction:
 
 
 def flatten(results: Any) -> list[Any]:
-    """Return the values that a rule returns: one, an operation's, or a sequence of these."""
+    """Return the values that a rule returns: one, an operation's, or a sequence of these; TypeError for others."""
     if isinstance(results, ir.Value):
         return [results]
     if isinstance(results, (ir.Operation, ir.OpView)):
         return list(results.results)
+    if isinstance(results, (str, bytes)):
+        raise TypeError(f"{results!r} is no MLIR value")
     return [value for each in results for value in flatten(each)]
 
 
-def inline_text(text: str, name: str, operands: Sequence[Any]) -> list[Any]:
-    """Add a module's functions to the module that is being built, and call the one called `name`."""
-    parsed = ir.Module.parse(text)
-    block = ir.InsertionPoint.current.block
-    body = block.owner
-    while body.parent is not None and body.name != "builtin.module":
-        body = body.parent
-    number = next(_numbers)
-    functions = list(parsed.body.operations)
-    for function in functions:
-        old = ir.StringAttr(function.attributes["sym_name"]).value
-        ir.SymbolTable.replace_all_symbol_uses(old, f"{old}_{number}", parsed.operation)
-        function.attributes["sym_name"] = ir.StringAttr.get(f"{old}_{number}")
-        function.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    target, wanted, called = body.regions[0].blocks[0], f"{name}_{number}", None
-    for function in functions:
-        clone = function.operation.clone(ir.InsertionPoint.at_block_begin(target))
-        if ir.StringAttr(clone.attributes["sym_name"]).value == wanted:
-            called = clone
-    assert called is not None
-    types = ir.FunctionType(ir.TypeAttr(called.attributes["function_type"]).value).results
-    call = func.CallOp(types, ir.FlatSymbolRefAttr.get(wanted), list(operands))
-    return list(call.results)
+def add_functions(
+    parsed: Any, module: Any, table: Any, names: Mapping[str, str], left: str | None = None
+) -> dict[str, Any]:
+    """Copy the functions of the module `parsed` to another one, as private ones; return them by their old names.
+
+    names: what some should be called; a number follows a name that is taken. left: the one that stays where it is, and
+    calls the others.
+    """
+    functions = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in parsed.body.operations}
+    taken = set(functions)
+    for old, function in functions.items():
+        wanted = new = names.get(old, old)
+        numbers = itertools.count()
+        while old != left and (new in table or (new in taken and new != old)):
+            new = f"{wanted}_{next(numbers)}"
+        taken.add(new)
+        if new != old:
+            ir.SymbolTable.replace_all_symbol_uses(old, new, parsed.operation)
+            function.attributes["sym_name"] = ir.StringAttr.get(new, context=parsed.context)
+        function.attributes["sym_visibility"] = ir.StringAttr.get("private", context=parsed.context)
+    copies = {}
+    place = ir.InsertionPoint(module.body)
+    for old, function in functions.items():
+        if old == left:
+            copies[old] = function
+        else:
+            copies[old] = function.operation.clone(place).opview
+            table.insert(copies[old].operation)
+    return copies
+
+
+def call_function(function: Any, operands: Sequence[Any]) -> list[Any]:
+    """Build the call of a function, and return its results."""
+    return list(func.CallOp(function, list(operands)).results)
+
+
+def inline_function(function: Any, operands: Sequence[Any]) -> list[Any]:
+    """Move the operations of a function to the insertion point in force, and return its results."""
+    block = function.entry_block
+    for argument, operand in zip(block.arguments, operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, last = list(block.operations)
+    place = ir.InsertionPoint.current
+    for each in body:
+        each.operation.detach_from_parent()
+        place.insert(each.operation)
+    return list(last.operands)
+
+
+def merge_modules(target: Any, table: Any, source: Any, name: str) -> str:
+    """Copy the functions of a module to another, its ``main`` under a name from `name`, which is returned."""
+    given = source if source.context == target.context else ir.Module.parse(str(source), context=target.context)
+    with target.context, ir.Location.unknown():
+        moved = add_functions(given, target, table or ir.SymbolTable(target.operation), {"main": name})
+    return str(ir.StringAttr(moved["main"].attributes["sym_name"]).value)
+
+
+def create_token() -> Any:
+    """Build a token."""
+    return stablehlo.create_token()
+
+
+def concatenate_scalars(values: Sequence[Any]) -> Any:
+    """Build the vector of 32-bit integers of scalars: integers, and values of rank 0."""
+    kind = ir.IntegerType.get_signless(32)
+    one = ir.RankedTensorType.get([1], kind)
+    if not values:
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.zeros(0, np.int32), type=kind))
+    if all(isinstance(x, int) for x in values):
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.array(values, np.int32)))
+    parts = []
+    for value in values:
+        if isinstance(value, int):
+            parts.append(stablehlo.constant(ir.DenseElementsAttr.get(np.array([value], np.int32))))
+        else:
+            scalar = stablehlo.convert(ir.RankedTensorType.get([], kind), value)
+            parts.append(stablehlo.reshape(one, scalar))
+    return stablehlo.concatenate(parts, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0))
+
+
+def type_of_tokens(context: Any) -> Any:
+    """Return the type of tokens, in a context or that of all modules."""
+    return stablehlo.TokenType.get(modules.context() if context is None else context)
+
+
+def parse_attribute(text: str) -> Any:
+    """Return the MLIR attribute that a text writes."""
+    with modules.context():
+        return ir.Attribute.parse(text)
+
+
+def names_of_functions(module: Any) -> list[str]:
+    """Return the names of the functions of a module."""
+    return [ir.StringAttr(f.attributes["sym_name"]).value for f in module.body.operations if isinstance(f, func.FuncOp)]
+
+
+def describe_module(module: Any, name: str, num_partitions: int) -> None:
+    """Give a module its name and the number of devices that its program is split over."""
+    with module.context:
+        number = ir.IntegerType.get_signless(32)
+        attributes = module.operation.attributes
+        attributes["sym_name"] = ir.StringAttr.get(name)
+        attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(number, num_partitions)
+        attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(number, 1)
+
+
+def make_visible(function: Any) -> None:
+    """Make a function one that programs are entered by."""
+    function.attributes["sym_visibility"] = ir.StringAttr.get("public", context=function.context)
+
+
+def custom_call(operands: Sequence[Any], result_types: Sequence[str], attributes: Mapping[str, Any]) -> Any:
+    """Build a call of a handler; an attribute is MLIR's or its text."""
+    parsed = {key: ir.Attribute.parse(x) if isinstance(x, str) else x for key, x in attributes.items()}
+    types = [ir.Type.parse(t) for t in result_types]
+    return ir.Operation.create(
+        "stablehlo.custom_call", results=types, operands=list(operands), attributes=parsed
+    ).opview
+
+
+# Trees of MLIR values and types: tuples and lists.
+tree_registry: Any = _jax.pytree.PyTreeRegistry(
+    enable_none=False, enable_tuple=True, enable_namedtuple=False, enable_list=True, enable_dict=False
+)
 
 
 def constant(attribute: str) -> Any:
