@@ -121,7 +121,7 @@ def test_fields_of_closed_jaxprs():
         assert len(getattr(ours, name)) == len(getattr(theirs, name)), name
     assert ours.debug_info is ours.jaxpr.debug_info
     again = ours.map_jaxpr(lambda jaxpr: jaxpr.replace(outvars=[jaxpr.eqns[0].outvars[0]]))
-    assert [str(a) for a in again.out_avals] == ["float32[]"] and again.consts == ours.consts
+    assert [a.shape for a in again.out_avals] == [()] and again.consts == ours.consts
     assert ours.replace(jaxpr=again.jaxpr).jaxpr is again.jaxpr and ours.replace().consts == ours.consts
 
 
