@@ -25,4 +25,5 @@ __all__, __getattr__, __dir__ = _late_names(
         "xtrace._src.api.scopes": ("ensure_compile_time_eval",),
         "xtrace._src.api.tracing": ("eval_jaxpr",),
     },
+    deprecated={"xtrace._src.core.avals": ("aval_rules as pytype_aval_mappings",)},
 )

@@ -2,11 +2,13 @@
 
 import collections
 import operator
+import warnings
 
 import jax
 import jax.numpy
 import numpy as np
 import pytest
+import scipy.sparse
 
 import xtrace
 from xtrace import numpy as jnp
@@ -108,6 +110,25 @@ def test_shapes_of_objects(value):
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A"])
+class _OfAnotherLibrary:
+    shape, ndim, size = (2, 3), 2, 6
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array(["a", "b"]), np.array([None, 1]), np.array(["2020"], "M8[D]"), np.str_("a"), "abc", int,
+        scipy.sparse.csr_array(np.ones((2, 3))), np.ma.masked_array([1, 2], [0, 1]), np.zeros(2, [("a", "i4")]),
+        _OfAnotherLibrary(),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_shapes_of_arrays_of_other_libraries(value):
+    for name in ("shape", "ndim", "size"):
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            assert getattr(jnp, name)(value) == getattr(jax.numpy, name)(value), name
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 4), (6, 4), -1, (4, -1), 24, range(24, 25), np.array([3, 8])], ids=repr)
 def test_reshape_keeps_an_array_of_numpy(shape, order):
     for values in (X, X.astype(np.int64), np.asfortranarray(X)):

@@ -80,7 +80,8 @@ def test_names_that_load_late_are_imported_for_type_checkers(tree):
     module, table = ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])
     entries = [(origin, *entry.partition(" as ")[::2]) for origin, entries in table.items() for entry in entries]
     wanted = {(origin, attribute, name or attribute) for origin, attribute, name in entries}
-    wanted |= {(module, name, name) for k in call.keywords for name in ast.literal_eval(k.value)}
+    submodules = [k.value for k in call.keywords if k.arg == "submodules"]
+    wanted |= {(module, name, name) for value in submodules for name in ast.literal_eval(value)}
     [block] = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
     imports = [n for n in block.body if isinstance(n, ast.ImportFrom)]
     assert {(n.module, a.name, a.asname) for n in imports for a in n.names} == wanted

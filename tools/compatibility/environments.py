@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -26,12 +27,23 @@ class Environment(NamedTuple):
     pytest: Sequence[str]
     script: Sequence[str]
 
-    def run(self, arguments: Sequence[str], folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
-        """Run Python with `arguments` in a `folder`, for at most so many seconds."""
+    def run(
+        self, arguments: Sequence[str], folder: Path, seconds: float, variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run Python with `arguments` in a `folder`, for at most so many seconds, with `variables` besides its own."""
         return subprocess.run(
-            [str(self.python), *arguments], cwd=folder, env={**os.environ, **self.variables}, timeout=seconds,
-            capture_output=True, text=True, check=False,
+            [str(self.python), *arguments], cwd=folder, env={**os.environ, **self.variables, **(variables or {})},
+            timeout=seconds, capture_output=True, text=True, check=False,
         )
+
+
+class InstallationError(RuntimeError):
+    """pip could not install the libraries; `offline` says whether the package index was not reached."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__(f"pip could not install the libraries:\n{output[-2000:]}")
+        faults = r"retrying|connection|timed? ?out|name resolution|max retries"
+        self.offline = re.search(faults, output.lower()) is not None
 
 
 def make_environments() -> tuple[Environment, Environment]:
@@ -78,15 +90,21 @@ def fetch_sources(library: Library, python: Path) -> Path:
     if not unpacked.exists():
         requirement = f"{library.name}=={library.version}"
         arguments = ["download", "-q", "--no-deps", "--no-binary", library.name, "-d", str(folder), requirement]
-        subprocess.run([str(python), "-m", "pip", *arguments], check=True)
+        _run_pip(python, arguments)
         with tarfile.open(f"{unpacked}.tar.gz") as archive:
             archive.extractall(folder, filter="data")
     return unpacked
 
 
 def _install(folder: Path, arguments: Sequence[str]) -> None:
-    python = folder / "bin" / "python"
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *arguments], check=True)
+    _run_pip(folder / "bin" / "python", ["install", "-q", *arguments])
+
+
+def _run_pip(python: Path, arguments: Sequence[str]) -> None:
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InstallationError(done.stderr)
 
 
 def _site_packages(folder: Path) -> Path:

@@ -9,8 +9,8 @@ class Library(NamedTuple):
     """A library whose tests or programs are run under jax and under xtrace.
 
     imports: the module that its users import. tests: the folder of its tests in the source distribution, None where
-    that holds none. pattern: the names of files with tests. sample: files that a short run takes. left_out: files that
-    need other packages of many hundred megabytes, or a network.
+    that holds none. pattern: the names of files with tests. sample: files of tests and names of programs that a short
+    run takes. variables: of the tests' environment.
     """
 
     name: str
@@ -19,7 +19,7 @@ class Library(NamedTuple):
     tests: str | None = None
     pattern: str = "test_*.py"
     sample: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 _BESIDE = "*_test.py"
@@ -32,24 +32,29 @@ LIBRARIES = {
         Library("diffrax", "0.7.2", "diffrax"),
         Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",)),
         Library("dm-haiku", "0.0.17", "haiku", "haiku", _BESIDE, ("haiku/_src/basic_test.py",)),
-        Library("einops", "0.8.2", "einops", "einops/tests", sample=("einops/tests/test_ops.py",)),
-        Library("equinox", "0.13.8", "equinox"),
-        Library("flax", "0.12.8", "flax.linen, flax.nnx", "tests", "*_test.py", ("tests/core/core_lift_test.py",)),
+        Library(
+            "einops", "0.8.2", "einops", "einops/tests", sample=("einops/tests/test_ops.py",),
+            variables=(("EINOPS_TEST_BACKENDS", "numpy,jax"),),
+        ),
+        Library("equinox", "0.13.8", "equinox", sample=("equinox_cnn",)),
+        Library("flax", "0.12.8", "flax.linen, flax.nnx", "tests", _BESIDE, ("tests/core/core_lift_test.py",)),
         Library("jaxtyping", "0.3.11", "jaxtyping"),
         Library("lineax", "0.1.1", "lineax"),
-        Library("numpyro", "0.22.0", "numpyro", "test", sample=("test/test_handlers.py",)),
-        Library("optax", "0.2.8", "optax", "optax", _BESIDE, ("optax/schedules/_schedule_test.py",)),
+        Library("numpyro", "0.22.0", "numpyro", "test", sample=("test/test_constraints.py",)),
+        Library(
+            "optax", "0.2.8", "optax", "optax", _BESIDE, ("optax/transforms/_clipping_test.py", "optax_digits"),
+        ),
         Library("optimistix", "0.1.0", "optimistix"),
     )
 }
 
 # The rest that the libraries and their tests import; jax is not among them.
 REQUIREMENTS = (
-    "absl-py", "aiofiles", "cloudpickle", "dm-tree", "etils", "fastprogress", "humanize", "hypothesis",
-    "jaxlib==0.10.2", "jaxopt", "jmp", "ml_collections", "msgpack", "multipledispatch", "nest_asyncio", "numpy",
-    "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized", "protobuf", "psutil", "pytest", "pytest-xdist",
-    "pyyaml", "rich", "scikit-learn", "scipy", "simplejson", "tabulate", "tfp-nightly", "toolz", "tqdm", "treescope",
-    "typing_extensions", "uvloop", "wadler_lindig", "zstandard",
+    "absl-py", "aiofiles", "cloudpickle", "decorator", "dill", "dm-tree", "etils", "fastprogress", "gast",
+    "humanize", "hypothesis", "jaxlib==0.10.2", "jaxopt", "jmp", "ml_collections", "msgpack", "multipledispatch",
+    "nest_asyncio", "numpy", "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized", "protobuf",
+    "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy", "simplejson", "six", "tabulate",
+    "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions", "uvloop", "wadler_lindig", "zstandard",
 )
 
 JAX = "jax==0.10.2"

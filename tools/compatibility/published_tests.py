@@ -24,11 +24,11 @@ def run_tests(library: Library, environments: Sequence[Environment], sample: boo
     of the others with the first lines of their messages, and the seconds that each frontend took.
     """
     sources = fetch_sources(library, environments[1].python)
-    files = library.sample if sample else (library.tests,)
+    files = [name for name in library.sample if name.endswith(".py")] if sample else [str(library.tests)]
     outcomes, seconds = {}, {}
     for environment in environments:
         start = time.perf_counter()
-        outcomes[environment.frontend] = _run_pytest(library, environment, sources, [str(f) for f in files])
+        outcomes[environment.frontend] = _run_pytest(library, environment, sources, files)
         seconds[environment.frontend] = round(time.perf_counter() - start)
     on_jax = [name for name, fault in outcomes["jax"].items() if fault is None]
     on_xtrace = outcomes["xtrace"]
@@ -47,9 +47,9 @@ def _run_pytest(
         report = Path(folder) / "report.xml"
         arguments = [
             "-m", "pytest", "-q", "-n", "2", *environment.pytest, "-p", "no:cacheprovider", f"--junitxml={report}",
-            "-o", f"python_files={library.pattern}", *[f"--ignore={f}" for f in library.left_out], *files,
+            "-o", f"python_files={library.pattern}", *files,
         ]
-        done = environment.run(arguments, sources, _LIMIT)
+        done = environment.run(arguments, sources, _LIMIT, dict(library.variables))
         if not report.exists():
             raise RuntimeError(f"{library.name}: pytest on {environment.frontend} ended early:\n{done.stdout[-2000:]}")
         cases = ElementTree.parse(report).iter("testcase")

@@ -13,7 +13,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
 from xtrace.numpy.conversion import asarray
@@ -276,7 +276,7 @@ def shape(a: Any) -> tuple[int, ...]:
     """Return the length of every axis.
 
     Args:
-        a: an array, a scalar, or nested lists of numbers.
+        a: an array, a scalar, or nested lists of numbers; also an array of another library, or of texts.
 
     Returns:
         A tuple of integers; () for an object without elements, such as None.
@@ -288,9 +288,7 @@ def shape(a: Any) -> tuple[int, ...]:
         >>> jnp.shape([[1, 2, 3]])
         (1, 3)
     """
-    if isinstance(a, (list, tuple)):
-        return np.shape(a)
-    return type_of("shape", a).shape if is_array_like(a) or hasattr(a, "shape") else ()
+    return type_of("shape", a).shape if hasattr(a, "__jax_array__") else np.shape(a)
 
 
 def ndim(a: Any) -> int:

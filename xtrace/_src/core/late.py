@@ -79,18 +79,17 @@ def make_public(
 
 
 def late_names(
-    module: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
+    module: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = (),
+    deprecated: Mapping[str, Iterable[str]] | None = None,
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return the names, the ``__getattr__`` and the ``__dir__`` of the module called `module`.
 
     `names` maps modules to the names that come from each, ``"name as other"`` if `module` calls one otherwise;
-    `submodules` are modules below `module` itself.
+    `submodules` are modules below `module` itself. `deprecated` has the names that jax deprecates and libraries use:
+    they are there, and are not listed.
     """
-    source = {}
-    for origin, entries in names.items():
-        for entry in entries:
-            attribute, _, name = entry.partition(" as ")
-            source[name or attribute] = origin, attribute
+    listed = _find_sources(names)
+    source = listed | _find_sources(deprecated or {})
     below = frozenset(submodules)
 
     def getattribute(name: str) -> Any:
@@ -103,7 +102,17 @@ def late_names(
         setattr(sys.modules[module], name, value)
         return value
 
-    return sorted(source), getattribute, _listing(module, below)
+    return sorted(listed), getattribute, _listing(module, below)
+
+
+def _find_sources(names: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, str]]:
+    """Return the module that each name comes from, and what it is called there."""
+    sources = {}
+    for origin, entries in names.items():
+        for entry in entries:
+            attribute, _, name = entry.partition(" as ")
+            sources[name or attribute] = origin, attribute
+    return sources
 
 
 def _listing(module: str, submodules: Iterable[str]) -> Callable[[], list[str]]:
