@@ -109,7 +109,6 @@ def test_shapes_of_objects(value):
         assert getattr(jnp, name)(value) == getattr(np, name)(value)
 
 
-@pytest.mark.parametrize("order", ["C", "F", "A"])
 class _OfAnotherLibrary:
     shape, ndim, size = (2, 3), 2, 6
 
@@ -129,6 +128,7 @@ def test_shapes_of_arrays_of_other_libraries(value):
             assert getattr(jnp, name)(value) == getattr(jax.numpy, name)(value), name
 
 
+@pytest.mark.parametrize("order", ["C", "F", "A"])
 @pytest.mark.parametrize("shape", [(2, 3, 4), (6, 4), -1, (4, -1), 24, range(24, 25), np.array([3, 8])], ids=repr)
 def test_reshape_keeps_an_array_of_numpy(shape, order):
     for values in (X, X.astype(np.int64), np.asfortranarray(X)):
