@@ -54,6 +54,95 @@ def multiply_add(package):
     return lambda x, y, z: p.bind(x, y, z)
 
 
+@pytest.mark.parametrize("transform", [
+    lambda package, f: package.jvp(f, (X, X), (X, X))[1],
+    lambda package, f: package.jit(package.grad(lambda x: f(x, X).sum()))(X),
+    lambda package, f: package.vmap(package.grad(lambda x, y: f(x, y).sum()))(X.reshape(2, 3), X.reshape(2, 3)),
+], ids=["jvp", "jit-grad", "vmap-grad"])
+def test_rules_are_given_tuples_as_jaxs_are(transform):
+    results = []
+    for lib in (OURS, THEIRS):
+        p, types = lib.core.Primitive("product_of_two"), set()
+        p.multiple_results = True
+        p.def_impl(lambda x, y: [x * y])
+        p.def_abstract_eval(lambda x, y: [x])
+        lib.mlir.register_lowering(p, lib.mlir.lower_fun(lambda x, y: [x * y], multiple_results=True))
+
+        def jvp(primals, tangents, lib=lib, types=types):
+            types.add(("jvp", type(primals), type(tangents)))
+            return primals[0] * primals[1], lib.package.vmap(
+                lambda xs, ts: xs[0] * ts[1] + xs[1] * ts[0], in_axes=((0, 0), (0, 0))
+            )(primals, tuple(map(lib.ad.instantiate_zeros, tangents)))
+
+        def wrapped_jvp(primals, tangents, jvp=jvp):
+            result, tangent = jvp(primals, tangents)
+            return [result], [tangent]
+
+        def batch(operands, axes, p=p, types=types):
+            types.add(("batch", type(operands), type(axes)))
+            return p.bind(*operands), [axes[0]]
+
+        lib.ad.primitive_jvps[p] = wrapped_jvp
+        lib.batching.primitive_batchers[p] = batch
+        results.append((np.asarray(transform(lib.package, lambda x, y, p=p: p.bind(x, y)[0])), types))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
+    assert results[0][1] == results[1][1]
+
+
+@pytest.mark.parametrize("name", ["Zero", "UndefinedPrimal"])
+def test_marks_of_types_are_nodes_without_leaves(name):
+    results = []
+    for lib in (OURS, THEIRS):
+        mark = getattr(lib.ad, name)(lib.package.typeof(X))
+        leaves, structure = lib.package.tree.flatten(mark)
+        mapped = lib.package.vmap(lambda x, kept: (x, kept), in_axes=(0, None))(X, mark)[1]
+        compiled = lib.package.jit(lambda x, kept: (x, kept))(X, mark)[1]
+        results.append((leaves, str(structure), repr(structure.unflatten([])), repr(mapped), repr(compiled)))
+    assert results[0] == results[1]
+
+
+@functools.cache
+def add_mean(package):
+    """Primitives that add the mean of the rows, or of the numbers: one with each of JAX's rules for a mapped axis."""
+    lib = library(package)
+    seen = []
+
+    def make(name, registry, rule):
+        p = lib.core.Primitive(name)
+        p.def_impl(lambda x: x + lib.np.mean(x))
+        p.def_abstract_eval(lambda x: x)
+        lib.mlir.register_lowering(p, lib.mlir.lower_fun(lambda x: x + lib.np.mean(x), multiple_results=False))
+        registry[p] = rule
+        return p.bind
+
+    def batch_named(size, name, trace_type, operands, axes):
+        seen.append((size, name if isinstance(name, str) else None, trace_type, axes))
+        mapped = package.vmap(lambda x: x + lib.np.mean(x), axes, axis_name=name, axis_size=size)
+        return mapped(*operands), 0
+
+    def batch_of_axis(axis, operands, axes):
+        return batch_named(axis.size, axis.name, None, operands, axes)
+
+    named = make("add_mean_named", lib.batching.axis_primitive_batchers, batch_named)
+    return named, make("add_mean", lib.batching.fancy_primitive_batchers, batch_of_axis), seen
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("call", [
+    lambda lib, f: lib.package.vmap(f)(X.reshape(2, 3)),
+    lambda lib, f: lib.package.jit(lib.package.vmap(f, in_axes=1, axis_name="rows"))(X.reshape(2, 3)),
+    lambda lib, f: lib.package.vmap(lib.package.vmap(f), in_axes=2)(X.reshape(1, 2, 3)),
+], ids=["vmap", "jit-vmap-named", "vmap-vmap"])
+def test_rules_that_are_given_the_mapped_axis(call, number):
+    results = []
+    for lib in (OURS, THEIRS):
+        *primitives, seen = add_mean(lib.package)
+        seen.clear()
+        results.append((np.asarray(call(lib, primitives[number])), list(seen)))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
+    assert results[0][1] == results[1][1] != []
+
+
 X = np.linspace(-1, 1, 6, dtype=np.float32)
 
 
@@ -119,7 +208,8 @@ def test_built_in_rules_are_found_and_replaced():
     (cotangent,) = OURS.ad.primitive_transposes[xtrace.lax.neg_p](X, OURS.ad.UndefinedPrimal(xtrace.typeof(X)))
     np.testing.assert_array_equal(cotangent, -X)
     assert OURS.batching.primitive_batchers[xtrace.lax.sin_p]((np.ones((2, 6)),), (1,))[1] == 1
-    assert len(OURS.ad.primitive_jvps) > 150 and xtrace.lax.sin_p in {*OURS.ad.primitive_jvps}
+    assert OURS.batching.axis_primitive_batchers[xtrace.lax.sin_p](6, "i", None, (np.ones((2, 6)),), (1,))[1] == 1
+    assert len(OURS.ad.primitive_jvps) > 100 and xtrace.lax.sin_p in {*OURS.ad.primitive_jvps}
 
 
 def test_a_rule_that_builds_mlir():

@@ -10,14 +10,13 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.extension.rules import axis_primitive_batchers, primitive_batchers
+from xtrace._src.extension.rules import axis_primitive_batchers, fancy_primitive_batchers, primitive_batchers
 
 __all__ = [
     "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized",
     "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]
 
-fancy_primitive_batchers = axis_primitive_batchers
 # The place of the mapped axis of an operand that is not mapped.
 not_mapped = None
 

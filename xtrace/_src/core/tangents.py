@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, pytree_registration
 from xtrace._src.core.avals import ShapedArray, aval_rules
 
 
@@ -20,7 +20,7 @@ class UndefinedPrimal:
 
     Example:
         >>> xtrace.interpreters.ad.UndefinedPrimal(xtrace.typeof(1.0))
-        UndefinedPrimal(f32[])
+        UndefinedPrimal(float32[])
     """
 
     __slots__ = ("aval",)
@@ -35,7 +35,7 @@ class UndefinedPrimal:
         )
 
     def __repr__(self) -> str:
-        return f"UndefinedPrimal({self.aval.str_short()})"
+        return f"UndefinedPrimal({self.aval.str_short(short_dtypes=False)})"
 
 
 def _aval_of_undefined_primal(value: UndefinedPrimal) -> ShapedArray:
@@ -43,6 +43,10 @@ def _aval_of_undefined_primal(value: UndefinedPrimal) -> ShapedArray:
 
 
 aval_rules[UndefinedPrimal] = _aval_of_undefined_primal
+# A node without leaves, so that users' rules pass it into `vmap` and `jit`.
+pytree_registration.register_pytree_node(
+    UndefinedPrimal, lambda value: ((), value.aval), lambda aval, _: UndefinedPrimal(aval)
+)
 
 
 def is_differentiable(aval: ShapedArray) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from xtrace._src.algebra.vector_space import zeros
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
@@ -50,6 +50,10 @@ class Zero:
         return f"Zero({self.aval.str_short(short_dtypes=False)})"
 
 
+# A node without leaves, as `UndefinedPrimal` is.
+pytree_registration.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+
+
 def _is_zero(value: Any) -> bool:
     return value is None or type(value) is Zero or getattr(value, "dtype", None) == dtypes.float0
 
@@ -75,8 +79,9 @@ def from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
     """Return a jvp rule in JAX's convention as one of xtrace's."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        primals = _arrays(primals)
-        given = _with_zeros(_arrays(tangents), [aval_of(x) for x in primals])
+        # Tuples: rules pass them to `vmap` with ``in_axes`` that are tuples.
+        primals = tuple(_arrays(primals))
+        given = tuple(_with_zeros(_arrays(tangents), [aval_of(x) for x in primals]))
         results, moved = rule(primals, given, **primitive.given_parameters(named))
         several = primitive.multiple_results
         return (list(results) if several else results), _without_zeros(moved, several)
@@ -138,6 +143,27 @@ def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
 def _to_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_named(primitive, parameters))
+        return result
+
+    return batch
+
+
+def _from_jax_named_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    """Return a batching rule that takes the size and name of the axis, and the trace's type, as one of xtrace's."""
+
+    def of_axis(mapped: MappedAxis, *given: Any, **parameters: Any) -> tuple[Any, Any]:
+        # JAX passes no type of a trace either.
+        result: tuple[Any, Any] = rule(mapped.size, mapped.name, None, *given, **parameters)
+        return result
+
+    return from_jax_axis_batcher(primitive, of_axis)
+
+
+def _to_jax_named_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
+    of_axis = _to_jax_axis_batcher(primitive, rule)
+
+    def batch(size: int, name: Any, _trace_type: Any, operands: Any, axes: Any, **parameters: Any) -> tuple[Any, Any]:
+        result: tuple[Any, Any] = of_axis(MappedAxis(size, name), operands, axes, **parameters)
         return result
 
     return batch
@@ -236,5 +262,8 @@ primitive_jvps = RuleRegistry("primitive_jvps", "jvp", from_jax_jvp, _to_jax_jvp
 primitive_transposes = RuleRegistry("primitive_transposes", "transpose", _from_jax_transpose, _to_jax_transpose)
 primitive_batchers = RuleRegistry("primitive_batchers", "batch", _from_jax_batcher, _to_jax_batcher)
 axis_primitive_batchers = RuleRegistry(
-    "axis_primitive_batchers", "batch", from_jax_axis_batcher, _to_jax_axis_batcher
+    "axis_primitive_batchers", "batch", _from_jax_named_batcher, _to_jax_named_batcher
+)
+fancy_primitive_batchers = RuleRegistry(
+    "fancy_primitive_batchers", "batch", from_jax_axis_batcher, _to_jax_axis_batcher
 )
