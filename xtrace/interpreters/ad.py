@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import zeros
+from xtrace._src.core import pytree
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import DebugInfo, Var
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
 from xtrace._src.extension.rules import Zero, primitive_jvps, primitive_transposes
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
+from xtrace._src.transforms.jvp import jvp as _jvp
+from xtrace._src.transforms.linearize import linearize as _linearize
+from xtrace._src.transforms.scopes import JVP, scope
 
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_jaxvals_p", "add_tangents", "defbilinear",
     "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose", "instantiate_zeros",
-    "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+    "is_undefined_primal", "jvp", "linearize", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]
 
 add_jaxvals_p = add_any
@@ -146,6 +153,121 @@ def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
             "xtrace.interpreters.ad.primitive_transposes"
         )
     return primitive_transposes[p]
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
+    instantiate: bool | Sequence[bool] = True, transform_stack: bool = True,
+) -> Any:
+    """Return the results of a function and their tangents; tangents that are zero may stay a `Zero`.
+
+    Args:
+        fun: a function of trees of arrays, or a `WrappedFun`.
+        primals: its arguments.
+        tangents: the same with a tangent in the place of each array; a `Zero` stands for one that is zero.
+        has_aux: whether the function returns a pair, of which the second part has no tangent.
+        instantiate: whether tangents that are zero become arrays, one flag or one for each array among the results.
+        transform_stack: whether operations are named as inside of ``jvp``.
+
+    Returns:
+        The results and their tangents, and the second part of the pair if `has_aux`.
+
+    Raises:
+        TypeError: `fun` is no function, or the tangents have another structure than the primals.
+        ValueError: there are more or fewer flags than results.
+
+    Example:
+        >>> from xtrace.interpreters import ad
+        >>> ad.jvp(jnp.sin, (0.0,), (2.0,))
+        (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    leaves, tree = pytree.tree_flatten(tuple(primals))
+    moved, tangent_tree = pytree.tree_flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(f"jvp: primals and tangents must have one structure; they have {tree} and {tangent_tree}")
+    flat = _FlatFunction("jvp", fun, tree, has_aux)
+    given = [None if type(t) is Zero else t for t in moved]
+    with scope(JVP) if transform_stack else contextlib.nullcontext():
+        results, out = _jvp(flat, leaves, given)
+    count = flat.out_tree.num_leaves
+    flags = [instantiate] * count if isinstance(instantiate, bool) else list(instantiate)
+    if len(flags) != count:
+        raise ValueError(f"jvp: instantiate has {len(flags)} flags, and the function {count} results")
+    zeros_out = [Zero.from_primal_value(x) if t is None else t for x, t in zip(results, out, strict=True)]
+    out = [instantiate_zeros(t) if flag else t for t, flag in zip(zeros_out[:count], flags, strict=True)]
+    return flat.outputs(results, out)
+
+
+def linearize(
+    traceable: Callable[..., Any], primals_ft: Sequence[Any], has_aux: bool = False, is_vjp: bool = False
+) -> Any:
+    """Return the results of a function, and the linear map of tangents as a jaxpr.
+
+    Args:
+        traceable: a function of trees of arrays, or a `WrappedFun`.
+        primals_ft: its arguments.
+        has_aux: whether the function returns a pair, of which the second part has no tangent.
+        is_vjp: not used.
+
+    Returns:
+        The results; for each array among them whether its tangent is zero; the jaxpr from the tangents of the
+        arguments to the tangents that are not; the values of its constants; and the second part of the pair if
+        `has_aux`.
+
+    Raises:
+        TypeError: `traceable` is no function.
+
+    Example:
+        >>> from xtrace.interpreters import ad
+        >>> result, zero, jaxpr, constants = ad.linearize(lambda x: x * x * 3.0, (2.0,))
+        >>> result, zero, xtrace.core.eval_jaxpr(jaxpr, constants, 1.0)
+        (Array(12., dtype=float32, weak_type=True), [False], [Array(12., dtype=float32, weak_type=True)])
+    """
+    leaves, tree = pytree.tree_flatten(tuple(primals_ft))
+    flat = _FlatFunction("linearize", traceable, tree, has_aux)
+    differentiated = [is_differentiable(aval_of(x)) for x in leaves]
+    with scope(JVP):
+        info = DebugInfo("linearize", getattr(traceable, "__name__", "function"), None, None)
+        results, linear = _linearize(flat, leaves, differentiated, info)
+    count = flat.out_tree.num_leaves
+    tangents = iter(linear.jaxpr.invars)
+    inputs = [
+        next(tangents) if moves else Var(tangent_aval(aval_of(x)))
+        for x, moves in zip(leaves, differentiated, strict=True)
+    ]
+    # Tangents of the part without them are not returned.
+    kept = sum(linear.nonzero[:count])
+    jaxpr = linear.jaxpr.replace(invars=inputs, outvars=linear.jaxpr.outvars[:kept])
+    zero = [not nonzero for nonzero in linear.nonzero[:count]]
+    values, _, *aux = flat.outputs(results, ())
+    return (values, zero, jaxpr, linear.consts, *aux)
+
+
+class _FlatFunction:
+    """A function of trees as one of arrays, whose results come before the arrays of the part without tangents."""
+
+    def __init__(self, name: str, function: Callable[..., Any], in_tree: Any, has_aux: bool) -> None:
+        self.call = getattr(function, "call_wrapped", function)
+        if not callable(self.call):
+            raise TypeError(f"{name} takes a function, got {abbreviate(function)}")
+        self.name, self.in_tree, self.has_aux = name, in_tree, has_aux
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        result, aux = self.call(*pytree.tree_unflatten(self.in_tree, leaves)), None
+        if self.has_aux:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise TypeError(f"{self.name}: with has_aux the function returns a pair, got {abbreviate(result)}")
+            result, aux = result
+        arrays, self.out_tree = pytree.tree_flatten(result)
+        rest, self.aux_tree = pytree.tree_flatten(aux)
+        return [*arrays, *rest]
+
+    def outputs(self, results: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the results and tangents as trees, and the part without tangents if there is one."""
+        count = self.out_tree.num_leaves
+        moved = pytree.tree_unflatten(self.out_tree, tangents) if len(tangents) == count else None
+        pair = pytree.tree_unflatten(self.out_tree, results[:count]), moved
+        return (*pair, pytree.tree_unflatten(self.aux_tree, results[count:])) if self.has_aux else pair
 
 
 def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.ir import DebugInfo, Jaxpr
+from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn
 from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.extension.dead_code import dce_rules, eliminate, eliminate_in_call
 from xtrace._src.extension.linear_functions import WrappedFun
-from xtrace._src.extension.partial_evaluation import PartialVal, partially_evaluate
+from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate
+from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.stage import StagedTracer, stage
 
 __all__ = [
-    "DynamicJaxprTracer", "PartialVal", "Val", "dce_jaxpr", "trace_to_jaxpr_dynamic",
-    "trace_to_jaxpr_nounits",
+    "DynamicJaxprTracer", "PartialVal", "Val", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
+    "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom_rules",
+    "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]
 
 DynamicJaxprTracer = StagedTracer
@@ -99,19 +102,99 @@ def dce_jaxpr(
         The jaxpr of the wanted results, and for each input whether it stayed.
 
     Raises:
-        AttributeError: `jaxpr` is no jaxpr.
+        ValueError: there are more or fewer flags than results or inputs.
 
     Example:
         >>> jaxpr = xtrace.make_jaxpr(lambda x, y: (x + 1.0, y * 2.0))(1.0, 1.0).jaxpr
         >>> xtrace.interpreters.partial_eval.dce_jaxpr(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False, True])
     """
+    smaller, _, used = eliminate(jaxpr, *_flags(jaxpr, used_outputs, instantiate))
+    return smaller, used
+
+
+def _flags(
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool]
+) -> tuple[list[bool], list[bool]]:
     wanted = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else list(used_outputs)
     always = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
-    kept = jaxpr.replace(outvars=[v for v, use in zip(jaxpr.outvars, wanted, strict=True) if use])
-    smaller, read = dce.eliminate_dead_code(kept)
-    used = [is_read or keep for is_read, keep in zip(read, always, strict=True)]
-    return smaller.replace(invars=[v for v, use in zip(jaxpr.invars, used, strict=True) if use]), used
+    if len(wanted) != len(jaxpr.outvars) or len(always) != len(jaxpr.invars):
+        raise ValueError(
+            f"used_outputs has {len(wanted)} flags and instantiate {len(always)}; the jaxpr has {len(jaxpr.outvars)} "
+            f"results and {len(jaxpr.invars)} inputs"
+        )
+    return wanted, always
+
+
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """Return a jaxpr without the equations, constants and inputs that its wanted results do not need.
+
+    Args:
+        jaxpr: a jaxpr.
+        used_outputs: for each result whether it is wanted.
+        instantiate: for each input whether it stays even if it is not read; one flag is for all, and for the constants.
+
+    Returns:
+        The jaxpr of the wanted results, and for each constant and each input whether it stayed.
+
+    Raises:
+        ValueError: there are more or fewer flags than results or inputs.
+
+    Example:
+        >>> jaxpr = xtrace.make_jaxpr(lambda x, y: (x * np.ones(2), y * 2.0))(1.0, 1.0).jaxpr
+        >>> xtrace.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [False, True])
+        ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False], [False, True])
+    """
+    smaller, read, used = eliminate(jaxpr, *_flags(jaxpr, used_outputs, instantiate))
+    read = [is_read or instantiate is True for is_read in read]
+    return smaller.replace(constvars=[v for v, stays in zip(jaxpr.constvars, read, strict=True) if stays]), read, used
+
+
+def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Return what is left of a call of a jaxpr, without what its wanted results do not need.
+
+    Args:
+        used_outputs: for each result whether it is wanted.
+        eqn: the equation, whose jaxpr is its parameter ``call_jaxpr``.
+
+    Returns:
+        For each operand whether it is read, and the equation that is left; None for none.
+
+    Raises:
+        KeyError: the equation has no such parameter.
+
+    Example:
+        >>> from xtrace.extend import core
+        >>> from xtrace.interpreters import partial_eval
+        >>> closed = xtrace.make_jaxpr(lambda x, y: (x + 1.0, y * 2.0))(1.0, 1.0)
+        >>> equation = xtrace.make_jaxpr(
+        ...     lambda x, y: core.primitives.closed_call_p.bind(x, y, call_jaxpr=closed))(1.0, 1.0).eqns[0]
+        >>> partial_eval.dce_jaxpr_call_rule([True, False], equation)[0]
+        [True, False]
+    """
+    return eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+
+
+def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """Return what is left of a call of a closed jaxpr: `dce_jaxpr_call_rule`.
+
+    Args:
+        used_outputs: for each result whether it is wanted.
+        eqn: the equation, whose jaxpr is its parameter ``call_jaxpr``.
+
+    Returns:
+        For each operand whether it is read, and the equation that is left; None for none.
+
+    Raises:
+        KeyError: the equation has no such parameter.
+
+    Example:
+        >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
+        True
+    """
+    return eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 _make_public(globals(), __all__)

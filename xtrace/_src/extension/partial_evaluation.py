@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -53,12 +53,31 @@ class PartialVal(tuple[Any, Any]):
         return self[0] if self[0] is not None else aval_of(self[1])
 
 
+# ``rule(trace, *operands, **parameters)`` returns the result of an operation, a tracer or a known value, or a list.
+custom_partial_eval_rules: dict[Primitive, Callable[..., Any]] = {}
+
+
 class PartialTrace(StagingTrace):
     """Records operations on values that are not known, and leaves the others to the trace around it."""
 
     __slots__ = ()
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+        rule = custom_partial_eval_rules.get(primitive)
+        if rule is None:
+            return self._process_as_others(primitive, operands, parameters)
+        named = primitive.given_parameters(dict(zip(primitive.parameters, parameters, strict=True)))
+        return rule(self, *operands, **named)
+
+    def default_process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Record an operation on values that are not known, and compute others, as without a rule of the user's."""
+        return self._process_as_others(primitive, tracers, primitive.pack_parameters(params))
+
+    def is_known(self, value: object) -> bool:
+        """Return whether an operand is known."""
+        return not (type(value) is StagedTracer and value.owner is self)
+
+    def _process_as_others(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         if any(type(x) is StagedTracer and x.owner is self for x in operands):
             return super().process(primitive, operands, parameters)
         assert self.parent is not None

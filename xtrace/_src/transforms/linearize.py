@@ -76,7 +76,7 @@ class Tape(StagingTrace):
             rest = super().process(primitive, operands, parameters)
             known = iter(results)
             results = [x if u else next(known) for x, u in zip(rest, parts.unknown, strict=True)]
-        return results
+        return results if primitive.multiple_results else results[0]
 
     def records(self, value: object) -> bool:
         """Whether the value is one of the tape's tracers."""

@@ -1,0 +1,98 @@
+"""Dead code of jaxprs by rules of primitives, which users may give their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xtrace._src.core.effects import effects_of_all, has_consequences
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn
+from xtrace._src.core.primitive import Primitive
+from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.control_flow.cond import cond_p
+from xtrace._src.ops.remat.rematerialization import remat_call
+from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
+
+_Result = tuple[list[bool], JaxprEqn | None]
+
+# ``rule(used_outputs, equation)`` returns for each operand whether the rest of the equation reads it, and that rest,
+# None for none.
+dce_rules: dict[Primitive, Callable[[list[bool], JaxprEqn], _Result]] = {}
+
+
+def eliminate(
+    jaxpr: Jaxpr, wanted: Sequence[bool], always: Sequence[bool]
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """Return `jaxpr` with the `wanted` results, without equations and inputs that they do not need.
+
+    always: which inputs stay. Constvars stay; the flags say which constvars and which inputs are read.
+    """
+    outvars = filter_by_mask(jaxpr.outvars, wanted)
+    needed: set[Atom] = set(outvars)
+    kept = []
+    for equation in reversed(jaxpr.eqns):
+        used = [v in needed for v in equation.outvars]
+        rule = dce_rules.get(equation.primitive)
+        if rule is None:
+            rest = equation if any(used) or has_consequences(equation.effects) else None
+            reads = [rest is not None] * len(equation.invars)
+        else:
+            reads, rest = rule(used, equation)
+            if len(reads) != len(equation.invars):
+                raise ValueError(
+                    f"dce_jaxpr: the rule of {equation.primitive} returned {len(reads)} flags for "
+                    f"{len(equation.invars)} operands"
+                )
+        needed.update(filter_by_mask(equation.invars, reads))
+        if rest is not None:
+            kept.append(rest)
+    stays = [v in needed or keep for v, keep in zip(jaxpr.invars, always, strict=True)]
+    smaller = jaxpr.replace(
+        invars=filter_by_mask(jaxpr.invars, stays), outvars=outvars, eqns=kept[::-1], effects=effects_of_all(kept)
+    )
+    return smaller, [v in needed for v in jaxpr.constvars], stays
+
+
+def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -> _Result:
+    """Return what is left of an equation that calls the jaxpr in its parameter `name`: a rule of `dce_rules`."""
+    parameters = equation.params
+    closed = close_jaxpr(parameters[name])
+    if not any(used_outputs) and not has_consequences(equation.effects):
+        return [False] * len(equation.invars), None
+    smaller, _, reads = eliminate(closed.jaxpr, used_outputs, [False] * len(closed.in_avals))
+    parameters[name] = ClosedJaxpr(smaller, closed.consts)
+    if parameters.get("donated_invars"):
+        parameters["donated_invars"] = tuple(filter_by_mask(parameters["donated_invars"], reads))
+    return reads, equation.replace(
+        invars=filter_by_mask(equation.invars, reads), outvars=filter_by_mask(equation.outvars, used_outputs),
+        parameters=equation.primitive.pack_parameters(parameters), effects=smaller.effects,
+    )
+
+
+def _eliminate_in_cond(used_outputs: list[bool], equation: JaxprEqn) -> _Result:
+    if not any(used_outputs) and not has_consequences(equation.effects):
+        return [False] * len(equation.invars), None
+    parameters = equation.params
+    branches: Sequence[ClosedJaxpr] = parameters["branches"]
+    none = [False] * len(branches[0].in_avals)
+    flags = [eliminate(b.jaxpr, used_outputs, none)[2] for b in branches]
+    # All branches have the same inputs.
+    reads = [any(each) for each in zip(*flags, strict=True)]
+    smaller = [ClosedJaxpr(eliminate(b.jaxpr, used_outputs, reads)[0], b.consts) for b in branches]
+    parameters["branches"] = tuple(smaller)
+    reads = [True, *reads]
+    return reads, equation.replace(
+        invars=filter_by_mask(equation.invars, reads), outvars=filter_by_mask(equation.outvars, used_outputs),
+        parameters=equation.primitive.pack_parameters(parameters),
+        effects=frozenset().union(*[b.effects for b in smaller]),
+    )
+
+
+def _of_call(name: str) -> Callable[[list[bool], JaxprEqn], _Result]:
+    return lambda used_outputs, equation: eliminate_in_call(used_outputs, equation, name)
+
+
+dce_rules.update({
+    jit_call: _of_call("jaxpr"), remat_call: _of_call("jaxpr"), call_p: _of_call("call_jaxpr"),
+    closed_call_p: _of_call("call_jaxpr"), cond_p: _eliminate_in_cond,
+})
