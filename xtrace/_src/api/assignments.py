@@ -284,6 +284,9 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
 def _sharding_of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
     """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
     own = aval.explicit_sharding
+    if own is not None and own.mesh.auto_axes:
+        # The compiler chooses the rest.
+        return None
     if own is not None:
         # In `auto_axes` and `explicit_axes` the axes have other types.
         return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)

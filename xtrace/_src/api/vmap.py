@@ -107,6 +107,7 @@ def vmap(
             values[i] = read_reference(reference)
         axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
         size = _size(values, axes, axis_size, paths, name)
+        _check_split(values, axes, spmd_axis_name, paths, name)
         out_tree: Any = None
 
         def flat(*inner: object) -> list[Any]:
@@ -193,6 +194,35 @@ def _canonical(axis: int | None, value: object, position: int, paths: Callable[[
             + ("" if aval.ndim else "; examples in a list are stacked with xtrace.numpy.array first")
         )
     return axis % aval.ndim
+
+
+def _check_split(
+    values: list[Any], axes: list[int | None], spmd_axis_name: object, paths: Callable[[], list[str]], name: str
+) -> None:
+    """Raise ValueError if arguments are split differently along the mapped axis, or `spmd_axis_name` says it, too."""
+    mapped = {i: aval_of(values[i]) for i, axis in enumerate(axes) if axis is not None}
+    if not any(aval.is_placed for aval in mapped.values()):
+        return
+    entries = {
+        i: aval.explicit_sharding.spec[axes[i]] if aval.explicit_sharding is not None else None
+        for i, aval in mapped.items()
+    }
+    split = [i for i, entry in entries.items() if entry is not None]
+    if split and spmd_axis_name is not None:
+        raise ValueError(
+            f"vmap: only one of spmd_axis_name or arrays sharded on Explicit mesh axes is allowed, got spmd_axis_name="
+            f"{abbreviate(spmd_axis_name)} and argument {paths()[split[0]]} of {name}, {mapped[split[0]].str_short()}, "
+            f"which is split over {abbreviate(entries[split[0]])} along the mapped axis. Leave spmd_axis_name out"
+        )
+    if len({*entries.values()}) > 1:
+        lines = [
+            f"  * argument {paths()[i]}, {mapped[i].str_short()}, is split over {abbreviate(p)} along axis {axes[i]}"
+            for i, p in entries.items()
+        ]
+        raise ValueError(
+            f"vmap: the mapped axes of the arguments of {name} should be split the same, got\n" + "\n".join(lines)
+            + "\nSplit one otherwise with xtrace.reshard(x, xtrace.P(...)) first"
+        )
 
 
 def _size(

@@ -47,11 +47,18 @@ def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
             f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviate(sharding)}; move "
             "the result to one device with xtrace.device_put"
         )
-    for axis in [axis for entry in sharding.spec for axis in axes_of_entry(entry)]:
+    check_explicit(f"{function} as out_sharding", sharding)
+    return sharding
+
+
+def check_explicit(place: str, sharding: NamedSharding) -> None:
+    """Raise ValueError if a specification that a user gives at `place` names axes that are not explicit."""
+    spec = sharding.spec
+    axes = [axis for entry in spec.partitions for axis in axes_of_entry(entry)]
+    for axis in [*axes, *sorted(spec.unreduced | spec.reduced, key=str)]:
         if axis not in sharding.mesh.explicit_axes:
             raise ValueError(
-                f"PartitionSpec passed to {function} as out_sharding cannot contain axis names that are of type Auto "
-                f"or Manual. Got {sharding.spec}, and {axis!s} is no explicit axis of {abbreviate(sharding.mesh)}. "
-                "Constrain the result with xtrace.lax.with_sharding_constraint"
+                f"PartitionSpec passed to {place} cannot contain axis names that are of type Auto or Manual. Got "
+                f"{spec}, and {axis!s} is no explicit axis of {abbreviate(sharding.mesh)}. Constrain the array with "
+                "xtrace.lax.with_sharding_constraint"
             )
-    return sharding

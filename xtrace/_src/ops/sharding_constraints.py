@@ -12,9 +12,9 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
-from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, full_entries
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.requested_shardings import requested_sharding
+from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.shardings import (
     NamedSharding,
@@ -40,6 +40,12 @@ def _emit(
 ) -> Value:
     if isinstance(sharding, SingleDeviceSharding):
         return x
+    own = x.aval.explicit_sharding
+    if own is not None and isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
+        # The type says the split over explicit axes, and this is about the others.
+        pairs = zip(own.spec.partitions, full_entries(sharding.spec, x.aval.ndim), strict=True)
+        entries = [q if q is UNCONSTRAINED and p is None else axes_of_entry(p) + axes_of_entry(q) for p, q in pairs]
+        sharding = sharding.update(spec=own.spec.update(partitions=tuple(entries)))
     return builder.constrain(x, sharding, unconstrained_dims)
 
 
@@ -117,6 +123,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             raise TypeError(
                 f"reshard: out_shardings must be NamedShardings or PartitionSpecs, got {abbreviate(sharding)}"
             )
+        if sharding is not None:
+            check_explicit("reshard", sharding)
         try:
             results.append(leaf if sharding is None else reshard_p.bind_positional((leaf,), (sharding,)))
         except ValueError as error:
@@ -138,6 +146,15 @@ def constrain(x: Array, sharding: Sharding) -> Any:
                 f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
                 f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
             )
+    if isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
+        named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
+        for axis in [*named, *sharding.spec.unreduced]:
+            if axis in sharding.mesh.explicit_axes:
+                raise ValueError(
+                    f"the spec of a sharding passed to with_sharding_constraint can only refer to Auto axes of the "
+                    f"mesh, got {sharding.spec}, and {axis!s} is an explicit axis of {abbreviate(sharding.mesh)}. "
+                    "Leave it out, or change the split over explicit axes with xtrace.reshard"
+                )
     mesh = context_abstract_mesh() if context_mesh().empty else context_mesh().abstract_mesh
     return sharding_constraint_p.bind(
         x, context_mesh=mesh, layout=None, sharding=sharding, unconstrained_dims=unconstrained_dimensions(sharding)

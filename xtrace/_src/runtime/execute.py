@@ -13,8 +13,8 @@ from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
 from xtrace._src.core.errors import IndivisibleError
 from xtrace._src.core.mesh import Mesh
-from xtrace._src.core.partition_spec import PartitionSpec
-from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, sharding_with_tiles
+from xtrace._src.core.partition_spec import PartitionSpec, full_entries
+from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, explicit_part, sharding_with_tiles
 from xtrace._src.runtime.arrays import (
     ConcreteArray,
     deleted_message,
@@ -244,6 +244,17 @@ def _in_memory(sharding: Sharding, aval: ShapedArray) -> Sharding:
     return sharding if sharding.memory_kind == kind else sharding.with_memory_kind(kind)
 
 
+def _split_as_type(aval: ShapedArray, mesh: Mesh, parts: tuple[int, ...], numbers: tuple[int, ...]) -> Sharding:
+    """Return the sharding of a result whose type says the split over some axes of the mesh, on which it has them."""
+    own = aval.explicit_sharding
+    mesh = mesh.update(axis_types=own.mesh.axis_types)
+    chosen = sharding_with_tiles(mesh, parts, numbers)
+    if isinstance(chosen, NamedSharding):
+        chosen = chosen.update(spec=PartitionSpec(*full_entries(chosen.spec, aval.ndim)))
+    fits = isinstance(chosen, NamedSharding) and explicit_part(chosen, aval.ndim) == own
+    return chosen if fits else NamedSharding(mesh, own.spec)
+
+
 def shardings_of(
     executable: Any, assignment: Assignment, hidden: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> tuple[list[Sharding], list[Sharding]]:
@@ -268,6 +279,9 @@ def shardings_of(
         tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
         rows = zip(results, tiles, ranks, assignment.depending, strict=True)
-        placed = [s or choose(*t, n, depends) for s, t, n, depends in rows]
+        placed = [
+            s or (choose(*t, n, depends) if a.explicit_sharding is None else _split_as_type(a, mesh, *t))
+            for (s, t, n, depends), a in zip(rows, out_avals, strict=True)
+        ]
         results = tuple([_in_memory(s, aval) for s, aval in zip(placed, out_avals, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]
