@@ -39,7 +39,6 @@ from xtrace.sharding import SingleDeviceSharding
         ({"device": "d", "backend": "cpu"}, ValueError, "cannot both be given"),
         ({"in_shardings": "x"}, TypeError, "in_shardings leaf specifications are .* or x.sharding.* got 'x'"),
         ({"out_shardings": (None, 3)}, TypeError, "out_shardings leaf specifications are .* got 3"),
-        ({"in_shardings": SingleDeviceSharding(xtrace.devices()[0], "pinned_host")}, ValueError, "for pinned_host"),
         ({"compiler_options": "fast"}, TypeError, "compiler_options must be a dict of XLA's options"),
         ({"compiler_options": {1: 2}}, TypeError, r"compiler_options\[1\] is 2; expected an option's name"),
         ({"compiler_options": {"a": [1]}}, TypeError, r"compiler_options\['a'\] is \[1\]"),

@@ -38,6 +38,21 @@ class ShardingTree(NamedTuple):
         """Whether no leaf says anything."""
         return all(leaf is None for leaf in self.leaves)
 
+    @property
+    def says_memory(self) -> bool:
+        """Whether a leaf says the kind of memory."""
+        return any(isinstance(leaf, Sharding) for leaf in self.leaves)
+
+    def spaces_of_leaves(self, full_tree: Any) -> list[MemorySpace | None]:
+        """Return the memory of each leaf of a tree of the structure `full_tree`; None where nothing says it.
+
+        ValueError if the prefix differs.
+        """
+        whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
+        given = pytree.broadcast_prefix(pytree.tree_unflatten(self.tree, self.leaves), whole, is_leaf=_is_none)
+        kinds = [leaf.memory_kind if isinstance(leaf, Sharding) else None for leaf in given]
+        return [memory_space_of_kind(kind) if kind is not None else None for kind in kinds]
+
     def of_leaves(self, function: str, argument: str, full_tree: Any) -> tuple[Sharding | None, ...]:
         """Return the sharding of each leaf of a tree of the structure `full_tree`; ValueError if the prefix differs."""
         whole = pytree.tree_unflatten(full_tree, range(full_tree.num_leaves))
@@ -69,12 +84,6 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
                 f"{function}: {argument} leaf specifications are expected to be shardings such as "
                 f"xtrace.NamedSharding(mesh, xtrace.P('x')) or x.sharding, PartitionSpec instances or None, but got "
                 f"{abbreviate(leaf)}"
-            )
-        kind = getattr(leaf, "memory_kind", None)
-        if memory_space_of_kind(kind) is MemorySpace.Host:
-            raise ValueError(
-                f"{function}: {argument} asks for {kind} memory; move the array with xtrace.device_put, which may be "
-                "called inside the function, instead"
             )
     return ShardingTree(tuple(leaves), tree)
 
@@ -231,6 +240,7 @@ def _inputs(
     """Return the sharding of each input, given or the argument's own; ValueError if an argument has another one."""
     inputs: list[Sharding | None] = []
     for position, (value, given) in enumerate(zip(values, in_shardings or (None,) * len(values), strict=True)):
+        given = _in_memory_of(value, given, function, names, position)
         own = None if position in unread else committed_sharding(value)
         if own is not None and given is not None and not _is_abstract(given):
             if not own.is_equivalent_to(given, len(value.shape)):
@@ -246,6 +256,26 @@ def _inputs(
             _check(sharding, getattr(value, "shape", ()), partial(_name, "argument", names, position))
         inputs.append(sharding)
     return inputs
+
+
+def _in_memory_of(
+    value: Any, given: Sharding | None, function: str, names: _Names | None, position: int
+) -> Sharding | None:
+    """Return the sharding that is given for an argument in its memory; ValueError for an array in another one."""
+    if given is None or given.memory_kind is None:
+        return given
+    space = memory_space_of_kind(given.memory_kind)
+    own = value.aval.memory_space if type(value) is ConcreteArray else MemorySpace.Device
+    if space is own:
+        return given
+    if type(value) is ConcreteArray and value.committed:
+        name = names()[position] if names is not None else str(position)
+        raise ValueError(
+            f"Memory kinds passed to jit does not match memory kind on the respective arg. {function}: argument {name} "
+            f"is in {own.kind} memory, {value.aval.str_short()}, and in_shardings says {given.memory_kind}. Move it "
+            "with xtrace.device_put(x, sharding) first"
+        )
+    return given.with_memory_kind(own.kind)
 
 
 def _check(sharding: Sharding, shape: tuple[int, ...], name: Callable[[], str]) -> None:

@@ -35,6 +35,7 @@ from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
 from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
@@ -368,14 +369,30 @@ class Jitted:
         self.cache.last_signature = (static, in_tree, list(avals))
         if config.explain_cache_misses.value or config.log_compiles.value:
             return key, functools.partial(self._trace, key, known is not None)
-        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals)
+        return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals, self._finish)
+
+    @property
+    def _finish(self) -> Any:
+        """The function that puts results in the memory that ``out_shardings`` says; None if it says nothing."""
+        return self._put_in_memory if self.options.out_shardings.says_memory else None
+
+    def _put_in_memory(self, results: list[Any], tree: PyTreeDef) -> list[Any]:
+        try:
+            spaces = self.options.out_shardings.spaces_of_leaves(tree)
+        except ValueError:
+            # The message about the tree comes where the devices are found.
+            return results
+        return [
+            x if space is None or aval_of(x).memory_space is space else put([x], [space])[0]
+            for x, space in zip(results, spaces, strict=True)
+        ]
 
     def _trace(self, key: tuple[Any, ...], forgotten: bool) -> TracedFunction:
         """Trace, and report it; `forgotten` if there was a trace, of an enclosing one that has ended."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
             _reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=self._fate(forgotten))
-        traced = trace("jit", self.fun, static, in_tree, avals)
+        traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
         if config.log_compiles.value:
             _reports().report_step("tracing", self.name, traced.seconds)
         return traced

@@ -177,9 +177,12 @@ def _explain_pytrees(leaf: object) -> str:
 
 def trace(
     transformation: str, function: Callable[..., Any], static: Static, in_tree: PyTreeDef,
-    in_avals: Sequence[ShapedArray],
+    in_avals: Sequence[ShapedArray], finish: Callable[[list[Any], PyTreeDef], list[Any]] | None = None,
 ) -> TracedFunction:
-    """Run `function` on tracers of the given types and return the record."""
+    """Run `function` on tracers of the given types and return the record.
+
+    finish: returns what the results become, from these and their tree.
+    """
     info = call_arguments.debug_info_of(
         transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
     )
@@ -202,7 +205,7 @@ def trace(
                     f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
                     "return arrays or numbers, or None for nothing"
                 )
-        return results
+        return results if finish is None else finish(results, out_tree)
 
     start = time.perf_counter()
     jaxpr, consts = stage(flat, in_avals, info)
