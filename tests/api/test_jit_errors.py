@@ -13,7 +13,6 @@ import xtrace.numpy as jnp
 from tests.support.names import stable_name
 from xtrace import jit
 from xtrace._src.core.trace import base_trace, current_trace
-from xtrace.sharding import SingleDeviceSharding
 
 # Wrong uses of jit itself
 
