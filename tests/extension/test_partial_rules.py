@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from jax._src.tree_util import FlatTree
+from jax._src import tree_util as jax_tree_util
 
 import xtrace
 from tests.support.jax_modules import import_jax_module
@@ -15,6 +15,8 @@ from xtrace.interpreters import ad
 from xtrace.interpreters import partial_eval as pe
 
 V = np.ones(3, np.float32)
+# What jax 0.10's derivatives take in the place of trees.
+FlatTree = getattr(jax_tree_util, "FlatTree", type(None))
 
 
 def library(package):

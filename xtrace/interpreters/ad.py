@@ -182,7 +182,7 @@ def jvp(
         (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     leaves, tree = pytree.tree_flatten(tuple(primals))
-    moved, tangent_tree = pytree.tree_flatten(tuple(tangents))
+    moved, tangent_tree = pytree.tree_flatten(tuple(tangents), is_leaf=lambda x: type(x) is Zero)
     if tree != tangent_tree:
         raise TypeError(f"jvp: primals and tangents must have one structure; they have {tree} and {tangent_tree}")
     flat = _FlatFunction("jvp", fun, tree, has_aux)
