@@ -64,7 +64,7 @@ def _absence(name: str) -> str:
     elif name.startswith("jax._src"):
         why = "it is private to jax; xtrace.alias_names() lists the private modules that xtrace has for libraries"
     else:
-        why = "xtrace does not have it"
+        why = "xtrace does not have it; docs/compatibility.md in its repository says what runs, and what is outside"
     return f"No module named {name!r}: jax is xtrace in this process (xtrace.as_jax), and {why}{_importer()}"
 
 
