@@ -144,8 +144,13 @@ def test_a_tree_comes_back():
     back = xtrace.device_get(tree)
     assert type(back["a"][0]) is np.ndarray and back["a"][1] == 3 and back["b"][1:] == ("text", None)
     assert back["c"].dtype.name == "bfloat16" and not back["a"][0].flags.writeable
-    with pytest.raises(xtrace.errors.TracerArrayConversionError):
-        xtrace.jit(lambda x: xtrace.device_get(x))(1.0)
+    assert type(back["b"][0]) is np.ndarray
+
+
+@pytest.mark.parametrize("module", [xtrace, jax], ids=["xtrace", "jax"])
+def test_traced_values_stay_in_the_program(module):
+    assert float(module.jit(lambda x: module.device_get({"a": x})["a"] + 1)(1.0)) == 2.0
+    assert float(module.grad(lambda x: module.device_get(x) * 3)(1.0)) == 3.0
 
 
 def test_waiting_for_trees():

@@ -27,7 +27,7 @@ _BESIDE = "*_test.py"
 LIBRARIES = {
     library.name: library
     for library in (
-        Library("blackjax", "1.7.1", "blackjax", "tests", sample=("tests/mcmc/test_integrators.py",)),
+        Library("blackjax", "1.7.1", "blackjax", "tests", sample=("tests/mcmc/test_proposal.py",)),
         Library("chex", "0.1.92", "chex", "chex", _BESIDE, ("chex/_src/asserts_test.py",)),
         Library("diffrax", "0.7.2", "diffrax"),
         Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",)),

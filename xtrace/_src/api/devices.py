@@ -329,7 +329,7 @@ def device_get(x: object) -> Any:
     """Return a tree with its arrays as NumPy arrays.
 
     Args:
-        x: a pytree; leaves that are no arrays are left alone.
+        x: a pytree; leaves that are no arrays, and traced values, are left alone.
 
     Returns:
         A pytree of the same structure.
@@ -340,9 +340,9 @@ def device_get(x: object) -> Any:
     """
 
     def get(leaf: object) -> Any:
-        if isinstance(leaf, ConcreteArray) and type(leaf.dtype) is dtypes.ExtendedDType:
+        if isinstance(leaf, Tracer) or (isinstance(leaf, ConcreteArray) and type(leaf.dtype) is dtypes.ExtendedDType):
             return leaf
-        return np.asarray(leaf) if isinstance(leaf, (ConcreteArray, Tracer)) else leaf
+        return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 
     arrays = [leaf for leaf in pytree.tree_leaves(x) if isinstance(leaf, ConcreteArray)]
     for array in arrays:
