@@ -59,10 +59,11 @@ def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, 
         return cases[0]
     middle = len(cases) // 2
     below = builder.compare("LT", which, constant(builder, first + middle, which))
-    return builder.select(
+    chosen = builder.select(
         below, _select_between(builder, which, cases[:middle], first),
         _select_between(builder, which, cases[middle:], first + middle),
     )
+    return builder.keep_terms(chosen, builder.results[0])
 
 
 def _select_transpose(cotangent: Array, which: object, *cases: Array) -> list[Any]:

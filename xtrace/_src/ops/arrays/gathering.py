@@ -108,6 +108,13 @@ def _gather_abstract(
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
+def _gather_sums(name: str, operands: Any, requested: Any, *, mode: object, fill_value: Any, **_: object) -> Any:
+    # Devices would each have the value for indices out of bounds; a sum of zeros, or of NaN, is the same.
+    fills = mode is GatherScatterMode.FILL_OR_DROP and fill_value is not None
+    keeps_terms = not fills or fill_value == 0 or fill_value != fill_value
+    return (linear_in(0) if keeps_terms else nonlinear)(name, operands, requested)
+
+
 def _gather_emit(
     builder: FunctionBuilder, operand: Value, indices: Value, *, dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...], indices_are_sorted: bool, mode: GatherScatterMode, fill_value: Array, **_: object,
@@ -133,6 +140,7 @@ def _gather_emit(
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
         return windows
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)
+    windows = builder.keep_terms(windows, result)
     last = last_positions(builder, indices, operand.aval.shape, slice_sizes, numbers.start_index_map)
     inside = builder.compare("LE", indices, last)
     if dtypes.is_signed(kind.dtype):
@@ -203,7 +211,7 @@ def _add_batching_axis(
 
 @primitive(
     "gather", ("dimension_numbers", "slice_sizes", "indices_are_sorted", "unique_indices", "mode", "fill_value"),
-    sharding=gather_rule, sums=linear_in(0),
+    sharding=gather_rule, sums=_gather_sums,
     abstract=_gather_abstract, emit=_gather_emit, jvp=_gather_jvp, transpose=_gather_transpose,
     batch=_gather_batch,
     moves_elements=True,
