@@ -10,6 +10,7 @@ from typing import Any
 
 from xtrace._src.core import dtypes, pytree_registration
 from xtrace._src.core.avals import ShapedArray, aval_rules
+from xtrace._src.core.partition_spec import PartitionSpec
 
 
 class UndefinedPrimal:
@@ -57,6 +58,15 @@ def is_differentiable(aval: ShapedArray) -> bool:
 def cotangent_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
     """Return the types of the cotangents of values of types `avals`."""
     return [a.to_cotangent_aval() for a in avals]
+
+
+def as_terms(aval: ShapedArray, cotangent: ShapedArray) -> ShapedArray:
+    """Return `aval` as the type of terms of a sum that is not formed, along the axes where `cotangent` is one."""
+    sharding = cotangent.explicit_sharding
+    if sharding is None or not sharding.spec.unreduced:
+        return aval
+    spec = PartitionSpec(*[None] * aval.ndim, unreduced=sharding.spec.unreduced)
+    return aval.update(sharding=sharding.update(spec=spec))
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:

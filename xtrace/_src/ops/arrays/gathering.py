@@ -38,12 +38,11 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in, nonlinear
-from xtrace._src.core.tangents import UndefinedPrimal
+from xtrace._src.core.tangents import UndefinedPrimal, as_terms
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -541,20 +540,10 @@ def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
-def _aval_of_terms(updates: Array, cotangent: Array) -> ShapedArray:
-    """Return the type of the updates; where the cotangent is a sum that is not formed, of such ones."""
-    aval, sharding = aval_of(updates), aval_of(cotangent).explicit_sharding
-    if sharding is None or not sharding.spec.unreduced:
-        return aval
-    return aval.update(
-        sharding=sharding.update(spec=PartitionSpec(*[None] * aval.ndim, unreduced=sharding.spec.unreduced))
-    )
-
-
 def _set_transpose(cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
-        own = scatter.bind(cotangent, indices, zeros(_aval_of_terms(updates, cotangent)), **parameters)
+        own = scatter.bind(cotangent, indices, zeros(as_terms(aval_of(updates), aval_of(cotangent))), **parameters)
     if type(updates) is UndefinedPrimal:
         if not parameters["unique_indices"]:
             raise NotImplementedError("scatter: the updates can be transposed only where unique_indices=True")
