@@ -209,3 +209,15 @@ def test_an_array_with_pieces_elsewhere_is_read_with_an_error_that_says_how():
         """
     )
     assert codes == [0, 0] and all("done" in text for text in outputs), outputs
+
+
+def test_processes_end_while_they_say_that_they_are_alive():
+    """The interpreter ends after the thread of the heartbeat, which is in jaxlib nearly all of the time here."""
+    program = """
+        import time
+        from xtrace._src.xla import distributed
+        distributed.connections[0].peers._period = 0
+        time.sleep(0.5)
+    """
+    codes, outputs = run(program, 3, devices=1)
+    assert codes == [0, 0, 0], outputs

@@ -448,7 +448,8 @@ def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Call
     main = FunctionBuilder(module, "main", "reshard", public=True)
     module.functions.append(main)
     x = main.argument(aval, module.meshes.attribute(old, aval.ndim))
-    main.return_values([x], [module.meshes.attribute(new, aval.ndim)])
+    # Newer partitioners form sums at a constraint, and refuse to between an argument and a result.
+    main.return_values([main.constrain(x, new)], [module.meshes.attribute(new, aval.ndim)])
     partitioned = executables.Partitioned([False], [False])
     executable = executables.compile_text(module.text(), old.devices, None, (), partitioned)
     handlers = [buffers.result_handler(aval, device_sharding(new))]

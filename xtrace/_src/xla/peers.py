@@ -145,7 +145,8 @@ class Peers:
         self._ended, self._awake = False, threading.Event()
         # Whether a wait is so long that calls are to be compared, and what that has found.
         self._suspicious, self._parted = False, ""
-        threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True).start()
+        self._thread = threading.Thread(target=self._watch, name="xtrace heartbeat", daemon=True)
+        self._thread.start()
 
     def _watch(self) -> None:
         beat = 0
@@ -221,9 +222,10 @@ class Peers:
         told.acquire(timeout=2 * self._period)
 
     def stop(self) -> None:
-        """End the watch."""
+        """End the watch, and wait for its thread: the interpreter aborts if it ends while that is in jaxlib."""
         self._ended = True
         self._awake.set()
+        self._thread.join(self.heartbeat)
 
     def wait_for_others(self) -> None:
         """Wait until all others have ended with errors or are silent.
