@@ -6,7 +6,6 @@ its jaxpr. The names are JAX's.
 # ruff: noqa: I001
 
 import importlib as _importlib
-import typing as _typing
 
 from xtrace._src.api.devices import (
     block_until_ready,
@@ -66,7 +65,7 @@ from xtrace._src.core.config import check_tracer_leaks as checking_leaks
 from xtrace._src.core.dtypes import float0
 from xtrace._src.core.inert_settings import INERT as _inert_settings
 from xtrace._src.core.jax_version import jax_version
-from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import late_imports as _late_imports
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.trace import Tracer as _Tracer
 from xtrace._src.core.trace import set_base_trace as _set_base_trace
@@ -101,8 +100,8 @@ _of_jax = ("auto_pcast", "jax2tf_associative_scan_reductions",
 globals().update({name: s for s in _inert_settings if (name := s.name.removeprefix("jax_")) in _of_jax})
 __all__ += _of_jax
 
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace._src.api.array_assembly import (
         make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,
@@ -160,43 +159,3 @@ if _typing.TYPE_CHECKING:
         test_util as test_util, tree as tree, tree_util as tree_util, typing as typing,
         version as version,
     )
-
-# What is not needed to run a jitted function is loaded when it is first asked for.
-_late, __getattr__, __dir__ = _late_names(
-    "xtrace",
-    {
-        "xtrace._src.api.array_assembly": (
-            "make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays",
-        ),
-        "xtrace._src.api.checkpoint": ("checkpoint", "checkpoint_policies", "remat"),
-        "xtrace._src.api.custom_rules.closures": ("closure_convert",),
-        "xtrace._src.api.custom_rules.custom_jvp": ("custom_jvp",),
-        "xtrace._src.api.custom_rules.custom_vjp": ("custom_gradient", "custom_vjp"),
-        "xtrace._src.api.grad": ("grad", "jvp", "linearize", "value_and_grad", "vjp"),
-        "xtrace._src.api.memory_in_use": ("live_arrays",),
-        "xtrace._src.api.jacobian": ("hessian", "jacfwd", "jacobian", "jacrev", "linear_transpose"),
-        "xtrace._src.api.fwd_and_bwd": ("fwd_and_bwd",),
-        "xtrace._src.api.meshes": (
-            "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "targets", "use_abstract_mesh",
-        ),
-        "xtrace._src.api.shard_map": ("shard_map",),
-        "xtrace._src.core.compiler_choices": ("CompilerEffortLevel", "Inline"),
-        "xtrace._src.api.pmap": ("pmap", "smap"),
-        "xtrace.sharding": ("NamedSharding", "reshard"),
-        "xtrace._src.core.partition_spec": ("P",),
-        "xtrace._src.api.scopes": ("disable_jit", "ensure_compile_time_eval", "named_call", "named_scope"),
-        "xtrace._src.api.vmap": ("vmap",), "xtrace._src.ops.host.callbacks": ("pure_callback",),
-        "xtrace._src.runtime.callbacks": ("effects_barrier",),
-        "xtrace._src.api.gradient_references": ("ad",), "xtrace._src.ops.references.indexing": ("ds",),
-        "xtrace.ref": ("Ref", "empty_ref", "free_ref", "freeze", "new_ref"),
-        "xtrace._src.core.user_contexts": ("make_user_context",),
-        "xtrace._src.alias.finder": ("alias_names", "as_jax", "load_ipython_extension"),
-    },
-    submodules=(
-        "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
-        "dlpack", "dtypes", "errors", "example_libraries", "experimental", "extend", "ffi", "flatten_util",
-        "image", "interpreters", "lax", "lib", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "random",
-        "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util", "typing", "version",
-    ),
-)
-__all__ += _late

@@ -46,14 +46,14 @@ class Module:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module or name, where it stands, and the name it binds."""
+    """One imported module or name, where it stands, the name it binds, and whether it waits for that name's use."""
 
     target: str
     name: str | None
     bound: str
     line: int
     in_function: str | None
-    type_checking: bool
+    late: bool
 
     @property
     def full(self) -> str:
@@ -109,36 +109,38 @@ def late_imports(module: Module) -> Iterator[tuple[str, int]]:
     Of a name that is put together the known beginning counts.
     """
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and _called_name(node) in ("import_module", "late_names", "_late_names"):
+        if isinstance(node, ast.Call) and _called_name(node) == "import_module":
             names = [n for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
             for name in names:
                 if name.value.startswith(f"{PACKAGE}.") and name.value != module.name:
                     yield name.value.rstrip("."), name.lineno
 
 
-def _imports(body: list[ast.stmt], function: str | None, type_checking: bool) -> Iterator[Import]:
+def _imports(body: list[ast.stmt], function: str | None, late: bool) -> Iterator[Import]:
     for node in body:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
-                yield Import(alias.name, None, bound, node.lineno, function, type_checking)
+                yield Import(alias.name, None, bound, node.lineno, function, late)
         elif isinstance(node, ast.ImportFrom):
             target = "." * node.level + (node.module or "")
             for alias in node.names:
                 bound = alias.asname or alias.name
-                yield Import(target, alias.name, bound, node.lineno, function, type_checking)
+                yield Import(target, alias.name, bound, node.lineno, function, late)
         else:
             inner = function or (node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None)
-            guarded = isinstance(node, ast.If) and _names_type_checking(node.test)
             for field in ("body", "orelse", "finalbody"):
                 nested = [s for s in getattr(node, field, ()) if isinstance(s, ast.stmt)]
-                yield from _imports(nested, inner, type_checking or (guarded and field == "body"))
+                yield from _imports(nested, inner, late or (field == "body" and _is_late(node)))
             for block in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-                yield from _imports(block.body, inner, type_checking)
+                yield from _imports(block.body, inner, late)
 
 
-def _names_type_checking(test: ast.expr) -> bool:
-    return getattr(test, "id", getattr(test, "attr", None)) == "TYPE_CHECKING"
+def _is_late(node: ast.stmt) -> bool:
+    """Whether the imports of a block are for type checkers, or load at the first use of each name."""
+    if isinstance(node, ast.If):
+        return getattr(node.test, "id", getattr(node.test, "attr", None)) == "TYPE_CHECKING"
+    return isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith(("late_imports(", "_late_imports("))
 
 
 def resolve(item: Import, modules: Mapping[str, Module]) -> str:
@@ -227,10 +229,10 @@ def private_uses(modules: Mapping[str, Module]) -> list[str]:
 
 
 def import_cycles(modules: Mapping[str, Module]) -> list[list[str]]:
-    """Groups of modules that import each other when they load, without imports for type checkers only."""
+    """Groups of modules that import each other when they load, without late imports."""
     edges: dict[str, set[str]] = {}
     for module in modules.values():
-        loaded = [i for i in imports(module) if of_package(i) and i.in_function is None and not i.type_checking]
+        loaded = [i for i in imports(module) if of_package(i) and i.in_function is None and not i.late]
         edges[module.name] = {resolve(i, modules) for i in loaded} & set(modules)
     return _strongly_connected(edges)
 

@@ -63,25 +63,3 @@ def test_public_members_of_arrays_are_declared():
     assert public <= declared
     of_jax = {name for name in dir(jax.Array) if not name.startswith("_")}
     assert of_jax - {"clone"} <= declared
-
-
-def _late_modules():
-    found = []
-    for path in sorted((_ROOT / "xtrace").rglob("*.py")):
-        text = path.read_text()
-        if "_late_names(" in text:
-            found.append(pytest.param(ast.parse(text), id=str(path.relative_to(_ROOT))))
-    return found
-
-
-@pytest.mark.parametrize("tree", _late_modules())
-def test_names_that_load_late_are_imported_for_type_checkers(tree):
-    [call] = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == "_late_names"]
-    module, table = ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])
-    entries = [(origin, *entry.partition(" as ")[::2]) for origin, entries in table.items() for entry in entries]
-    wanted = {(origin, attribute, name or attribute) for origin, attribute, name in entries}
-    submodules = [k.value for k in call.keywords if k.arg == "submodules"]
-    wanted |= {(module, name, name) for value in submodules for name in ast.literal_eval(value)}
-    [block] = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "_typing.TYPE_CHECKING"]
-    imports = [n for n in block.body if isinstance(n, ast.ImportFrom)]
-    assert {(n.module, a.name, a.asname) for n in imports for a in n.names} == wanted

@@ -1,12 +1,10 @@
 """Errors of compiled functions as values: ``jax.experimental.checkify``."""
 # ruff: noqa: I001
 
-import typing as _typing
+from xtrace._src.core.late import late_imports as _late_imports
 
-from xtrace._src.core.late import late_names as _late_names
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace._src.checkify.transformation import (
         ErrorCategory as ErrorCategory, all_checks as all_checks, automatic_checks as automatic_checks, check as check,
         checkify as checkify, debug_check as debug_check, div_checks as div_checks, float_checks as float_checks,
@@ -14,15 +12,3 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace._src.checkify.errors import JaxRuntimeError as JaxRuntimeError
     from xtrace._src.checkify.checks import Error as Error, check_error as check_error, init_error as init_error
-
-__all__, __getattr__, __dir__ = _late_names(
-    "xtrace.experimental.checkify",
-    {
-        "xtrace._src.checkify.transformation": (
-            "ErrorCategory", "all_checks", "automatic_checks", "check", "checkify", "debug_check", "div_checks",
-            "float_checks", "index_checks", "nan_checks", "user_checks",
-        ),
-        "xtrace._src.checkify.errors": ("JaxRuntimeError",),
-        "xtrace._src.checkify.checks": ("Error", "check_error", "init_error"),
-    },
-)

@@ -1,20 +1,11 @@
 """What programs that look inside need, as ``jax.extend`` has it: jaxprs and primitives, platforms, MLIR, generators."""
 # ruff: noqa: I001
 
-import typing as _typing
+from xtrace._src.core.late import late_imports as _late_imports
 
-from xtrace._src.core.late import late_names as _late_names
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace.extend import (
         backend as backend, core as core, linear_util as linear_util, lowering as lowering, mlir as mlir,
         random as random, sharding as sharding, source_info_util as source_info_util,
     )
-
-__all__, __getattr__, __dir__ = _late_names(
-    "xtrace.extend", {},
-    submodules=(
-        "backend", "core", "linear_util", "lowering", "mlir", "random", "sharding", "source_info_util",
-    ),
-)

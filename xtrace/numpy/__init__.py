@@ -11,7 +11,7 @@ from numpy import (
 from xtrace._src.core.arrays import Array as ndarray
 from xtrace._src.core.dtypes import finfo, iinfo
 from xtrace._src.core.jax_version import is_newer as _is_newer
-from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import late_imports as _late_imports
 from xtrace._src.core.late import make_public as _make_public
 from xtrace.numpy.scalar_types import *
 from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
@@ -21,8 +21,8 @@ globals().update(_one_bit_types)
 
 __all__ = _make_public(globals())
 
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace.numpy.contraction import (
         cross as cross, dot as dot, inner as inner, kron as kron, matmul as matmul, matvec as matvec, outer as outer,
         tensordot as tensordot, trace as trace, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
@@ -165,113 +165,11 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace.numpy import fft as fft, linalg as linalg
 
-# Names load at their first use; one entry for each file.
-_late, _late_name, __dir__ = _late_names(
-    "xtrace.numpy",
-    {
-        "xtrace.numpy.contraction": (
-            "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot",
-            "vecmat",
-        ),
-        "xtrace.numpy.creation": (
-            "empty", "empty_like", "eye", "full", "full_like", "identity", "ones", "ones_like", "tri", "tril", "triu",
-            "zeros", "zeros_like",
-        ),
-        "xtrace.numpy.conversion": ("array", "asarray", "astype", "from_dlpack"),
-        "xtrace.numpy.ranges": ("arange", "geomspace", "linspace", "logspace"),
-        "xtrace.numpy.broadcasting": ("broadcast_arrays", "broadcast_shapes", "broadcast_to", "indices", "meshgrid"),
-        "xtrace.numpy.indexing": ("take",),
-        "xtrace.numpy.nonzero_elements": ("argwhere", "flatnonzero", "nonzero"),
-        "xtrace.numpy.manipulation": (
-            "atleast_1d", "atleast_2d", "atleast_3d", "copy", "expand_dims", "matrix_transpose", "moveaxis",
-            "permute_dims", "ravel", "reshape", "rollaxis", "squeeze", "swapaxes", "transpose",
-        ),
-        "xtrace.numpy.joins_and_splits": (
-            "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit",
-            "hstack", "split", "stack", "unstack", "vsplit", "vstack",
-        ),
-        "xtrace.numpy.rearrangement": (
-            "argsort", "diag", "diagflat", "diagonal", "flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90",
-            "sort", "tile",
-        ),
-        "xtrace.numpy.reductions": (
-            "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "max", "min", "minmax", "nanprod",
-            "nansum", "prod", "sum",
-        ),
-        "xtrace.numpy.statistics": ("average", "mean", "ptp", "std", "var"),
-        "xtrace.numpy.cumulative": ("cumprod", "cumsum", "cumulative_prod", "cumulative_sum"),
-        "xtrace.numpy.ufuncs": (
-            "abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-            "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "clip", "cos", "cosh", "deg2rad", "degrees",
-            "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "float_power", "floor_divide", "fmax", "fmin",
-            "fmod", "greater", "greater_equal", "hypot", "i0", "less", "less_equal", "log", "log10", "log1p", "log2",
-            "logaddexp", "logaddexp2", "maximum", "minimum", "mod", "multiply", "negative", "not_equal", "positive",
-            "pow", "power", "rad2deg", "radians", "reciprocal", "remainder", "sign", "sin", "sinc", "sinh", "sqrt",
-            "square", "subtract", "tan", "tanh", "true_divide", "where",
-        ),
-        "xtrace.numpy.rounding": ("around", "ceil", "floor", "modf", "rint", "round", "trunc"),
-        "xtrace.numpy.complex_parts": (
-            "angle", "conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real",
-        ),
-        "xtrace.numpy.floating_point": (
-            "copysign", "frexp", "heaviside", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "ldexp",
-            "nan_to_num", "nextafter", "signbit", "spacing",
-        ),
-        "xtrace.numpy.logic": (
-            "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-            "bitwise_right_shift", "bitwise_xor", "invert", "left_shift", "logical_and", "logical_not", "logical_or",
-            "logical_xor", "right_shift",
-        ),
-        "xtrace.numpy.namespace_info": ("__array_namespace_info__",),
-        "xtrace.numpy.selection": (
-            "choose", "compress", "extract", "fromfunction", "piecewise", "select", "take_along_axis",
-        ),
-        "xtrace.numpy.index_tricks": (
-            "c_", "diag_indices", "diag_indices_from", "index_exp", "ix_", "mask_indices", "mgrid", "ogrid", "r_",
-            "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
-            "unravel_index",
-        ),
-        "xtrace.numpy.put_and_place": ("fill_diagonal", "place", "put", "put_along_axis"),
-        "xtrace.numpy.einstein_sums": ("einsum", "einsum_path"),
-        "xtrace.numpy.ufunc_objects": ("frompyfunc", "ufunc"),
-        "xtrace.numpy.vectorization": ("apply_along_axis", "apply_over_axes", "vectorize"),
-        "xtrace.numpy.sets": (
-            "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
-            "unique_inverse", "unique_values",
-        ),
-        "xtrace.numpy.polynomials": (
-            "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
-            "vander",
-        ),
-        "xtrace.numpy.spectral_windows": ("bartlett", "blackman", "hamming", "hanning", "kaiser"),
-        "xtrace.numpy.signals": ("convolve", "correlate"),
-        "xtrace.numpy.ordering": (
-            "argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex", "top_k",
-        ),
-        "xtrace.numpy.histograms": ("bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"),
-        "xtrace.numpy.differences": ("diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"),
-        "xtrace.numpy.covariances": ("corrcoef", "cov"),
-        "xtrace.numpy.divisors": ("gcd", "lcm"),
-        "xtrace.numpy.padding": ("pad",),
-        "xtrace.numpy.comparisons": ("allclose", "array_equal", "array_equiv"),
-        "xtrace.numpy.insertion": ("delete", "insert", "trim_zeros"),
-        "xtrace.numpy.bits": ("packbits", "unpackbits"),
-        "xtrace.numpy.files": (
-            "ComplexWarning", "array_repr", "array_str", "frombuffer", "fromfile", "fromiter", "fromstring",
-            "get_printoptions", "load", "printoptions", "save", "savez", "set_printoptions",
-        ),
-        "xtrace.numpy.quantiles": ("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
-        "xtrace.numpy.nan_reductions": (
-            "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanstd", "nanvar",
-        ),
-    },
-    submodules=("fft", "linalg"),
-)
-__all__ += _late
+_load_late = globals()["__getattr__"]
 
 
 def __getattr__(name: str) -> _typing.Any:
     # The version of the Python array API standard that the module follows.
     if name == "__array_api_version__":
         return "2025.12" if _is_newer() else "2024.12"
-    return _late_name(name)
+    return _load_late(name)

@@ -1,12 +1,10 @@
 """Random numbers from explicit keys, as ``jax.random`` has them: the same bits for the same key, shape and dtype."""
 # ruff: noqa: I001
 
-import typing as _typing
+from xtrace._src.core.late import late_imports as _late_imports
 
-from xtrace._src.core.late import late_names as _late_names
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace.random.continuous import bits as bits, gumbel as gumbel, normal as normal, uniform as uniform
     from xtrace.random.discrete import (
         bernoulli as bernoulli, categorical as categorical, choice as choice, geometric as geometric,
@@ -28,29 +26,3 @@ if _typing.TYPE_CHECKING:
     )
     from xtrace.random.multivariate import multivariate_normal as multivariate_normal, orthogonal as orthogonal
     from xtrace.random.rejection import poisson as poisson
-
-# Names load at their first use; one entry for each file.
-_late, __getattr__, __dir__ = _late_names(
-    "xtrace.random",
-    {
-        "xtrace.random.continuous": ("bits", "gumbel", "normal", "uniform"),
-        "xtrace.random.discrete": (
-            "bernoulli", "categorical", "choice", "geometric", "permutation", "rademacher", "randint",
-        ),
-        "xtrace.random.keys": (
-            "Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data",
-        ),
-        "xtrace.random.transformed_distributions": (
-            "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
-            "rayleigh", "triangular", "truncated_normal", "wald", "weibull_min",
-        ),
-        "xtrace.random.binomial_family": ("binomial", "multinomial"),
-        "xtrace.random.gamma_family": (
-            "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p",
-            "t",
-        ),
-        "xtrace.random.multivariate": ("multivariate_normal", "orthogonal"),
-        "xtrace.random.rejection": ("poisson",),
-    },
-)
-__all__ = _late

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
+import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.diagnostics.tracebacks import boundary
@@ -62,59 +66,82 @@ def _lists(module: str, name: str) -> bool:
 
 def make_public(
     namespace: MutableMapping[str, Any], names: Iterable[str] | None = None, quick: Iterable[str] = (),
-    submodules: Iterable[str] = (),
 ) -> list[str]:
     """Put boundaries in the place of the functions among `names` in a module's `namespace`; `dir` lists ``__all__``.
 
     Without `names`, they are the names in the namespace that are neither private nor modules. Those among `quick` stay
-    as they are: a boundary would take longer than they do. Returns ``__all__``, the names with the `submodules`.
+    as they are: a boundary would take longer than they do. Returns ``__all__``.
     """
     if names is None:
         names = [n for n, value in namespace.items() if not n.startswith("_") and not isinstance(value, ModuleType)]
-    listed = namespace["__all__"] = sorted([*names, *submodules])
-    namespace.setdefault("__dir__", _listing(namespace["__name__"], ()))
+    listed = namespace["__all__"] = sorted(names)
+    namespace.setdefault("__dir__", functools.partial(_list_names, namespace))
     for name in names:
         namespace[name] = public(namespace["__name__"], name, namespace[name], name not in quick)
     return listed
 
 
-def late_names(
-    module: str, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = (),
-    deprecated: Mapping[str, Iterable[str]] | None = None,
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the names, the ``__getattr__`` and the ``__dir__`` of the module called `module`.
+class _LateName(NamedTuple):
+    """Stands in a block of `late_imports` for a name: where it comes from, and its name there."""
 
-    `names` maps modules to the names that come from each, ``"name as other"`` if `module` calls one otherwise;
-    `submodules` are modules below `module` itself. `deprecated` has the names that jax deprecates and libraries use:
-    they are there, and are not listed.
+    origin: str
+    attribute: str
+
+
+class _LateModule:
+    """Stands in a block of `late_imports` for the module that names are imported from."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> _LateName:
+        return _LateName(self._name, attribute)
+
+
+# One block at a time: Python has one import function.
+_block = threading.Lock()
+
+
+@contextlib.contextmanager
+def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[None]:
+    """Let each name that a block imports into the module of `namespace` load at its first use.
+
+    Type checkers and editors see the imports as they stand. ``__all__`` and ``dir`` have the names if they are
+    `listed`.
     """
-    listed = _find_sources(names)
-    source = listed | _find_sources(deprecated or {})
-    below = frozenset(submodules)
+    original = builtins.__import__
 
-    def getattribute(name: str) -> Any:
-        if name in below:
-            return importlib.import_module(f"{module}.{name}")
-        if name not in source:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        origin, attribute = source[name]
-        value = public(module, name, getattr(importlib.import_module(origin), attribute))
-        setattr(sys.modules[module], name, value)
-        return value
+    def import_late(name: str, importer: Mapping[str, Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
+        return _LateModule(name) if importer is namespace else original(name, importer, *arguments, **keywords)
 
-    return sorted(listed), getattribute, _listing(module, below)
-
-
-def _find_sources(names: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, str]]:
-    """Return the module that each name comes from, and what it is called there."""
-    sources = {}
-    for origin, entries in names.items():
-        for entry in entries:
-            attribute, _, name = entry.partition(" as ")
-            sources[name or attribute] = origin, attribute
-    return sources
+    with _block:
+        builtins.__import__ = import_late  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            builtins.__import__ = original
+    names = {name: value for name, value in namespace.items() if type(value) is _LateName}
+    for name in names:
+        del namespace[name]
+    late = namespace.setdefault("_late", {})
+    late |= names
+    namespace["__all__"] = sorted([*namespace.get("__all__", ()), *(names if listed else ())])
+    namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late)
+    namespace["__dir__"] = functools.partial(_list_names, namespace)
 
 
-def _listing(module: str, submodules: Iterable[str]) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of a module: it lists the public names, and loads none of them."""
-    return lambda: sorted({*sys.modules[module].__all__, *submodules})
+def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
+    """Return what `name` stands for in `module`; AttributeError for other names than those that load late."""
+    if name not in late:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    origin, attribute = late[name]
+    if origin == module:
+        return importlib.import_module(f"{module}.{attribute}")
+    value = public(module, name, getattr(importlib.import_module(origin), attribute))
+    setattr(sys.modules[module], name, value)
+    return value
+
+
+def _list_names(namespace: Mapping[str, Any]) -> list[str]:
+    """Return the public names of a module, and load none of them."""
+    return list(namespace["__all__"])

@@ -4,12 +4,10 @@ Arrays that are written here can be read by TensorStore, and the other way round
 Python lacks. Databases of arrays (OCDBT) and storage in clouds are refused.
 """
 
-import typing as _typing
+from xtrace._src.core.late import late_imports as _late_imports
 
-from xtrace._src.core.late import late_names as _late_names
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace._src.core.memory_layout import Format as Format
     from xtrace._src.serialization.arrays import async_deserialize as async_deserialize
     from xtrace._src.serialization.arrays import async_serialize as async_serialize
@@ -21,17 +19,3 @@ if _typing.TYPE_CHECKING:
     from xtrace._src.serialization.manager import BarrierTimeoutError as BarrierTimeoutError
     from xtrace._src.serialization.manager import GlobalAsyncCheckpointManager as GlobalAsyncCheckpointManager
     from xtrace._src.serialization.manager import GlobalAsyncCheckpointManagerBase as GlobalAsyncCheckpointManagerBase
-
-__all__, __getattr__, __dir__ = _late_names(
-    "xtrace.experimental.array_serialization.serialization",
-    {
-        "xtrace._src.core.memory_layout": ("Format",),
-        "xtrace._src.serialization.arrays": (
-            "async_deserialize", "async_serialize", "get_tensorstore_spec", "is_remote_storage", "run_deserialization",
-            "run_serialization",
-        ),
-        "xtrace._src.serialization.manager": (
-            "AsyncManager", "BarrierTimeoutError", "GlobalAsyncCheckpointManager", "GlobalAsyncCheckpointManagerBase",
-        ),
-    },
-)

@@ -1,9 +1,7 @@
 """Sparse arrays, as ``jax.experimental.sparse`` has them."""
 # ruff: noqa: I001
 
-import typing as _typing
-
-from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import late_imports as _late_imports
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.sparse.contractions import bcoo_dot_general_p, bcoo_dot_general_sampled_p, bcoo_spdot_general_p
 from xtrace._src.sparse.coordinates import (
@@ -85,16 +83,6 @@ from xtrace.experimental.sparse.row_functions import (
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.experimental.sparse.sparsification import SparseTracer, sparsify
 
-if _typing.TYPE_CHECKING:
-    from xtrace.experimental.sparse import (
-        ad as ad, api as api, bcoo as bcoo, bcsr as bcsr, coo as coo, csr as csr, linalg as linalg, random as random,
-        transform as transform, util as util,
-    )
-
-_, __getattr__, __dir__ = _late_names(
-    "xtrace.experimental.sparse", {},
-    submodules=("ad", "api", "bcoo", "bcsr", "coo", "csr", "linalg", "random", "transform", "util"),
-)
 
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
@@ -115,3 +103,10 @@ __all__ = [
 ]
 
 _make_public(globals(), __all__)
+
+# These load at their first use.
+with _late_imports(globals()):
+    from xtrace.experimental.sparse import (
+        ad as ad, api as api, bcoo as bcoo, bcsr as bcsr, coo as coo, csr as csr, linalg as linalg, random as random,
+        transform as transform, util as util,
+    )

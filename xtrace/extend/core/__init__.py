@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import typing as _typing
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from xtrace._src.core.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.effects import Effect, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
-from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import late_imports as _late_imports
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source_info import SourceInfo
@@ -43,11 +42,6 @@ __all__ = [
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]
 
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
-    from xtrace.extend.core import primitives as primitives
-
-_, __getattr__, __dir__ = _late_names("xtrace.extend.core", {}, submodules=("primitives",))
 
 # The classes of NumPy's arrays and scalars that are operands.
 array_types: set[type] = {np.ndarray, *(d.type for d in dtypes.all_dtypes.values())}
@@ -460,3 +454,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
 
 
 _make_public(globals(), __all__)
+
+# These load at their first use.
+with _late_imports(globals()):
+    from xtrace.extend.core import primitives as primitives

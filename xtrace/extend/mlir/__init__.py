@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import typing as _typing
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.late import late_names as _late_names
+from xtrace._src.core.late import late_imports as _late_imports
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.shardings import open_dimensions
 from xtrace._src.stablehlo.shardy import Meshes
@@ -17,14 +16,6 @@ __all__ = [
     "deserialize_portable_artifact", "hlo_to_stablehlo", "lower_with_sharding_in_types", "refine_polymorphic_shapes",
     "serialize_portable_artifact",
 ]
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
-    from xtrace.extend.mlir import dialects as dialects
-    from xtrace.extend.mlir import ir as ir
-    from xtrace.extend.mlir import passmanager as passmanager
-
-_, __getattr__, __dir__ = _late_names("xtrace.extend.mlir", {}, submodules=("dialects", "ir", "passmanager"))
 
 
 def serialize_portable_artifact(mlir_module: Any, target: str, use_mixed_serialization: bool = False) -> bytes:
@@ -174,4 +165,10 @@ def _check_bytes(function: str, name: str, given: object) -> bytes:
     return given
 
 
-_make_public(globals(), __all__, submodules=("dialects", "ir", "passmanager"))
+_make_public(globals(), __all__)
+
+# These load at their first use.
+with _late_imports(globals()):
+    from xtrace.extend.mlir import dialects as dialects
+    from xtrace.extend.mlir import ir as ir
+    from xtrace.extend.mlir import passmanager as passmanager

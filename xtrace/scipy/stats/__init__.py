@@ -1,12 +1,10 @@
 """Distributions, a module each, and statistics of samples, as ``jax.scipy.stats`` has them."""
 # ruff: noqa: I001
 
-import typing as _typing
+from xtrace._src.core.late import late_imports as _late_imports
 
-from xtrace._src.core.late import late_names as _late_names
-
-# The names that load late, for type checkers.
-if _typing.TYPE_CHECKING:
+# These load at their first use.
+with _late_imports(globals()):
     from xtrace.scipy.stats.descriptive import mode as mode, rankdata as rankdata, sem as sem
     from xtrace.scipy.stats.kernel_density import gaussian_kde as gaussian_kde
     from xtrace.scipy.stats import (
@@ -17,16 +15,3 @@ if _typing.TYPE_CHECKING:
         poisson as poisson, t as t, truncnorm as truncnorm, uniform as uniform, vonmises as vonmises,
         wrapcauchy as wrapcauchy,
     )
-
-__all__, __getattr__, __dir__ = _late_names(
-    "xtrace.scipy.stats",
-    {
-        "xtrace.scipy.stats.descriptive": ("mode", "rankdata", "sem"),
-        "xtrace.scipy.stats.kernel_density": ("gaussian_kde",),
-    },
-    submodules=(
-        "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gennorm", "geom",
-        "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial", "multivariate_normal", "nbinom", "norm",
-        "pareto", "poisson", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
-    ),
-)

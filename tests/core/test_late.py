@@ -1,0 +1,42 @@
+"""Blocks of late imports: nothing loads before its use, and Python's import function is left as it was."""
+
+import builtins
+import sys
+
+import pytest
+
+from xtrace._src.core.late import late_imports
+
+BLOCK = """
+with late_imports(globals()):
+    from wave import Error as Error, open as open_wave
+with late_imports(globals(), listed=False):
+    from sndhdr_that_is_not_there import what as old_name
+"""
+
+
+@pytest.fixture
+def namespace(monkeypatch):
+    module = type(sys)("late_example")
+    monkeypatch.setitem(sys.modules, "late_example", module)
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    vars(module)["late_imports"] = late_imports
+    return vars(module)
+
+
+def test_names_load_at_their_first_use(namespace):
+    exec(BLOCK, namespace)
+    module = sys.modules["late_example"]
+    assert "wave" not in sys.modules and namespace["__all__"] == dir(module) == ["Error", "open_wave"]
+    assert module.open_wave is sys.modules["wave"].open and namespace["open_wave"] is module.open_wave
+    with pytest.raises(AttributeError, match="module 'late_example' has no attribute 'other'"):
+        module.other  # noqa: B018
+    with pytest.raises(ModuleNotFoundError, match="sndhdr_that_is_not_there"):
+        module.old_name  # noqa: B018
+
+
+def test_the_import_function_is_python_s_again_after_an_error(namespace):
+    before = builtins.__import__
+    with pytest.raises(ZeroDivisionError):
+        exec("with late_imports(globals()):\n    import json\n    1 / 0", namespace)
+    assert builtins.__import__ is before
