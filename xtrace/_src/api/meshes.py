@@ -154,8 +154,8 @@ class use_abstract_mesh:
 
     Example:
         >>> with xtrace.sharding.use_abstract_mesh(xtrace.sharding.AbstractMesh((2,), ("x",))):
-        ...     xtrace.sharding.get_abstract_mesh()
-        AbstractMesh('x': 2, axis_types=(Auto,))
+        ...     xtrace.sharding.get_abstract_mesh().axis_names
+        ('x',)
     """
 
     __slots__ = ("mesh", "prev", "_outer")

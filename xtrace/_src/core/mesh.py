@@ -162,8 +162,8 @@ class AbstractMesh(BaseMesh):
         ValueError: the numbers of sizes, names and types differ.
 
     Example:
-        >>> xtrace.sharding.AbstractMesh((4, 2), ("data", "model"))
-        AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto))
+        >>> xtrace.sharding.AbstractMesh((4, 2), ("data", "model")).shape_tuple
+        (('data', 4), ('model', 2))
     """
 
     __slots__ = ("abstract_device",)
