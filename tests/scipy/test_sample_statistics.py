@@ -147,7 +147,7 @@ MISTAKES = [
     (lambda s: s.gaussian_kde(NUMBERS)(1j), NotImplementedError, "complex points"),
     (lambda s: s.gaussian_kde(VECTORS).integrate_gaussian(0.0, 1.0), ValueError, "mean does not have dimension 2"),
     (lambda s: s.gaussian_kde(NUMBERS).integrate_gaussian(0.0, np.eye(2)), ValueError, "cov does not have dimension 1"),
-    (lambda s: s.gaussian_kde(VECTORS).integrate_box_1d(0.0, 1.0), ValueError, "only densities of numbers"),
+    (lambda s: s.gaussian_kde(VECTORS).integrate_box_1d(0.0, 1.0), ValueError, "must be 1-dimensional, got dimension"),
     (lambda s: s.gaussian_kde(NUMBERS).integrate_box_1d(NUMBERS, 1.0), ValueError, "must be scalars"),
     (lambda s: s.gaussian_kde(NUMBERS).integrate_kde(s.gaussian_kde(VECTORS)), ValueError, "dimensionality, 1 and 2"),
     (lambda s: s.gaussian_kde(NUMBERS).integrate_box(0, 1), NotImplementedError, "integrate_box_1d"),

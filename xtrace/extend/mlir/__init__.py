@@ -111,7 +111,7 @@ def refine_polymorphic_shapes(
     mlir_module: bytes, enable_shape_assertions: bool = True, validate_static_shapes: bool = True,
     enable_shardy: bool = False,
 ) -> bytes:
-    """Return a StableHLO module in which sizes that are not known follow from those of the inputs of ``main``.
+    """Return a StableHLO module whose unknown sizes are inferred from the inputs of ``main``.
 
     Args:
         mlir_module: the text or the bytecode of the module, whose function ``main`` takes arrays of known sizes.

@@ -43,7 +43,7 @@ def ndtr(x: RealLike) -> Array:
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
 
-# The range of log(erfc) by dtype: below it the series is exact to rounding, above it -ndtr(-x).
+# The range of log(ndtr) by dtype: below it the series is exact to rounding, above it -ndtr(-x) is.
 _BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
 
 
