@@ -1,7 +1,7 @@
 """Operations on values of high types: they are carried out on the arrays that hold the values.
 
-An operation is recorded as the operations on arrays that it stands for, so its own derivative applies only where the
-Python function that uses it is differentiated: a compiled function is called as that, then.
+An operation is recorded as operations on arrays. Its own derivative applies only where the Python function that uses it
+is differentiated, so differentiation calls the Python function of a compiled function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checkpoints of arrays as Zarr folders, without the TensorStore that ``jax.experimental`` uses.
 
-TensorStore can read them. Arrays that TensorStore wrote can be read here if Python has their compressor. OCDBT databases
-and cloud storage are refused.
+TensorStore can read them. Arrays that TensorStore wrote can be read here if Python has their compressor. OCDBT
+databases and cloud storage are refused.
 """
 
 import typing as _typing

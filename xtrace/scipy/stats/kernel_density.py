@@ -239,7 +239,7 @@ class gaussian_kde:
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
-            raise ValueError(f"gaussian_kde.integrate_box_1d: the density must be 1-dimensional, got dimension {self.d}")
+            raise ValueError(f"gaussian_kde.integrate_box_1d: the data must be 1-dimensional, got dimension {self.d}")
         limits = [type_of("integrate_box_1d", x, i) for i, x in enumerate((low, high))]
         if limits[0].shape or limits[1].shape:
             raise ValueError(
