@@ -282,7 +282,7 @@ def test_trees_of_types_and_values():
     kinds = mlir.aval_to_ir_types(None, xtrace.core.ShapedArray((2,), np.dtype("float32")))
     assert [str(k) for k in kinds] == ["tensor<2xf32>"]
     assert str(mlir.aval_to_ir_type(None, xtrace.ffi.abstract_token)) == "!stablehlo.token"
-    with pytest.raises(TypeError, match="3 is no type of arrays"):
+    with pytest.raises(TypeError, match="3 is not an array type"):
         mlir.aval_to_ir_type(None, 3)
 
 

@@ -91,7 +91,7 @@ def test_sizes_follow_from_those_of_the_inputs():
     (lambda: mlir.hlo_to_stablehlo(b""), xtrace.errors.JaxRuntimeError, "program shape"),
     (lambda: mlir.refine_polymorphic_shapes("text"), TypeError, "mlir_module must be bytes"),
     (lambda: mlir.refine_polymorphic_shapes(b"text"), xtrace.errors.JaxRuntimeError, "parse"),
-    (lambda: mlir.lower_with_sharding_in_types(None, None, 3), TypeError, "3 is no type of arrays"),
+    (lambda: mlir.lower_with_sharding_in_types(None, None, 3), TypeError, "3 is not an array type"),
 ])
 def test_wrong_modules(call, error, message):
     with pytest.raises(error, match=message):

@@ -47,7 +47,7 @@ ACCEPTED = """An argument is an array's type, a Python literal, or a list, tuple
 def parse_argument(text: str, option: str = "--arg") -> Any:
     """Return the pytree that `text` describes, its array types as `ShapeDtypeStruct`.
 
-    Raises `CommandError` with the text, a caret below the offending character, and what is accepted there.
+    Raises `CommandError` with the text, a caret below the offending character, and the accepted syntax.
     """
     parser = _Parser(text, option)
     try:

@@ -152,7 +152,7 @@ def _format_head(title: str, text: str) -> str:
 
 
 def run_demo(epochs: int = EPOCHS) -> None:
-    """Train, and print what the step becomes and how much faster it runs jitted. Raises `CommandError`."""
+    """Train, and print the compiled step and its speedup. Raises `CommandError`."""
     generator = np.random.default_rng(_SEED)
     digits = load_digits(generator)
     bar = _make_progress_bar()

@@ -79,7 +79,7 @@ def _partition(
 
 
 def _attempt(what: str, step: Callable[[], Any]) -> Any:
-    """Run a step of the user's program; what it prints goes to stderr, so that stdout holds the stage alone."""
+    """Run a step of the user's program; its prints go to stderr, so that stdout holds the stage alone."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return step()

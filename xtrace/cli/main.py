@@ -87,6 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as in `| head`; what is left in the buffer must not raise again at exit.
+        # The reader has closed the pipe, as in `| head`. The rest of the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

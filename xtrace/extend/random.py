@@ -1,4 +1,4 @@
-"""Generators of random bits, those of xtrace and the user's own: ``jax.extend.random``."""
+"""Generators of random bits, xtrace's and users': ``jax.extend.random``."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
         if handler is not None:
             types = handler(aval)
             return tuple(types) if isinstance(types, (tuple, list)) else (types,)
-    raise TypeError(f"aval_to_ir_types: {abbreviate(aval)} is no type of arrays, and has none of ir_type_handlers")
+    raise TypeError(f"aval_to_ir_types: {abbreviate(aval)} is not an array type and has no handler in ir_type_handlers")
 
 
 def dtype_to_ir_type(dtype: DTypeLike) -> Any:

@@ -1,4 +1,4 @@
-"""Activation functions, with custom derivatives where those of the formulas would be wrong or inexact."""
+"""Activation functions, with custom derivatives where differentiating the formula would be wrong or inexact."""
 
 from __future__ import annotations
 

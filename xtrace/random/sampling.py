@@ -56,7 +56,7 @@ def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueErr
 
 
 def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ...]:
-    """Return the shape of a parameter; TypeError if it is no array or scalar."""
+    """Return the shape of a parameter; TypeError unless it is an array or a scalar."""
     try:
         return aval_of(value).shape
     except TypeError:
@@ -75,7 +75,7 @@ def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, .
 def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
     """Return the requested shape, or the common shape of the parameters for None.
 
-    ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
+    ValueError if the parameters do not broadcast to it, TypeError unless they are arrays.
     """
     shapes = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
     if shape is None:

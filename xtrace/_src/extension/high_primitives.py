@@ -175,7 +175,7 @@ class VJPHiPrimitive:
         return pytree.tree_unflatten(self.out_tree, call_hi_primitive_p.bind(*leaves, _prim=self))
 
     def flat(self, *leaves: Any) -> list[Any]:
-        """Compute the leaves of the result from those of the arguments."""
+        """Compute the leaves of the result from the leaves of the arguments."""
         return pytree.tree_leaves(self.expand(*pytree.tree_unflatten(self.in_tree, leaves)))
 
 

@@ -259,7 +259,7 @@ class ModuleContext:
         self.sharding_attr_cache = {} if sharding_attr_cache is None else sharding_attr_cache
         self.aval_to_ir_types_cache = {} if aval_to_ir_types_cache is None else aval_to_ir_types_cache
         self.pallas_lowering_cache = {} if pallas_lowering_cache is None else pallas_lowering_cache
-        # The builder of the text that the module becomes part of; None for a module of the user's own.
+        # The builder of the text that the module becomes part of; None for a user's module.
         self.builder: Any = None
 
     def get_backend(self, optional: bool = False) -> Any:

@@ -43,7 +43,7 @@ def emit_by_rule(
 ) -> list[Value]:
     """Write the operations of a user's rule as a private function of the module, and the call of it."""
     module, results = builder.module, list(builder.results)
-    # A rule runs in a module only: what it adds there is no part of a template.
+    # This raises while a template is recorded: the functions of a rule belong to one module.
     devices = module.num_partitions
     ordered = in_order(effects)
 

@@ -194,7 +194,7 @@ def lower_jaxpr_to_fun(
             f"({', '.join([a.str_short() for a in closed.in_avals])})"
         )
     function = "lower_jaxpr_to_fun"
-    described = _FunctionAttributes(
+    function_attributes = _FunctionAttributes(
         *_list_entries(function, len(closed.in_avals), {
             "replicated_args": replicated_args, "arg_shardings": arg_shardings,
             "input_output_aliases": input_output_aliases, "xla_donated_args": xla_donated_args,
@@ -205,7 +205,7 @@ def lower_jaxpr_to_fun(
             "result_memory_kinds": result_memory_kinds,
         }),
     )
-    return _add_jaxpr(ctx, closed, name, list(effects), main_function, described)
+    return _add_jaxpr(ctx, closed, name, list(effects), main_function, function_attributes)
 
 
 def lower_jaxpr_to_module(
@@ -420,9 +420,9 @@ def _list_entries(function: str, count: int, given: Mapping[str, Sequence[Any] |
 
 def _add_jaxpr(
     context: ModuleContext, closed: ClosedJaxpr, name: str, effects: Sequence[Effect], is_main: bool,
-    described: _FunctionAttributes,
+    function_attributes: _FunctionAttributes,
 ) -> Any:
-    text = jaxpr_text(context, closed, effects, lambda function: described.write(function, len(effects)))
+    text = jaxpr_text(context, closed, effects, lambda function: function_attributes.write(function, len(effects)))
     function = add_function(context, text, "main" if is_main else name)
     if is_main:
         mlir_rules.make_visible(function)

@@ -1,4 +1,4 @@
-"""Writing the pieces of arrays to files, and reading those that the devices of a process need."""
+"""Each process writes the pieces of arrays on its devices to files, and reads the pieces that its devices need."""
 
 from __future__ import annotations
 

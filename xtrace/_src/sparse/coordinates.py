@@ -60,7 +60,7 @@ bcoo_extract_p = formula_primitive("bcoo_extract", ("assume_unique",), _extract)
 
 
 def split_permutation(n_batch: int, n_sparse: int, permutation: Sequence[int]) -> list[tuple[int, ...]]:
-    """Split a permutation into those of batch, sparse and dense axes; NotImplementedError if it mixes them."""
+    """Split a permutation into one for each kind of axes; NotImplementedError if it mixes kinds."""
     bounds = [0, n_batch, n_batch + n_sparse, len(permutation)]
     parts = []
     for kind, start, end in zip(("batch", "sparse", "dense"), bounds[:-1], bounds[1:], strict=True):

@@ -30,7 +30,7 @@ def _expand_indptr(indptr: Array, nse: int) -> Array:
 
 
 def expand_rows(indices: Array, indptr: Array) -> Array:
-    """Return the indices of a BCOO array from those of a BCSR array."""
+    """Convert the indices of a BCSR array to indices of a BCOO array."""
 
     def expand(columns: Array, indptr: Array) -> Array:
         rows = convert_to(_expand_indptr(indptr, columns.shape[0]), columns.dtype)

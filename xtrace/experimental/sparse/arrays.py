@@ -89,7 +89,7 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCOO: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} are no sparse array"
+                f"BCOO: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} do not fit together"
             )
         batch, sparse, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
         outside = asarray(list(sparse), dtype=index_dtype).reshape(n_sparse)
@@ -244,7 +244,7 @@ class BCSR(RowStorage):
         shape = integer_tuple("BCSR", "shape", shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCSR: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} are no array of 2 sparse axes"
+                f"BCSR: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} do not give 2 sparse axes"
             )
         batch, rows, dense = shape[:n_batch], shape[n_batch], shape[n_batch + 2 :]
         data = zeros((*batch, nse, *dense), dtype)

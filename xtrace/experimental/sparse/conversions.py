@@ -85,7 +85,7 @@ def permutation_of(name: str, permutation: Any, ndim: int) -> tuple[int, ...]:
     """Return a permutation of `ndim` axes as integers; ValueError if it is not one."""
     axes = tuple([canonical_axis(name, axis, ndim) for axis in permutation])
     if sorted(axes) != list(range(ndim)):
-        raise ValueError(f"{name}: {abbreviate(permutation)} is no permutation of {ndim} axes")
+        raise ValueError(f"{name}: {abbreviate(permutation)} is not a permutation of {ndim} axes")
     return axes
 
 

@@ -153,7 +153,7 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
         An MLIR value.
 
     Raises:
-        TypeError: `aval` is no type of arrays.
+        TypeError: `aval` is not an array type.
 
     Example:
         >>> from xtrace.extend import mlir
@@ -161,7 +161,7 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
         'value'
     """
     if not isinstance(aval, ShapedArray):
-        raise TypeError(f"lower_with_sharding_in_types: {abbreviate(aval)} is no type of arrays")
+        raise TypeError(f"lower_with_sharding_in_types: {abbreviate(aval)} is not an array type")
     sharding = aval.explicit_sharding
     if sharding is None:
         return op

@@ -83,7 +83,7 @@ def _compute_eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) 
 def _compute_eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
     """Compute orthonormal eigenvectors as columns, all at once, by inverse iteration from random vectors.
 
-    Each step orthogonalizes the vectors. This separates those of clustered eigenvalues (Peters and Wilkinson, "Inverse
+    Each step orthogonalizes the vectors. This separates clustered ones (Peters and Wilkinson, "Inverse
     iteration, ill-conditioned equations and Newton's method", 1979).
     """
     size = _bound_eigenvalues(d, e)

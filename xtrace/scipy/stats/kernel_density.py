@@ -223,7 +223,7 @@ class gaussian_kde:
         return self._evaluate_at("logpdf", x, True)
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """Return the integral of the density times that of the normal distribution of `mean`, (d,), and `cov`, (d, d).
+        """Return the integral of the density times the normal density of `mean`, (d,), and `cov`, (d, d).
 
         ValueError for other shapes; where d is 1 they may be numbers.
         """
@@ -249,7 +249,7 @@ class gaussian_kde:
         return _integrate_interval(self.dataset, self.weights, self.covariance, low, high)
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """Return the integral of the density times that of `other`.
+        """Return the integral of the product of the densities of this object and `other`.
 
         ValueError where the dimensions differ, TypeError unless `other` is a gaussian_kde.
         """
