@@ -189,7 +189,7 @@ def key_dtype(impl_spec: object = None) -> ExtendedDType:
     return find_generator(impl_spec).dtype
 
 
-def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
+def _find_key_type(function: str, keys: ArrayLike) -> ShapedArray:
     """Return the type of keys in either form; TypeError for anything else."""
     aval = getattr(keys, "aval", None)
     if aval is None:
@@ -226,7 +226,7 @@ def _report_legacy_key(function: str) -> None:
 
 def check_key(function: str, key: ArrayLike) -> Any:
     """Return `key`, one key in either form; ValueError for several keys, TypeError for anything else."""
-    aval = _aval_of_keys(function, key)
+    aval = _find_key_type(function, key)
     if aval.ndim != (0 if is_key(aval) else 1):
         raise ValueError(
             f"{function} accepts a single key, but was given a key array of shape {aval.shape} != (). Use vmap for "
@@ -335,7 +335,7 @@ def key_data(keys: ArrayLike) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    if is_key(_aval_of_keys("key_data", keys)):
+    if is_key(_find_key_type("key_data", keys)):
         return random_unwrap.bind_positional((keys,))
     return keys if isinstance(keys, Array) else to_constant(keys)
 
@@ -391,7 +391,7 @@ def key_impl(keys: ArrayLike) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    aval = _aval_of_keys("key_impl", keys)
+    aval = _find_key_type("key_impl", keys)
     generator = generator_of(aval.dtype) if is_key(aval) else find_generator(None)
     return generator if generator.is_users else generator.name
 

@@ -58,7 +58,7 @@ class LoweringRules:
         if rule is None:
             return self.own(builder, *values, **named)
         parameters = self.primitive.given_parameters(named)
-        effects = self._effects_of(values, parameters)
+        effects = self._check_effects(values, parameters)
         if isinstance(rule, TextRule):
             results = rule.emit(builder, *values, **parameters)
         else:
@@ -68,7 +68,7 @@ class LoweringRules:
         return results[0] if isinstance(results, list) else results
 
 
-    def _effects_of(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
+    def _check_effects(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
         """Return the effects of the operation; ValueError if programs may not have one of them."""
         if not self.primitive.is_users or self.primitive.effects is None:
             return NO_EFFECTS

@@ -75,7 +75,7 @@ def _reduce_sum(context: RooflineRuleContext, x: RooflineShape, **_: Any) -> Roo
     return _count_unfused(x.size - result.size, x.bytes + result.bytes)
 
 
-def _cumulative(
+def _count_cumulative(
     context: RooflineRuleContext, x: RooflineShape, *, flops: int, axis: int, reverse: bool
 ) -> RooflineResult:
     return _count_unfused(flops * x.shape[axis], 2 * x.bytes)
@@ -244,8 +244,8 @@ _ELEMENTWISE = (
 
 RULES: dict[Primitive, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    **{p: functools.partial(_cumulative, flops=1) for p in (cummax, cummin, cumprod, cumsum)},
-    cumlogsumexp: functools.partial(_cumulative, flops=2),
+    **{p: functools.partial(_count_cumulative, flops=1) for p in (cummax, cummin, cumprod, cumsum)},
+    cumlogsumexp: functools.partial(_count_cumulative, flops=2),
     **dict.fromkeys((scatter, scatter_add, scatter_max, scatter_min, scatter_mul, scatter_sub), _scatter),
     **dict.fromkeys((psum, psum_invariant, unreduced_psum), _psum),
     **dict.fromkeys((pmax, pmin), _pmax),

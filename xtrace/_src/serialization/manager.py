@@ -75,7 +75,7 @@ class AsyncManager:
             try:
                 for future in futures:
                     future.result()
-                if self._meet(f"xtrace_checkpoint_{number}") == 0:
+                if self._wait_for_processes(f"xtrace_checkpoint_{number}") == 0:
                     then()
             except BaseException as error:
                 self._error = error
@@ -83,7 +83,7 @@ class AsyncManager:
         self._thread = threading.Thread(target=finish, name="xtrace_checkpoint")
         self._thread.start()
 
-    def _meet(self, place: str) -> int:
+    def _wait_for_processes(self, place: str) -> int:
         """Wait for all processes at a barrier; return the number of this one."""
         connection = distributed.connection()
         if connection is None:

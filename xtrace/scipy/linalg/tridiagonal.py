@@ -110,7 +110,7 @@ def _decompose(
 
 
 @_decompose.defjvp
-def _decomposition_jvp(
+def _decompose_jvp(
     first: int, last: int, vectors: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     # dλ = vᵀ dT v and dv = Σ u (uᵀ dT v) / (λ - μ), summed over the other eigenvectors u with eigenvalues μ.

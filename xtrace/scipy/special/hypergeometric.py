@@ -39,7 +39,7 @@ _TERMS = 5000
 _Equation = tuple[Array, Array, ArrayLike, Array, Callable[[ArrayLike], Array]]
 
 
-def _series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
+def _sum_series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
     """Return the sum of (a)_k (b)_k / (c)_k x**k / k! over k, and x times its derivative by x.
 
     These, and the derivatives by parameters, are exact to rounding. Where `far` is 1 the terms lack (c)_k; where it is
@@ -215,7 +215,7 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / growth), 1 / growth))
     start = sign(x) * minimum(size, limit)
     inner = choose(turned, -start, start)
-    total, moved = _series(
+    total, moved = _sum_series(
         choose(far, choose(left, a, 1 - a), above), choose(far, choose(left, a - b + 1, b - a), 1.0),
         choose(far, 1.0, b), choose(far, 1 / size, inner), choose(far, 1.0, 0.0),
     )
@@ -303,7 +303,7 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     # The terms decrease at least like a power of order 10 even at 1.
     limit = choose(choose(second, -excess, excess) > 10, choose(left, 0.75, 1.0), 0.5)
     start = minimum(minimum(z, choose(second, limits[1], limits[0])), limit)
-    total, moved = _series(p, q, c, start)
+    total, moved = _sum_series(p, q, c, start)
     slope = moved / choose(start == 0, 1.0, start)
     # For negative x continue in x, since z approaches 1.
     ratio = choose(left, 1 - start, 1.0)

@@ -67,7 +67,7 @@ def _number_positions(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
-def _mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
+def _find_mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
     places = _number_positions(ordered, axis)
     first = cummax(choose(_mark_starts(ordered, axis), places, 0), axis)
@@ -110,11 +110,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         dtype = dtypes.default_float(config.enable_x64.value)
         result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        result = ModeResult(*_mode(a, along, keepdims))
+        result = ModeResult(*_find_mode(a, along, keepdims))
     return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 
-def _ranks(a: Any, axis: int, method: str) -> Array:
+def _compute_ranks(a: Any, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
@@ -167,8 +167,8 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
         raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviate(method)}")
     aval = type_of("rankdata", a)
     if axis is None:
-        return _ranks(ravel(a), 0, method)
-    return _ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
+        return _compute_ranks(ravel(a), 0, method)
+    return _compute_ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
