@@ -142,7 +142,7 @@ MISTAKES = [
     (lambda s: s.gaussian_kde([1.0, 2.0]), TypeError, "gaussian_kde requires"),
     (lambda s: s.gaussian_kde(NUMBERS, "x"), ValueError, "'scott', 'silverman', a scalar or a function; got 'x'"),
     (lambda s: s.gaussian_kde(NUMBERS, [0.3]), ValueError, "got"),
-    (lambda s: s.gaussian_kde(NUMBERS, weights=np.ones(4, F32)), ValueError, r"one for each of the 5 samples; got shape \(4,\)"),
+    (lambda s: s.gaussian_kde(NUMBERS, weights=np.ones(4, F32)), ValueError, r"of the 5 samples; got shape \(4,\)"),
     (lambda s: s.gaussian_kde(VECTORS)(np.ones((3, 2), F32)), ValueError, r"d = 2, .*got shape \(3, 2\)"),
     (lambda s: s.gaussian_kde(NUMBERS)(1j), NotImplementedError, "complex points"),
     (lambda s: s.gaussian_kde(VECTORS).integrate_gaussian(0.0, 1.0), ValueError, "mean does not have dimension 2"),

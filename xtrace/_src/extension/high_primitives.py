@@ -139,25 +139,25 @@ class VJPHiPrimitive:
 
     def expand(self, *args: Any) -> Any:
         """Compute the result by other operations."""
-        raise self._missing_method("expand", "computes the result by other operations")
+        raise self._report_missing("expand", "computes the result by other operations")
 
     def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> Any:
         """Return the result and residuals; `nzs_in` has a flag for each leaf, whether its derivative is asked for."""
-        raise self._missing_method("vjp_fwd", "returns the result and residuals for the backward pass")
+        raise self._report_missing("vjp_fwd", "returns the result and residuals for the backward pass")
 
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
         """Return the cotangents of the arguments."""
-        raise self._missing_method("vjp_bwd_retval", "returns the cotangents of the arguments")
+        raise self._report_missing("vjp_bwd_retval", "returns the cotangents of the arguments")
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """Return the result and its tangent."""
-        raise self._missing_method("jvp", "returns the result and its tangent, for forward mode")
+        raise self._report_missing("jvp", "returns the result and its tangent, for forward mode")
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
         """Return the result of mapped arguments, and the position of the mapped axis in it."""
-        raise self._missing_method("batch", "returns the result of mapped arguments and the axes where it is mapped")
+        raise self._report_missing("batch", "returns the result of mapped arguments and the axes where it is mapped")
 
-    def _missing_method(self, method: str, contract: str) -> NotImplementedError:
+    def _report_missing(self, method: str, contract: str) -> NotImplementedError:
         name = type(self).__name__
         return NotImplementedError(f"{name} has no method {method}; define {name}.{method}, which {contract}")
 
