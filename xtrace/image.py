@@ -73,11 +73,11 @@ _NAMES = {
 # Kernels of the distance x >= 0 between an output and an input, in samples
 
 
-def _triangle(x: Array) -> Array:
+def _evaluate_triangle(x: Array) -> Array:
     return maximum(0, 1 - x)
 
 
-def _cubic(a: float) -> Callable[[Array], Array]:
+def _make_cubic_kernel(a: float) -> Callable[[Array], Array]:
     """Return the cubic kernel of parameter `a` (Keys, Cubic Convolution Interpolation, 1981)."""
 
     def kernel(x: Array) -> Array:
@@ -88,7 +88,7 @@ def _cubic(a: float) -> Callable[[Array], Array]:
     return kernel
 
 
-def _lanczos(radius: float) -> Callable[[Array], Array]:
+def _make_lanczos_kernel(radius: float) -> Callable[[Array], Array]:
     """Return the product of sinc(x) and sinc(x / radius), within the radius."""
 
     def kernel(x: Array) -> Array:
@@ -103,16 +103,17 @@ def _lanczos(radius: float) -> Callable[[Array], Array]:
 
 
 _KERNELS = {
-    ResizeMethod.LINEAR: _triangle, ResizeMethod.LANCZOS3: _lanczos(3.0), ResizeMethod.LANCZOS5: _lanczos(5.0),
-    ResizeMethod.CUBIC: _cubic(-0.5), ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+    ResizeMethod.LINEAR: _evaluate_triangle,
+    ResizeMethod.LANCZOS3: _make_lanczos_kernel(3.0), ResizeMethod.LANCZOS5: _make_lanczos_kernel(5.0),
+    ResizeMethod.CUBIC: _make_cubic_kernel(-0.5), ResizeMethod.CUBIC_PYTORCH: _make_cubic_kernel(-0.75),
 }
 
 
-def _kernel(method: ResizeMethod, antialias: bool) -> Callable[[Array], Array]:
+def _choose_kernel(method: ResizeMethod, antialias: bool) -> Callable[[Array], Array]:
     return _KERNELS[ResizeMethod.CUBIC if antialias and method is ResizeMethod.CUBIC_PYTORCH else method]
 
 
-def _weights(
+def _compute_weights(
     count: int, wanted: int, scale: ArrayLike, translation: ArrayLike, method: ResizeMethod, antialias: bool,
     dtype: np.dtype[Any],
 ) -> Array:
@@ -133,7 +134,7 @@ def _weights(
         first, last = [add_elements(x, (0,))[None] for x in (weights[:2], weights[-2:])]
         return weights[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
     else:
-        weights = _kernel(method, antialias)(abs(centre[None] - inputs) / width)
+        weights = _choose_kernel(method, antialias)(abs(centre[None] - inputs) / width)
     total = broadcast_in_dim(add_elements(weights, (0,)), (1, wanted), (1,))
     positive = abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps)
     weights = choose(positive, weights / choose(total != 0, total, 1), 0)
@@ -142,13 +143,13 @@ def _weights(
 
 
 def _apply_matrix(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Array:
-    """Return `x` with the vectors along `axis` multiplied by a matrix."""
+    """Multiply the vectors along `axis` of `x` by a matrix."""
     pairs = ((axis,), (0,)), ((), ())
     result = dot_general(x, matrix, pairs, precision=precision, preferred_element_type=x.dtype)
     return moveaxis(result, -1, axis)
 
 
-def _nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
+def _take_nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
     result = to_array(promote("resize", image)[0])
     for axis in axes:
         count, wanted = result.shape[axis], shape[axis]
@@ -157,13 +158,13 @@ def _nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
     return result
 
 
-def _method(method: str | ResizeMethod) -> ResizeMethod:
+def _parse_method(method: str | ResizeMethod) -> ResizeMethod:
     if isinstance(method, str):
         return ResizeMethod.from_string(method)
     try:
         return ResizeMethod(method)
     except Exception:
-        # The message of the enumeration would contain the whole repr.
+        # The message of Enum would contain the whole repr.
         raise ValueError(f"{abbreviate(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 
@@ -202,7 +203,7 @@ def scale_and_translate(
         >>> xtrace.image.scale_and_translate(jnp.arange(3.0), (3,), (0,), jnp.ones(1), move, "linear")
         Array([0., 0., 1.], dtype=float32)
     """
-    chosen = _method(method)
+    chosen = _parse_method(method)
     if chosen is ResizeMethod.NEAREST:
         raise ValueError("scale_and_translate: Nearest neighbor resampling is not supported here; use resize")
     own = operand_aval("scale_and_translate", 0, image).shape
@@ -216,7 +217,7 @@ def scale_and_translate(
     result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
     scales, shifts = [convert_to(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
-        matrix = _weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
+        matrix = _compute_weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
         result = _apply_matrix(result, axis, matrix, precision)
     return result
 
@@ -249,14 +250,14 @@ def resize(
     own = operand_aval("resize", 0, image).shape
     shape = canonical_shape("resize", shape)
     _check_shape("resize", shape, own)
-    chosen = _method(method)
+    chosen = _parse_method(method)
     if chosen is ResizeMethod.NEAREST:
-        return _nearest(image, shape, tuple([i for i, n in enumerate(shape) if n != own[i]]))
+        return _take_nearest(image, shape, tuple([i for i, n in enumerate(shape) if n != own[i]]))
     result = to_array(promote("resize", image, adjust=as_inexact)[0])
     for axis, (count, wanted) in enumerate(zip(own, shape, strict=True)):
         if count != wanted:
             ratio = wanted / count if wanted and count else 1.0
-            matrix = _weights(count, wanted, ratio, 0.0, chosen, bool(antialias), result.dtype)
+            matrix = _compute_weights(count, wanted, ratio, 0.0, chosen, bool(antialias), result.dtype)
             result = _apply_matrix(result, axis, matrix, precision)
     return result
 

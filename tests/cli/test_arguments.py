@@ -89,7 +89,7 @@ def test_values(text, value):
         ("{w: f32[]}", 1, 'a key in quotes, such as "w"'),
         ('{"w" f32[]}', 5, "':' and the value of 'w'"),
         ('{"w": f32[]; "b": 1}', 11, "',' and another key, or '}'"),
-        ('{"w": 1, "w": 2}', 9, "a key that is not there already"),
+        ('{"w": 1, "w": 2}', 9, "a new key; "),
         ('"open', 0, "an array type, a literal"),
         ("007", 0, "a Python literal"),
         ("[1,,2]", 3, "an array type, a literal"),

@@ -50,7 +50,7 @@ def test_other_stages(inspect):
 @pytest.mark.parametrize(("options", "words"), [
     (["--mesh", "data:4"], "--mesh data:4: write each axis once"), (["--mesh", "data=0"], "write each axis once"),
     (["--mesh", "data=2,data=2"], "write each axis once"),
-    (["--mesh", "data=2", "--sharding", "x=modle"], "modle is no axis of the mesh, whose axes are data"),
+    (["--mesh", "data=2", "--sharding", "x=modle"], "modle is not a mesh axis; the axes are data"),
     (["--mesh", "data=2", "--sharding", "q=data"], "there is no such argument; the arguments are params, x"),
     (["--mesh", "data=2", "--sharding", "x"], "write NAME=AXIS,AXIS"),
     (["--mesh", "data=3", "--sharding", "x=data"], "--sharding of x: "),

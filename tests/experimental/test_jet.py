@@ -460,7 +460,7 @@ def test_tables_of_rules():
     assert primitive not in jet_rules and lax.sin_p in jet_rules and lax.scan_p in list(jet_rules)
     with pytest.raises(KeyError):
         jet_rules[primitive]
-    message = r"double_for_tables has no rule for Taylor series.*jet_rules\[double_for_tables\]"
+    message = r"double_for_tables has neither a rule for Taylor series.*jet_rules\[double_for_tables\]"
     with pytest.raises(NotImplementedError, match=message):
         jet(lambda x: primitive.bind(x, x), (1.0,), ((1.0,),))
     jet_rules[primitive] = lambda primals, series: (2 * primals[0], zero_series)

@@ -95,7 +95,7 @@ def test_mistakes():
         xtrace.jvp(lambda y: odeint(decay, y, TIMES), (START,), (START,))
     with pytest.raises(TypeError, match="callable"):
         odeint(3, START, TIMES)
-    with pytest.raises(ValueError, match=r"odeint: rtol is part of what is compiled .*, got Array\(0\.1"):
+    with pytest.raises(ValueError, match=r"odeint: rtol is compiled into the program .*, got Array\(0\.1"):
         odeint(decay, START, TIMES, rtol=jnp.asarray(0.1))
 
 

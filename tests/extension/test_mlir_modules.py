@@ -91,7 +91,7 @@ def test_sizes_follow_from_those_of_the_inputs():
     (lambda: mlir.hlo_to_stablehlo(b""), xtrace.errors.JaxRuntimeError, "program shape"),
     (lambda: mlir.refine_polymorphic_shapes("text"), TypeError, "mlir_module must be bytes"),
     (lambda: mlir.refine_polymorphic_shapes(b"text"), xtrace.errors.JaxRuntimeError, "parse"),
-    (lambda: mlir.lower_with_sharding_in_types(None, None, 3), TypeError, "3 is no type of arrays"),
+    (lambda: mlir.lower_with_sharding_in_types(None, None, 3), TypeError, "3 is not an array type"),
 ])
 def test_wrong_modules(call, error, message):
     with pytest.raises(error, match=message):
@@ -173,7 +173,7 @@ def test_wrong_shardings():
         made.shard_shape((3, 2))
     with pytest.raises(ValueError, match=r"only valid for values of rank at least 2, but was applied to .* rank 1"):
         xtrace.device_put(np.ones(4), made)
-    with pytest.raises(ValueError, match="is one of 8 devices, and devices has 2"):
+    with pytest.raises(ValueError, match="is for 8 devices, but devices has 2"):
         sharding.GSPMDSharding(xtrace.devices()[:2], given)
     with pytest.raises(TypeError, match="op_sharding must be jaxlib's HloSharding or OpSharding, got 3"):
         sharding.GSPMDSharding(xtrace.devices(), 3)

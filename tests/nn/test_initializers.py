@@ -69,7 +69,7 @@ def test_errors():
         (ValueError, "invalid distribution for variance scaling initializer: foo",
          initializers.variance_scaling(1.0, "fan_in", "foo"), (2, 3)),
         (ValueError, "Can't compute input and output sizes of a 1-dimensional", initializers.he_normal(), (3,)),
-        (IndexError, "axes 5 are not all there", initializers.he_normal(in_axis=5), (3, 2)),
+        (IndexError, "axes 5 are out of bounds", initializers.he_normal(in_axis=5), (3, 2)),
         (ValueError, "requires at least a 2D shape", initializers.orthogonal(), (3,)),
         (ValueError, "requires a 3D, 4D or 5D shape", initializers.delta_orthogonal(), (3, 3)),
         (ValueError, "`fan_in` must be less", initializers.delta_orthogonal(), (3, 3, 2)),

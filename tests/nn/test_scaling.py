@@ -160,7 +160,7 @@ def test_mistakes():
         scaled_dot_general(a, b, LAST, configs=[config])
     with pytest.raises(TypeError, match=r"Only support preferred_element_type in .* but got int32"):
         scaled_dot_general(a, b, LAST, np.int32, [config] * 3)
-    with pytest.raises(ValueError, match=r"multiple of 32 elements in all.* but have 40"):
+    with pytest.raises(ValueError, match=r"must be a multiple of 32.* but is 40"):
         scaled_dot_general(a[:, :, :40], b[:, :, :40], LAST, configs=[config] * 3)
     with pytest.raises(TypeError, match="contracting and batch dimensions to have the same shape"):
         scaled_dot_general(a, b[:, :, :32], LAST, configs=[config] * 3)

@@ -104,7 +104,7 @@ def test_mistakes():
         ({"select": "x"}, ValueError, "select must have a value in .*'a', 'i', 'v'.*got 'x'"),
         ({"select": "i"}, ValueError, "select_range must be specified"),
         ({"select": "i", "select_range": (3, 1)}, ValueError, "empty index range"),
-        ({"select": "i", "select_range": (3, 6)}, ValueError, "beyond the 6 eigenvalues"),
+        ({"select": "i", "select_range": (3, 6)}, ValueError, "out of bounds for 6 eigenvalues"),
         ({"select": "i", "select_range": (0, 1, 2)}, ValueError, r"must be \(first, last\)"),
     ):
         with pytest.raises(error, match=words):

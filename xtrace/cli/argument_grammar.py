@@ -47,7 +47,7 @@ ACCEPTED = """An argument is an array's type, a Python literal, or a list, tuple
 def parse_argument(text: str, option: str = "--arg") -> Any:
     """Return the pytree that `text` describes, its array types as `ShapeDtypeStruct`.
 
-    Raises `CommandError` with the text, a caret below the offending character, and what is accepted there.
+    Raises `CommandError` with the text, a caret below the offending character, and the accepted syntax.
     """
     parser = _Parser(text, option)
     try:
@@ -71,7 +71,7 @@ class _Parser:
 
     def __init__(self, text: str, option: str) -> None:
         self.text, self.option, self.position = text, option, 0
-        self.trailing_comma = False  # whether the run that `items` ended last had one
+        self.trailing_comma = False  # whether the last run of `items` ended in one
 
     def fail(self, expected: str, position: int | None = None) -> CommandError:
         """The error that points at a character; tabs and newlines count as one blank so that the caret fits."""
@@ -191,7 +191,7 @@ class _Parser:
                 raise self.fail("a key in quotes, such as \"w\", or '}'")
             key = self.literal(text, start)
             if key in items:
-                raise self.fail(f"a key that is not there already, unlike {key!r}", start)
+                raise self.fail(f"a new key; {key!r} is already there", start)
             if self.peek() != ":":
                 raise self.fail(f"':' and the value of {key!r}")
             self.position += 1

@@ -85,7 +85,7 @@ def load_digits(generator: np.random.Generator) -> Digits:
     try:
         from sklearn import datasets  # heavy third-party
     except ImportError as error:
-        raise _missing("scikit-learn", error) from error
+        raise _make_missing_error("scikit-learn", error) from error
     bunch = datasets.load_digits()
     order = generator.permutation(len(bunch.target))
     images, labels = (bunch.data[order] / 16).astype(np.float32), bunch.target[order]
@@ -93,15 +93,15 @@ def load_digits(generator: np.random.Generator) -> Digits:
     return Digits(images[held_out:], labels[held_out:], images[:held_out], labels[:held_out])
 
 
-def _missing(package: str, error: ImportError) -> CommandError:
+def _make_missing_error(package: str, error: ImportError) -> CommandError:
     return CommandError(f"the demo needs {package} ({error}); install it with: pip install 'xtrace[demo]'")
 
 
-def _progress_bar() -> Any:
+def _make_progress_bar() -> Any:
     try:
         from rich import progress  # heavy third-party
     except ImportError as error:
-        raise _missing("rich", error) from error
+        raise _make_missing_error("rich", error) from error
     return progress.Progress(
         progress.TextColumn("training"), progress.BarColumn(), progress.MofNCompleteColumn(),
         progress.TextColumn("epochs, loss {task.fields[loss]}, held-out accuracy {task.fields[accuracy]}"),
@@ -145,17 +145,17 @@ def seconds_per_call(function: Callable[..., Any], arguments: tuple[Any, ...], b
     return float(np.median(times))
 
 
-def _head(title: str, text: str) -> str:
+def _format_head(title: str, text: str) -> str:
     lines = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in text.rstrip().splitlines()]
     rest = [f"… {len(lines) - _HEAD} more lines"] if len(lines) > _HEAD else []
     return "\n".join(["", title, *(f"    {line}" for line in lines[:_HEAD] + rest)])
 
 
 def run_demo(epochs: int = EPOCHS) -> None:
-    """Train, and print what the step becomes and how much faster it runs jitted. Raises `CommandError`."""
+    """Train, and print the compiled step and its speedup. Raises `CommandError`."""
     generator = np.random.default_rng(_SEED)
     digits = load_digits(generator)
-    bar = _progress_bar()
+    bar = _make_progress_bar()
     print(f"{len(digits.train_labels)} handwritten digits to learn from, {len(digits.test_labels)} held out")
     with bar:
         state = train(digits, epochs, generator, bar)
@@ -163,8 +163,8 @@ def run_demo(epochs: int = EPOCHS) -> None:
     print(f"held-out accuracy: {right:.1%}")
 
     arguments = xtrace.device_put(step_arguments())
-    print(_head("The update step as a jaxpr:", str(xtrace.make_jaxpr(update)(*arguments))))
-    print(_head("and as StableHLO:", xtrace.lower(update, *arguments).as_text()))
+    print(_format_head("The update step as a jaxpr:", str(xtrace.make_jaxpr(update)(*arguments))))
+    print(_format_head("and as StableHLO:", xtrace.lower(update, *arguments).as_text()))
 
     jitted, op_by_op = seconds_per_call(xtrace.jit(update), arguments), seconds_per_call(update, arguments)
     print(

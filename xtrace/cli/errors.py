@@ -1,9 +1,9 @@
-"""How a command ends without doing its work."""
+"""The error that ends a command."""
 
 from __future__ import annotations
 
-FAILED = 1  # what the user's code, the installation or the compiler could not do
-WRONG_COMMAND = 2  # what the command line asked for cannot be read or found
+FAILED = 1  # the user's code, the installation or the compiler failed
+WRONG_COMMAND = 2  # the command line cannot be read, or names something that does not exist
 
 
 class CommandError(Exception):

@@ -1,4 +1,4 @@
-"""``python -m xtrace inspect``: one stage of the way from a user's function to the machine."""
+"""``python -m xtrace inspect``: one stage of the compilation of a user's function."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def inspect_function(
         return str(compiled.as_text()).rstrip()
     if stage == "report":
         return str(compiled.report())
-    return _cost(compiled.cost_analysis()) if stage == "cost" else _memory(compiled.memory_analysis())
+    return _format_cost(compiled.cost_analysis()) if stage == "cost" else _format_memory(compiled.memory_analysis())
 
 
 def _partition(
@@ -79,7 +79,7 @@ def _partition(
 
 
 def _attempt(what: str, step: Callable[[], Any]) -> Any:
-    """Run a step of the user's program; what it prints goes to stderr, so that stdout holds the stage alone."""
+    """Run a step of the user's program; its prints go to stderr, so that stdout holds the stage alone."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             return step()
@@ -148,7 +148,7 @@ def _describe_parameter(parameter: inspect.Parameter) -> Any:
     return None
 
 
-def _table(rows: Mapping[str, float]) -> str:
+def _format_table(rows: Mapping[str, float]) -> str:
     if not rows:
         return "the compiler reports nothing for this program"
     width = max(map(len, rows))
@@ -157,15 +157,15 @@ def _table(rows: Mapping[str, float]) -> str:
     return "\n".join(f"{name:{width}}  {number:>{right}}" for name, number in numbers.items())
 
 
-def _cost(analysis: Mapping[str, float] | None) -> str:
+def _format_cost(analysis: Mapping[str, float] | None) -> str:
     """XLA's estimates: whole-program figures first, then those by operand and output."""
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
-    return _table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
+    return _format_table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
 
 
-def _memory(analysis: Any) -> str:
-    """What the program keeps in the device's memory, in bytes."""
+def _format_memory(analysis: Any) -> str:
+    """The memory of the program on the device, in bytes."""
     if analysis is None:
-        return _table({})
-    return _table({f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()})
+        return _format_table({})
+    return _format_table({f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()})

@@ -22,16 +22,16 @@ _HIDDEN = (*(str(Path(folder)) for folder in xtrace.__path__), "<frozen importli
 def user_traceback(error: BaseException) -> str:
     """The traceback of `error` with xtrace's own frames left out; the error alone when no other frame is in it."""
     report = traceback.TracebackException.from_exception(error)
-    return "".join(_without_our_frames(report).format()).rstrip()
+    return "".join(_remove_our_frames(report).format()).rstrip()
 
 
-def _without_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
+def _remove_our_frames(report: traceback.TracebackException) -> traceback.TracebackException:
     frames = [frame for frame in report.stack if not frame.filename.startswith(_HIDDEN)]
     # A None in place of the frames leaves the headline "Traceback" out as well.
     report.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
     for inner in (report.__cause__, report.__context__, *(report.exceptions or ())):
         if inner is not None:
-            _without_our_frames(inner)
+            _remove_our_frames(inner)
     return report
 
 
@@ -45,15 +45,15 @@ def load_function(target: str) -> Callable[..., Any]:
         raise CommandError(f"{target}: expected FILE.py:FUNCTION, such as model.py:forward", WRONG_COMMAND)
     path = Path(file)
     if not path.is_file():
-        raise CommandError(_no_file(path), WRONG_COMMAND)
+        raise CommandError(_describe_missing_file(path), WRONG_COMMAND)
     return _find(_import(path), name, path)
 
 
-def _no_file(path: Path) -> str:
+def _describe_missing_file(path: Path) -> str:
     if path.is_dir():
         return f"{path} is a folder; expected a Python file"
     names = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    return f"there is no file {path}" + _near(difflib.get_close_matches(path.name, names))
+    return f"there is no file {path}" + _suggest(difflib.get_close_matches(path.name, names))
 
 
 def _import(path: Path) -> ModuleType:
@@ -87,20 +87,20 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
         try:
             value = getattr(owner, part)
         except AttributeError:
-            raise CommandError(_no_function(owner, part, path), WRONG_COMMAND) from None
+            raise CommandError(_describe_missing_function(owner, part, path), WRONG_COMMAND) from None
     if not callable(value):
         raise CommandError(f"{name} in {path} is {type(value).__name__}, not a function", WRONG_COMMAND)
     return value
 
 
-def _no_function(owner: Any, part: str, path: Path) -> str:
+def _describe_missing_function(owner: Any, part: str, path: Path) -> str:
     if not isinstance(owner, ModuleType):
         near = difflib.get_close_matches(part, dir(owner))
-        return f"{type(owner).__name__} in {path} has no attribute {part}" + _near(near)
+        return f"{type(owner).__name__} in {path} has no attribute {part}" + _suggest(near)
     functions = {name: value for name, value in vars(owner).items() if callable(value)}
     own = [name for name, value in functions.items() if getattr(value, "__module__", None) == owner.__name__]
-    return f"there is no {part} in {path}" + _near(difflib.get_close_matches(part, functions) or sorted(own)[:10])
+    return f"there is no {part} in {path}" + _suggest(difflib.get_close_matches(part, functions) or sorted(own)[:10])
 
 
-def _near(names: list[str]) -> str:
+def _suggest(names: list[str]) -> str:
     return f"; near it: {', '.join(names)}" if names else ""

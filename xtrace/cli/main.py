@@ -13,26 +13,28 @@ from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, inspect_function
 from xtrace.cli.programs import run_program
 
-_INTERRUPTED = 130  # what a shell reports for a process that SIGINT ended
+_INTERRUPTED = 130  # a shell's exit code for a process that SIGINT ended
 
 
-def _positive(text: str) -> int:
+def _parse_positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return number
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="train a classifier of handwritten digits with a jitted step")
-    demo.add_argument("--epochs", type=_positive, default=EPOCHS, help="passes over the data (default: %(default)s)")
+    demo.add_argument(
+        "--epochs", type=_parse_positive, default=EPOCHS, help="passes over the data (default: %(default)s)"
+    )
 
     inspect = commands.add_parser(
         "inspect",
-        help="print one stage of a function's way to the machine",
+        help="print one stage of a function's compilation",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"""{ACCEPTED}
 
@@ -65,9 +67,9 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` (default: the process's) names and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    # What follows `run` is the program's, options included.
+    # The words after `run`, options included, belong to the program.
     program = words[1:] if words[:1] == ["run"] and words[1:2] not in (["-h"], ["--help"]) else None
-    options = _parser().parse_args(words if program is None else ["run"])
+    options = _build_parser().parse_args(words if program is None else ["run"])
     try:
         if options.command == "demo":
             run_demo(options.epochs)
@@ -85,6 +87,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as in `| head`; what is left in the buffer must not raise again at exit.
+        # The reader has closed the pipe, as in `| head`. The rest of the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -35,7 +35,7 @@ def parse_sharding(text: str, axes: Mapping[str, int]) -> tuple[str, PartitionSp
     unknown = [axis for entry in entries for axis in entry or () if axis not in axes]
     if unknown:
         raise CommandError(
-            f"--sharding {text}: {unknown[0]} is no axis of the mesh, whose axes are {', '.join(axes)}", WRONG_COMMAND
+            f"--sharding {text}: {unknown[0]} is not a mesh axis; the axes are {', '.join(axes)}", WRONG_COMMAND
         )
     try:
         return name, PartitionSpec(*entries)
@@ -61,7 +61,7 @@ def place_arguments(
 ) -> list[Any]:
     """Return the arguments with a sharding for each array in them; without a specification it is replicated.
 
-    A specification is that of an argument or of a part of it, such as ``params['w']``; the longest name counts. An
+    A specification names an argument or a part of it, such as ``params['w']``; the longest name counts. An
     array with fewer dimensions is replicated, such as a bias beside its weights. Raises `CommandError` for a name
     without arrays, and for a dimension that does not divide.
     """

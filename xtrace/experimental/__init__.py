@@ -1,4 +1,4 @@
-"""What ``jax.experimental`` has besides the stable modules; each module loads when it is first asked for."""
+"""The modules of ``jax.experimental``; each loads at its first use."""
 # ruff: noqa: I001
 
 from xtrace._src.core.late import late_imports as _late_imports

@@ -20,13 +20,13 @@ from xtrace._src.transforms.scopes import annotate, scope
 
 __all__ = ["compute_on", "compute_on2"]
 
-# XLA's names of the places.
+# XLA's names of compute types.
 _TYPES = {"device_host": "host", "device": "dense", "tpu_sparsecore": "sparseoffload"}
 _STREAM = "gpu_stream:"
 
 
-def _annotation(name: str, compute_type: object) -> Annotation:
-    """Return the attributes by which XLA knows a place."""
+def _make_annotation(name: str, compute_type: object) -> Annotation:
+    """Return XLA's attributes for a compute type."""
     if not isinstance(compute_type, str):
         raise TypeError(f"{name}: compute_type must be a string, got {abbreviate(compute_type)}")
     if compute_type.startswith(_STREAM):
@@ -64,7 +64,7 @@ def compute_on(compute_type: str) -> AbstractContextManager[None]:
         >>> [line for line in f.lower(1.0).as_text().splitlines() if "host" in line]
         ['    %0 = stablehlo.sine %arg0 {mhlo.frontend_attributes = {_xla_compute_type = "host"}} : tensor<f32>']
     """
-    return annotate(_annotation("compute_on", compute_type))
+    return annotate(_make_annotation("compute_on", compute_type))
 
 
 def compute_on2(
@@ -99,7 +99,7 @@ def compute_on2(
             compiler_options=compiler_options,
         )
     check_callable("compute_on2", f)
-    place = _annotation("compute_on2", compute_type)
+    place = _make_annotation("compute_on2", compute_type)
     for space in pytree.tree_leaves(out_memory_spaces, is_leaf=lambda leaf: leaf is None):
         if not isinstance(space, MemorySpace):
             raise TypeError(

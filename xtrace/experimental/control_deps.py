@@ -1,4 +1,4 @@
-"""Dependencies between operations besides those by their values: what a compiled program must do first."""
+"""Control dependencies: an order of operations that their operands do not imply."""
 
 from __future__ import annotations
 

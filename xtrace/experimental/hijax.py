@@ -1,4 +1,4 @@
-"""Types and operations that users define above those of arrays."""
+"""Users' types and operations, which are carried out on arrays."""
 
 from xtrace._src.core.avals import AbstractRef as AbstractRef
 from xtrace._src.core.avals import AbstractValue as AbstractValue

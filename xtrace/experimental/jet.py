@@ -1,7 +1,7 @@
 """Taylor-mode differentiation: ``jax.experimental.jet``.
 
-`jet` returns a function's derivatives of all orders along a curve. `jet_rules` has the rules of primitives, and takes
-those of users; `zero_series` and `zero_term` stand for derivatives that are known to be zero.
+`jet` returns a function's derivatives of all orders along a curve. `jet_rules` maps primitives to rules, and takes
+users' rules; `zero_series` and `zero_term` stand for derivatives that are known to be zero.
 """
 
 from xtrace._src.core.late import late_imports as _late_imports

@@ -1,4 +1,4 @@
-"""How arrays lie in memory, as ``jax.experimental.layout`` has it."""
+"""Memory layouts of arrays, as ``jax.experimental.layout`` has them."""
 
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.memory_layout import Format, Layout

@@ -48,8 +48,8 @@ _TABLEAU = np.array([
 ])
 _NODES = np.array([0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
 _WEIGHTS = _TABLEAU[-1]
-# The weights of order 5 less those of an embedded formula of order 4; any multiple of Dormand and Prince's difference
-# gives one, and Shampine ("Some practical Runge-Kutta formulas", 1986) takes two thirds of it.
+# The error estimate: the weights of order 5 minus those of an embedded formula of order 4. Any multiple of Dormand and
+# Prince's difference gives one; Shampine ("Some practical Runge-Kutta formulas", 1986) takes two thirds of it.
 _ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40]) * 2 / 3
 # The highest term of the continuous solution of order 4 (section II.6, and the program DOPRI5 in the appendix).
 _DENSE = np.array([
@@ -57,7 +57,7 @@ _DENSE = np.array([
     -1453857185 / 822651844, 69997945 / 29380423,
 ])
 _STAGES = len(_NODES)
-# A new step is at most ten times, at least a fifth of the last one, and a tenth smaller than the error allows.
+# A new step is 0.2 to 10 times the last one; it aims at 0.9 times the step that the error allows.
 _GROWTH, _SHRINKAGE, _SAFETY = 10.0, 0.2, 0.9
 
 
@@ -69,7 +69,9 @@ def _norm(x: Array) -> Array:
     return sqrt(total(x**2))
 
 
-def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, rtol: float, atol: float) -> Array:
+def _choose_first_step(
+    slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, rtol: float, atol: float
+) -> Array:
     """Return the length of the first step (section II.4, "Starting step size"), for a method of error order 4."""
     scale = atol + absolute(y) * rtol
     size, speed = _norm(absolute(y) / scale), _norm(absolute(f) / scale)
@@ -83,7 +85,7 @@ def _first_step(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, 
     return minimum(100 * trial, step).astype(t.dtype)
 
 
-def _stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step: Array) -> tuple[Any, Any]:
+def _evaluate_stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step: Array) -> tuple[Any, Any]:
     """Return y after `step`, and the slopes of all stages; the last one belongs to the new y."""
     length = step.astype(y.dtype)
     tableau, nodes = asarray(_TABLEAU, y.dtype), asarray(_NODES, t.dtype)
@@ -98,8 +100,8 @@ def _stages(slope: Callable[[Any, Any], Any], t: Array, y: Array, f: Array, step
     return after, slopes
 
 
-def _polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Array:
-    """Return the coefficients, the highest first, of the continuous solution in the share of the step.
+def _fit_polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Array:
+    """Return the coefficients, the highest first, of the continuous solution in θ, the fraction of the step.
 
     In DOPRI5's form it is y + θ(d + (1 - θ)(b + θ(r + (1 - θ)q))), with d = y' - y, b = h f - d, r = d - h f' - b.
     """
@@ -114,17 +116,17 @@ def _polynomial(before: Array, after: Array, slopes: Array, step: Array) -> Arra
 def _integrate(
     slope: Callable[[Any, Any], Any], y: Array, times: Array, rtol: float, atol: float, mxstep: float, hmax: float
 ) -> Array:
-    """Return the vectors y at `times`, for y at the first of them."""
+    """Return the vectors y at `times`, given y at the first time."""
 
     def advance(state: tuple[Array, ...]) -> tuple[Any, ...]:
         count, y, f, t, step, start, polynomial = state
-        after, slopes = _stages(slope, t, y, f, step)
+        after, slopes = _evaluate_stages(slope, t, y, f, step)
         allowed = atol + rtol * maximum(absolute(y), absolute(after))
         error = step * sqrt(mean((absolute(_combine_slopes(_ERROR, slopes)) / allowed) ** 2)).astype(step.dtype)
         accepted = error <= 1
         least = where(accepted, 1.0, _SHRINKAGE)
         factor = where(error == 0, _GROWTH, clip(_SAFETY * where(error == 0, 1, error) ** -0.2, least, _GROWTH))
-        moved = (after, slopes[-1], t + step, t, _polynomial(y, after, slopes, step))
+        moved = (after, slopes[-1], t + step, t, _fit_polynomial(y, after, slopes, step))
         y, f, t, start, polynomial = [
             where(accepted, new, old) for new, old in zip(moved, (y, f, t, start, polynomial), strict=True)
         ]
@@ -137,7 +139,7 @@ def _integrate(
 
         _, *state = while_loop(is_unfinished, advance, (0, *state))
         _, _, t, _, start, polynomial = state
-        # A time that is there already needs no step; one that was passed has no share of a step.
+        # At the start of the last step the fraction is 0, even if that step has length 0.
         share = where(target == start, 0, (target - start) / (t - start)).astype(y.dtype)
         value = polynomial[0]
         for coefficient in polynomial[1:]:
@@ -146,14 +148,14 @@ def _integrate(
 
     first = times[0]
     f = slope(y, first)
-    step = minimum(_first_step(slope, first, y, f, rtol, atol), hmax).astype(times.dtype)
+    step = minimum(_choose_first_step(slope, first, y, f, rtol, atol), hmax).astype(times.dtype)
     constant = concatenate([zeros_like(y, shape=(4, *y.shape)), y[None]])
     _, result = scan(reach, (y, f, first, step, first, constant), times[1:])
     return concatenate([y[None], result])
 
 
-def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `func` with a result of the element types of y; TypeError if it is otherwise unlike y."""
+def _cast_slope(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `func` with its result cast to the dtypes of y; TypeError if its tree or shapes differ from y's."""
 
     def slope(y: object, t: Array, *args: object) -> Any:
         dy = func(y, t, *args)
@@ -177,7 +179,7 @@ def _with_types_of_y(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
-def _solution(
+def _solve(
     func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
     *args: Array,
 ) -> Any:
@@ -193,30 +195,30 @@ def _forward(
     func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
     *args: Array,
 ) -> tuple[Any, Any]:
-    ys = _solution(func, rtol, atol, mxstep, hmax, y0, times, *args)
+    ys = _solve(func, rtol, atol, mxstep, hmax, y0, times, *args)
     return ys, (ys, times, args)
 
 
-def _row(tree: Any, i: int) -> Any:
+def _take_row(tree: Any, i: int) -> Any:
     return pytree.tree_map(lambda x: x[i], tree)
 
 
-def _is_smooth(x: Array) -> bool:
+def _is_differentiable(x: Array) -> bool:
     return is_differentiable(aval_of(x))
 
 
-def _parameters(args: Sequence[Any]) -> list[Any]:
+def _list_parameters(args: Sequence[Any]) -> list[Any]:
     """Return the differentiable leaves of the arguments."""
-    return [x for x in pytree.tree_leaves(args) if _is_smooth(x)]
+    return [x for x in pytree.tree_leaves(args) if _is_differentiable(x)]
 
 
-def _with_parameters(
+def _replace_parameters(
     args: Sequence[Any], captured: Sequence[Any], others: Callable[[Any], Any] = lambda x: x
 ) -> tuple[Array, ...]:
-    """Return `args` with `captured` in the places of its differentiable leaves, and ``others`` of the others."""
+    """Replace the differentiable leaves of `args` by `captured`, and apply `others` to the other leaves."""
     leaves, tree = pytree.tree_flatten(args)
     values = iter(captured)
-    return pytree.tree_unflatten(tree, [next(values) if _is_smooth(x) else others(x) for x in leaves])
+    return pytree.tree_unflatten(tree, [next(values) if _is_differentiable(x) else others(x) for x in leaves])
 
 
 def _backward(
@@ -225,49 +227,51 @@ def _backward(
 ) -> tuple[Array, ...]:
     """Return the cotangents of y0, the times and the arguments.
 
-    The adjoint a of y solves a' = -(∂f/∂y)ᵀ a backwards in time, jumping by the cotangent at each of the times; those
-    of the arguments are integrals of (∂f/∂p)ᵀ a (Chen and others, "Neural ordinary differential equations", 2018).
-    y is integrated along with it, in s = -t.
+    The adjoint a of y solves a' = -(∂f/∂y)ᵀ a backwards in time; at each output time the cotangent is added. The
+    cotangents of the arguments are integrals of (∂f/∂p)ᵀ a (Chen and others, "Neural ordinary differential equations",
+    2018).
+    y is integrated, too, in s = -t.
     """
     ys, times, args = saved
 
     def compute_augmented_slopes(state: tuple[Any, ...], s: Array, *args: object) -> tuple[Any, ...]:
         y, adjoint, *_ = state
-        dy, pull = vjp(lambda y, t, *p: func(y, t, *_with_parameters(args, p)), y, -s, *_parameters(args))
+        dy, pull = vjp(lambda y, t, *p: func(y, t, *_replace_parameters(args, p)), y, -s, *_list_parameters(args))
         moved, of_time, *of_parameters = pull(adjoint)
         return pytree.tree_map(lambda x: -x, dy), moved, of_time, of_parameters
 
     def back(carry: tuple[Any, ...], interval: tuple[Array, ...]) -> tuple[Any, Any]:
         adjoint, of_start, sums = carry
         y, earlier, later, jump = interval
-        # Moving a time moves y there by f, and makes the interval before it longer.
+        # Moving an output time moves y there by f, and lengthens the interval before it.
         pairs = zip(pytree.tree_leaves(func(y, later, *args)), pytree.tree_leaves(jump), strict=True)
         of_time = functools.reduce(operator.add, [real(total(f * g)) for f, g in pairs]).astype(times.dtype)
         adjoint = pytree.tree_map(lambda x, y: x + y, adjoint, jump)
         start = (y, adjoint, of_start - of_time, sums)
-        solution = _solution(
+        solution = _solve(
             compute_augmented_slopes, rtol, atol, mxstep, hmax, start, stack([-later, -earlier]), *args
         )
-        return _row(solution, 1)[1:], of_time
+        return _take_row(solution, 1)[1:], of_time
 
-    start = (_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), [zeros_like(x) for x in _parameters(args)])
+    sums = [zeros_like(x) for x in _list_parameters(args)]
+    start = (_take_row(pytree.tree_map(zeros_like, ys), 0), zeros_like(times[0]), sums)
     later_ys, jumps = pytree.tree_map(lambda x: x[1:], (ys, cotangent))
     (adjoint, of_start, sums), of_times = scan(back, start, (later_ys, times[:-1], times[1:], jumps), reverse=True)
-    of_y0 = pytree.tree_map(lambda x, y: x + y, adjoint, _row(cotangent, 0))
-    return of_y0, concatenate([of_start[None], of_times]), *_with_parameters(args, sums, lambda _: None)
+    of_y0 = pytree.tree_map(lambda x, y: x + y, adjoint, _take_row(cotangent, 0))
+    return of_y0, concatenate([of_start[None], of_times]), *_replace_parameters(args, sums, lambda _: None)
 
 
-_solution.defvjp(_forward, _backward)
+_solve.defvjp(_forward, _backward)
 
 
-# Part of other programs as a call, so that eager derivatives find what they have compiled for `func` before.
+# A call in other programs, so that eager derivatives reuse the programs compiled for `func`.
 @functools.partial(jit, static_argnames=("func", "rtol", "atol", "mxstep", "hmax"))
-def _solved(
+def _solve_compiled(
     func: Callable[..., Any], rtol: float, atol: float, mxstep: float, hmax: float, y0: Any, times: Array,
     *args: Array,
 ) -> Any:
-    converted, closed_over = closure_convert(_with_types_of_y(func), y0, times[0], *args)
-    return _solution(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
+    converted, closed_over = closure_convert(_cast_slope(func), y0, times[0], *args)
+    return _solve(converted, rtol, atol, mxstep, hmax, y0, times, *args, *closed_over)
 
 
 def odeint(
@@ -306,7 +310,7 @@ def odeint(
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
         if not isinstance(value, (int, float, np.number)):
             raise ValueError(
-                f"odeint: {name} is part of what is compiled and must be a Python number, got {abbreviate(value)}"
+                f"odeint: {name} is compiled into the program and must be a Python number, got {abbreviate(value)}"
             )
     for leaf in pytree.tree_leaves(args):
         if not is_array_like(leaf):
@@ -322,7 +326,7 @@ def odeint(
                 f"odeint: y0 must have floating or complex dtypes, got {aval_of(leaf).str_short()}; write "
                 "y0.astype(float)"
             )
-    return _solved(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)
+    return _solve_compiled(func, rtol, atol, mxstep, hmax, pytree.tree_map(asarray, y0), asarray(t), *args)
 
 
 _make_public(globals(), __all__)

@@ -1,4 +1,4 @@
-"""Random numbers of a generator that changes, as ``jax.experimental.random`` has it."""
+"""A random number generator with a state, as ``jax.experimental.random`` has it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["StatefulPRNG", "stateful_rng"]
 
 
 def _to_shape(size: int | Sequence[int] | None, *operands: Any) -> tuple[int, ...]:
-    """Return a shape that is given, otherwise that of the operands together."""
+    """Return `size` as a shape, or for None the broadcast shape of the operands."""
     if size is None:
         return tuple(broadcast_shapes(*[shape(x) for x in operands]))
     return (size,) if isinstance(size, int) else tuple(size)
@@ -71,14 +71,14 @@ class StatefulPRNG:
 
     @boundary
     def random(self, size: int | Sequence[int] | None = None, dtype: Any = float) -> Array:
-        """Draw floating numbers from 0 to 1, without 1."""
+        """Draw floating numbers from [0, 1)."""
         return uniform(self.key(), _to_shape(size), dtype)
 
     @boundary
     def uniform(
         self, low: Any = 0, high: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
     ) -> Array:
-        """Draw floating numbers from `low` to `high`; without a size, in the shape of these together."""
+        """Draw floating numbers from [low, high); without a size, in the broadcast shape of the bounds."""
         return uniform(self.key(), _to_shape(size, low, high), dtype, minval=low, maxval=high)
 
     @boundary
@@ -92,7 +92,7 @@ class StatefulPRNG:
     def integers(
         self, low: Any, high: Any = None, size: int | Sequence[int] | None = None, *, dtype: Any = int
     ) -> Array:
-        """Draw integers from `low` to `high`, without `high`; with one bound alone, from 0 to that."""
+        """Draw integers from [low, high); with one bound, from 0 up to that bound."""
         low, high = (0, low) if high is None else (low, high)
         return randint(self.key(), _to_shape(size, low, high), low, high, dtype)
 

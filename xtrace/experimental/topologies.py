@@ -1,4 +1,4 @@
-"""Devices that are not here, and meshes of them, to compile partitioned programs for."""
+"""Devices of other machines, and meshes of them, for which partitioned programs are compiled ahead of time."""
 
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
@@ -57,7 +57,7 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
     """
     if kwargs:
         raise TypeError(
-            f"get_topology_desc: the options {sorted(kwargs)} are not supported; the name of the topology says all, "
+            f"get_topology_desc: the options {sorted(kwargs)} are not supported; give the name of a topology, "
             "such as 'tpu-v5e:4x4'"
         )
     name = f"tpu-{topology_name}" if topology_name.lower().startswith("v") else topology_name
@@ -115,8 +115,8 @@ def make_mesh(
     shape = tuple(mesh_shape)
     if int(_np.prod(shape)) != len(topo.devices):
         raise ValueError(
-            f"make_mesh: the topology has {len(topo.devices)} devices, and a mesh of shape {shape} {_np.prod(shape)}; "
-            "give sizes whose product is the number of devices"
+            f"make_mesh: the topology has {len(topo.devices)} devices, but a mesh of shape {shape} needs "
+            f"{_np.prod(shape)}; give sizes whose product is the number of devices"
         )
     return _Mesh(_np.array([*topo.devices, None], object)[:-1].reshape(shape), axis_names)
 

@@ -15,7 +15,7 @@ __all__ = ["set_xla_metadata"]
 
 
 def pairs_of(values: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return keys with the texts of their values; those of booleans are as XLA writes them."""
+    """Return pairs of keys and values as text; booleans are in lower case, as in XLA."""
     return tuple((key, str(v).lower() if isinstance(v, bool) else str(v)) for key, v in values.items())
 
 

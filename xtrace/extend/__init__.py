@@ -1,4 +1,4 @@
-"""What programs that look inside need, as ``jax.extend`` has it: jaxprs and primitives, platforms, MLIR, generators."""
+"""Internals for other libraries, as ``jax.extend`` has them: jaxprs, primitives, platforms, MLIR, generators."""
 # ruff: noqa: I001
 
 from xtrace._src.core.late import late_imports as _late_imports

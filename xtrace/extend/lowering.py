@@ -1,4 +1,4 @@
-"""What lowering rules build with: ``jax.extend.lowering``."""
+"""Objects that lowering rules use: ``jax.extend.lowering``."""
 
 from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext
@@ -7,7 +7,7 @@ from xtrace._src.xla.modules import JaxIrContext
 
 __all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
 
-# The dialects that are part of MLIR, as a registry of jaxlib's.
+# jaxlib's registry of the dialects that are part of MLIR.
 upstream_dialects = _modules.upstream_dialects()
 
 _make_public(globals(), __all__)

@@ -1,4 +1,4 @@
-"""Generators of random bits, those of xtrace and the user's own: ``jax.extend.random``."""
+"""Generators of random bits, xtrace's and users': ``jax.extend.random``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xtrace._src.core.mesh import size_tuple
 from xtrace._src.ops.random.keys import Generator, generators
 from xtrace._src.ops.random.threefry import encrypt_words
 from xtrace._src.ops.random.threefry import threefry2x32 as threefry2x32_p
-from xtrace.random.keys import generator_named, seed_keys
+from xtrace.random.keys import find_generator, seed_keys
 
 __all__ = [
     "define_prng_impl", "random_seed", "rbg_prng_impl", "seed_with_impl", "threefry2x32_p", "threefry_2x32",
@@ -28,7 +28,7 @@ __all__ = [
 threefry_prng_impl, rbg_prng_impl = generators["threefry2x32"], generators["rbg"]
 unsafe_rbg_prng_impl = generators["unsafe_rbg"]
 
-# The generators of users that live, by what they were defined of: defined again, one is the same object.
+# Users' generators by their definition. An equal definition gives the same object.
 _defined: weakref.WeakValueDictionary[Any, Generator] = weakref.WeakValueDictionary()
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 
@@ -103,28 +103,28 @@ def _define(
         return result
 
     def seeds(numbers: Any) -> Any:
-        return _over_axes(lambda n: check("seed", seed(n), key_shape), aval_of(numbers).ndim)(numbers)
+        return _map_over_axes(lambda n: check("seed", seed(n), key_shape), aval_of(numbers).ndim)(numbers)
 
     def splits(keys: Any, shape: tuple[int, ...]) -> Any:
-        one = _over_axes(lambda k: check("split", split(k, shape), (*shape, *key_shape)), aval_of(keys).ndim - rank)
+        one = _map_over_axes(lambda k: check("split", split(k, shape), (*shape, *key_shape)), aval_of(keys).ndim - rank)
         return one(keys)
 
     def bits(keys: Any, width: int, shape: tuple[int, ...]) -> Any:
-        return _over_axes(
+        return _map_over_axes(
             lambda k: check("random_bits", random_bits(k, width, shape), shape, _UNSIGNED[width]),
             aval_of(keys).ndim - rank,
         )(keys)
 
     def folds(keys: Any, data: Any) -> Any:
         axes = (0, 0 if aval_of(data).ndim else None)
-        one = _over_axes(lambda k, n: check("fold_in", fold_in(k, n), key_shape), aval_of(keys).ndim - rank, axes)
+        one = _map_over_axes(lambda k, n: check("fold_in", fold_in(k, n), key_shape), aval_of(keys).ndim - rank, axes)
         return one(keys, data)
 
     return _defined.setdefault(parts, Generator(name, tag, key_shape, seeds, splits, bits, folds, (_define, parts)))
 
 
-def _over_axes(function: Callable[..., Any], count: int, axes: Any = 0) -> Callable[..., Any]:
-    """Return a function of one key, and more, as one of an array of keys with `count` axes."""
+def _map_over_axes(function: Callable[..., Any], count: int, axes: Any = 0) -> Callable[..., Any]:
+    """Map a function of one key over `count` axes of keys."""
     for _ in range(count):
         function = vmap(function, axes)
     return function
@@ -151,7 +151,7 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
         [[0 0]
          [0 1]]
     """
-    return seed_keys("random_seed", seeds, generator_named(impl), several=True)
+    return seed_keys("random_seed", seeds, find_generator(impl), several=True)
 
 
 def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
@@ -173,7 +173,7 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
         Array((), dtype=key<rbg>) overlaying:
         [0 5 0 5]
     """
-    return seed_keys("seed_with_impl", seed, generator_named(impl), several=True)
+    return seed_keys("seed_with_impl", seed, find_generator(impl), several=True)
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Array:

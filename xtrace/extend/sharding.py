@@ -52,7 +52,7 @@ class GSPMDSharding(TiledSharding):
         tiles = Tiles(*_shardings.tiles_of(self._hlo_sharding, len(given)))
         if sorted(tiles.numbers) != list(range(len(given))):
             raise ValueError(
-                f"GSPMDSharding: op_sharding {self._hlo_sharding} is one of {len(tiles.numbers)} devices, and devices "
+                f"GSPMDSharding: op_sharding {self._hlo_sharding} is for {len(tiles.numbers)} devices, but devices "
                 f"has {len(given)}"
             )
         super().__init__(given, tiles, memory_kind)

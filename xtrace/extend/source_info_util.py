@@ -245,7 +245,7 @@ class user_context:
         self._starts = [(recorder, len(recorder.equations)) for recorder in recorders()]
 
     def __exit__(self, *_: object) -> None:
-        # Nothing is looked up while operations are recorded: their equations get the place afterwards.
+        # Recording is not slowed down: equations get the place when the block ends.
         for recorder, start in self._starts:
             for equation in recorder.equations[start:]:
                 place = equation.source if self.traceback is None else self.traceback.position

@@ -195,7 +195,7 @@ def jvp(
         raise ValueError(f"jvp: instantiate has {len(flags)} flags, and the function {count} results")
     zeros_out = [Zero.from_primal_value(x) if t is None else t for x, t in zip(results, out, strict=True)]
     out = [instantiate_zeros(t) if flag else t for t, flag in zip(zeros_out[:count], flags, strict=True)]
-    return flat.outputs(results, out)
+    return flat.unflatten(results, out)
 
 
 def linearize(
@@ -235,16 +235,16 @@ def linearize(
         next(tangents) if moves else Var(tangent_aval(aval_of(x)))
         for x, moves in zip(leaves, differentiated, strict=True)
     ]
-    # Tangents of the part without them are not returned.
+    # The auxiliary output has no tangents.
     kept = sum(linear.nonzero[:count])
     jaxpr = linear.jaxpr.replace(invars=inputs, outvars=linear.jaxpr.outvars[:kept])
     zero = [not nonzero for nonzero in linear.nonzero[:count]]
-    values, _, *aux = flat.outputs(results, ())
+    values, _, *aux = flat.unflatten(results, ())
     return (values, zero, jaxpr, linear.consts, *aux)
 
 
 class _FlatFunction:
-    """A function of trees as one of arrays, whose results come before the arrays of the part without tangents."""
+    """A function of pytrees as one of leaves; it returns the leaves of the results, then of the auxiliary output."""
 
     def __init__(self, name: str, function: Callable[..., Any], in_tree: Any, has_aux: bool) -> None:
         self.call = getattr(function, "call_wrapped", function)
@@ -262,8 +262,8 @@ class _FlatFunction:
         rest, self.aux_tree = pytree.tree_flatten(aux)
         return [*arrays, *rest]
 
-    def outputs(self, results: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the results and tangents as trees, and the part without tangents if there is one."""
+    def unflatten(self, results: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the results and tangents as trees, followed by the auxiliary output with `has_aux`."""
         count = self.out_tree.num_leaves
         moved = pytree.tree_unflatten(self.out_tree, tangents) if len(tangents) == count else None
         pair = pytree.tree_unflatten(self.out_tree, results[:count]), moved
@@ -289,10 +289,10 @@ def defjvp(primitive: Primitive, *jvprules: Callable[..., Any] | None) -> None:
         >>> xtrace.jvp(twice_p.bind, (3.0,), (1.0,))[1]
         Array(2., dtype=float32, weak_type=True)
     """
-    defjvp2(primitive, *[rule and _without_result(rule) for rule in jvprules])
+    defjvp2(primitive, *[rule and _drop_result(rule) for rule in jvprules])
 
 
-def _without_result(rule: Callable[..., Any]) -> Callable[..., Any]:
+def _drop_result(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda tangent, _result, *primals, **parameters: rule(tangent, *primals, **parameters)
 
 

@@ -17,7 +17,7 @@ __all__ = [
     "fancy_primitive_batchers", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]
 
-# The place of the mapped axis of an operand that is not mapped.
+# The batch axis of an operand that is not mapped.
 not_mapped = None
 
 

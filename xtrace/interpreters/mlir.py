@@ -153,7 +153,7 @@ def aval_to_ir_types(ctx: object, aval: ShapedArray) -> tuple[Any, ...]:
         if handler is not None:
             types = handler(aval)
             return tuple(types) if isinstance(types, (tuple, list)) else (types,)
-    raise TypeError(f"aval_to_ir_types: {abbreviate(aval)} is no type of arrays, and has none of ir_type_handlers")
+    raise TypeError(f"aval_to_ir_types: {abbreviate(aval)} is not an array type and has no handler in ir_type_handlers")
 
 
 def dtype_to_ir_type(dtype: DTypeLike) -> Any:
@@ -176,7 +176,7 @@ def dtype_to_ir_type(dtype: DTypeLike) -> Any:
 
 
 def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None) -> Any:
-    """Build a constant at the insertion point in force.
+    """Build a constant at the current insertion point.
 
     Args:
         val: an array or a scalar.
@@ -203,7 +203,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
     return values[0]
 
 
-def _array_constant(val: Any) -> Any:
+def _build_array_constant(val: Any) -> Any:
     host = np.asarray(val)
     kind = aval_of(host).mlir_type
     return mlir_rules.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
@@ -236,7 +236,7 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
             f"No constant handler for type: {type(val)}; register one with "
             "xtrace.interpreters.mlir.register_constant_handler"
         )
-    return (_array_constant(val),)
+    return (_build_array_constant(val),)
 
 
 def i32_attr(i: int) -> Any:
@@ -530,7 +530,7 @@ def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
     return mlir_rules.concatenate_scalars(given)
 
 
-# Programs find jaxlib's bindings of MLIR here.
+# jaxlib's MLIR bindings, which programs import from here.
 ir = mlir_rules.ir
 ir_tree_registry = mlir_rules.tree_registry
 LoweringRule = Callable[..., Any]
@@ -545,7 +545,7 @@ class ConstantHandler(Protocol):
     def __call__(self, val: Any, aval: Any) -> Any: ...
 
 
-# The functions that build constants of users' classes, and those of the MLIR types of values, by class.
+# Functions that build constants, by the class of the value, and MLIR types, by the class of the type.
 _constant_handlers: dict[type, ConstantHandler] = {}
 ir_type_handlers: dict[type, Callable[[Any], Any]] = {
     ShapedArray: lambda aval: mlir_rules.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),

@@ -109,11 +109,11 @@ def dce_jaxpr(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False, True])
     """
-    smaller, _, used = eliminate(jaxpr, *_flags(jaxpr, used_outputs, instantiate))
+    smaller, _, used = eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     return smaller, used
 
 
-def _flags(
+def _parse_flags(
     jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool]
 ) -> tuple[list[bool], list[bool]]:
     wanted = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else list(used_outputs)
@@ -147,7 +147,7 @@ def dce_jaxpr_consts(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False], [False, True])
     """
-    smaller, read, used = eliminate(jaxpr, *_flags(jaxpr, used_outputs, instantiate))
+    smaller, read, used = eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     read = [is_read or instantiate is True for is_read in read]
     return smaller.replace(constvars=[v for v, stays in zip(jaxpr.constvars, read, strict=True) if stays]), read, used
 

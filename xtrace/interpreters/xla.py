@@ -19,13 +19,13 @@ __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 
 class _DtypeHandlers:
-    """For each class of values, the function that gives a value one of the dtypes that programs have."""
+    """Maps a class to a function that converts its values to a dtype of programs."""
 
     def __getitem__(self, kind: type) -> Callable[[Any], Any]:
         return _to_canonical_dtype
 
     def __setitem__(self, kind: type, handler: Callable[[Any], Any]) -> None:
-        # Operands of a user's class become arrays by their method __jax_array__, as in JAX, and nothing asks this.
+        # The handler is only checked: values of users' classes convert by their method __jax_array__, as in JAX.
         if not callable(handler):
             raise TypeError(f"canonicalize_dtype_handlers: a handler must be a function, got {abbreviate(handler)}")
 

@@ -1,4 +1,4 @@
-"""Activation functions, with derivatives that are exact where the formulas of the values are delicate."""
+"""Activation functions, with custom derivatives where differentiating the formula would be wrong or inexact."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
-# Made of exponentials
+# Exponential formulas
 
 
 @inline_jit(public=True)
@@ -488,7 +488,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     return _glu(x, axis=axis)
 
 
-# Made of roots and quotients
+# Algebraic formulas
 
 
 @inline_jit(public=True)

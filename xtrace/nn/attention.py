@@ -43,7 +43,7 @@ def _group_heads(x: Array, heads: int, groups: int) -> Array:
 
 
 def _mask_by_position(queries: int, keys: int, causal: bool, window: tuple[int, int] | None) -> Array | None:
-    """Return the mask (T, S) of the keys that each query sees by position; None if it sees all."""
+    """Return the mask (T, S) that causality and the window allow; None if they allow all keys."""
     if not causal and window is None:
         return None
     query = broadcasted_iota(dtypes.int32, (queries, keys), 0)
@@ -56,13 +56,13 @@ def _mask_by_position(queries: int, keys: int, causal: bool, window: tuple[int, 
 
 
 def _mask_by_length(lengths: Array, count: int, shape: tuple[int, ...], axis: int) -> Array:
-    """Return the mask of the positions along `axis` inside each sequence of a batch; other axes have size 1."""
+    """Return the mask of positions below each sequence's length along `axis`; other axes have size 1."""
     own = tuple(count if i == axis else 1 for i in range(4))
     return broadcasted_iota(lengths.dtype, own, axis) < reshape(lengths, shape)
 
 
 def _widen_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of scores: float32, or that of wider keys."""
+    """Return the dtype of scores: float32, or the keys' dtype if it is wider."""
     return dtype if dtypes.bit_width(dtype) > 32 else dtypes.float32
 
 
@@ -71,7 +71,7 @@ def _attention(
     query: ArrayLike, key: ArrayLike, value: ArrayLike, scale: ArrayLike, *rest: ArrayLike, given: str, causal: bool,
     window: tuple[int, int] | None, residual: bool,
 ) -> Any:
-    """`rest` has an operand for each letter of `given`: bias, mask, lengths of queries and of keys (bmqk)."""
+    """`rest` holds the operands whose letters are in `given`: b(ias), m(ask), q(uery lengths), k(ey lengths)."""
     options = {name: to_array(x) for name, x in zip(given, rest, strict=True)}
     query, key, value = [_add_batch_axes(x, aval_of(x)) for x in (query, key, value)]
     (batch, queries, heads, size), (keys, groups) = query.shape, key.shape[1:3]
@@ -128,10 +128,10 @@ def _check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) ->
             )
         if aval.dtype != query.dtype:
             raise ValueError(
-                f"{_FUNCTION}: {name} dtype should be {query.dtype.name}, as that of query, but got {aval.dtype.name}"
+                f"{_FUNCTION}: {name} dtype should be {query.dtype.name}, like query, but got {aval.dtype.name}"
             )
     if value.shape != key.shape:
-        raise ValueError(f"{_FUNCTION}: value shape should be {key.shape}, as that of key, but got {value.shape}")
+        raise ValueError(f"{_FUNCTION}: value shape should be {key.shape}, like key, but got {value.shape}")
     if query.shape[:-3] != key.shape[:-3] or query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"{_FUNCTION}: query shape should agree with key's in the batch and the size of a head, but got "
@@ -163,7 +163,7 @@ def _check_lengths(name: str, aval: ShapedArray, batch: int) -> None:
         raise ValueError(f"{_FUNCTION}: {name} shape should be [{batch}], but got {aval.shape}")
 
 
-def _window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+def _parse_window(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
     if isinstance(size, int):
@@ -230,7 +230,8 @@ def dot_product_attention(
     kept = {name: x for name, x in options.items() if x is not None}
     results = _attention(
         query, key, value, 1 / math.sqrt(queries[-1]) if scale is None else scale, *kept.values(),
-        given="".join(kept), causal=bool(is_causal), window=_window(local_window_size), residual=bool(return_residual),
+        given="".join(kept), causal=bool(is_causal), window=_parse_window(local_window_size),
+        residual=bool(return_residual),
     )
     if len(queries) == 4:
         return results

@@ -54,19 +54,19 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        return make(key, shape, _dtype(name, dtype))
+        return make(key, shape, _choose_dtype(name, dtype))
 
     init.__name__ = init.__qualname__ = name
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."
     return init
 
 
-def _dtype(name: str, dtype: DTypeLike | None) -> np.dtype[Any]:
+def _choose_dtype(name: str, dtype: DTypeLike | None) -> np.dtype[Any]:
     requested = requested_dtype(name, dtype)
     return dtypes.default_float(config.enable_x64.value) if requested is None else requested
 
 
-# Without a distribution
+# Constants
 
 
 def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
@@ -90,7 +90,7 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
     """
     if out_sharding is not None:
         return with_out_sharding(zeros, out_sharding, key, shape, dtype)
-    return full(shape, 0, _dtype("zeros", dtype))
+    return full(shape, 0, _choose_dtype("zeros", dtype))
 
 
 def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
@@ -114,7 +114,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
     """
     if out_sharding is not None:
         return with_out_sharding(ones, out_sharding, key, shape, dtype)
-    return full(shape, 1, _dtype("ones", dtype))
+    return full(shape, 1, _choose_dtype("ones", dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -213,25 +213,25 @@ def truncated_normal(
 
 # Variance scaling: the layer preserves the variance of its input or output
 
-# The standard deviations of real and complex normal numbers that are cut at 2.
-_CUT, _COMPLEX_CUT = 0.87962566103423978, 0.95311164380491208
+# The standard deviations of real and complex normal numbers truncated at 2.
+_TRUNCATED_STDDEV, _COMPLEX_TRUNCATED_STDDEV = 0.87962566103423978, 0.95311164380491208
 
 
-def _product(shape: Sequence[int], axes: _Axes) -> int:
+def _multiply_sizes(shape: Sequence[int], axes: _Axes) -> int:
     try:
         return math.prod([shape[i] for i in ((axes,) if isinstance(axes, int) else axes)])
     except IndexError:
-        raise IndexError(f"initializer: the axes {axes} are not all there in the shape {tuple(shape)}") from None
+        raise IndexError(f"initializer: axes {axes} are out of bounds for shape {tuple(shape)}") from None
 
 
-def _fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
-    """Return the number of inputs of each output, and of outputs of each input."""
+def _count_fans(shape: Sequence[int], in_axis: _Axes, out_axis: _Axes, batch_axis: _Axes) -> tuple[float, float]:
+    """Return the number of inputs per output and the number of outputs per input."""
     if len(shape) <= 1:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with these axes; it "
             "must be at least 2D: the shape is " + str(tuple(shape))
         )
-    inputs, outputs, batch = [_product(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
+    inputs, outputs, batch = [_multiply_sizes(shape, axes) for axes in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / inputs / outputs / batch
     return inputs * field, outputs * field
 
@@ -243,8 +243,8 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 }
 
 
-def _direction(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return complex numbers of modulus 1, of uniform angles."""
+def _draw_phases(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Draw complex numbers of modulus 1 and uniform angle."""
     part = dtypes.real_part_dtype(dtype)
     return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
 
@@ -259,17 +259,17 @@ def _draw_scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], varianc
     length, angle = split(key)
     # Uniform in a disc of area 2 pi, in which the mean square of the modulus is 1.
     radius = sqrt(2 * random_uniform(length, shape, dtypes.real_part_dtype(dtype)))
-    return radius.astype(dtype) * _direction(angle, shape, dtype) * sqrt(variance)
+    return radius.astype(dtype) * _draw_phases(angle, shape, dtype) * sqrt(variance)
 
 
 def _draw_scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
-        return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_CUT, dtype))
+        return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_TRUNCATED_STDDEV, dtype))
     length, angle = split(key)
-    # The squared modulus is exponential, cut at 4.
+    # The squared modulus is exponentially distributed, truncated at 4.
     level = (1 - math.exp(-4)) * random_uniform(length, shape, dtypes.real_part_dtype(dtype)).astype(dtype)
     radius = sqrt(-log(1 - level))
-    return radius * _direction(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_CUT, dtype))
+    return radius * _draw_phases(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_TRUNCATED_STDDEV, dtype))
 
 
 _DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
@@ -308,7 +308,7 @@ def variance_scaling(
     """
 
     def make(key: Array, shape: Shape, kind: DType) -> Array:
-        fans = _fans(shape, in_axis, out_axis, batch_axis)
+        fans = _count_fans(shape, in_axis, out_axis, batch_axis)
         if mode not in _MODES:
             raise ValueError(f"invalid mode for variance scaling initializer: {mode}; use one of {', '.join(_MODES)}")
         if distribution not in _DISTRIBUTIONS:
@@ -491,11 +491,11 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 # Orthogonal matrices
 
 
-def _orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
-    """Return a matrix of orthonormal rows or columns, whichever are fewer, uniformly distributed.
+def _draw_orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype[Any]) -> Array:
+    """Draw a uniformly distributed matrix with orthonormal rows or columns, whichever are fewer.
 
-    It is the factor Q of a matrix of normal numbers, with columns times the signs of the diagonal of R (Mezzadri, How
-    to generate random matrices from the classical compact groups, 2007).
+    It is the factor Q of a normal matrix, each column times the sign of R's diagonal element (Mezzadri, How to generate
+    random matrices from the classical compact groups, 2007).
     """
     gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
     factor, triangle = qr(gaussian, full_matrices=False)
@@ -530,7 +530,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         if len(shape) < 2:
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}")
         columns = shape[column_axis]
-        matrix = _orthogonal_matrix(key, math.prod(shape) // columns if columns else 0, columns, kind)
+        matrix = _draw_orthogonal_matrix(key, math.prod(shape) // columns if columns else 0, columns, kind)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
         return array(scale, kind) * moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
 

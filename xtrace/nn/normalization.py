@@ -40,7 +40,7 @@ from xtrace.numpy.ufuncs import clip, exp, log, sign, square
 _INFINITY = math.inf
 
 
-def _mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
+def _check_mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
     """Return the mask as a tuple of operands, empty for None."""
     if where is None:
         return ()
@@ -50,12 +50,12 @@ def _mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
     return (where,)
 
 
-def _static(axis: Axes) -> Axes:
+def _make_hashable(axis: Axes) -> Axes:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
 def _reduce_keeping_axes(reduce: Callable[..., Any], x: Array, axes: Sequence[int]) -> Array:
-    """Return `x` reduced, with the axes kept at size 1."""
+    """Reduce `x` along `axes`, which keep size 1."""
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     return broadcast_in_dim(reduce(x, axes), shape, [i for i in range(x.ndim) if i not in axes])
 
@@ -74,19 +74,19 @@ def _shift_by_max(function: str, operand: ArrayLike, axis: Axes, masks: Sequence
         kept = convert_to(kept, kept.dtype, x.weak_type)
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{function} does not accept dtype bool; convert the array to a floating dtype")
-    # The largest element shifts numerator and denominator alike, so it has no derivative.
+    # The shift cancels, so it has no derivative.
     moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
     return moved, exp(moved), axes
 
 
-def _total(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
+def _sum_unmasked(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
     return _reduce_keeping_axes(add_elements, select_or_fill(masks[0], powers, 0) if masks else powers, axes)
 
 
 @inline_jit
 def _softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
     _, powers, axes = _shift_by_max("softmax", x, axis, masks)
-    shares = powers / _total(powers, axes, masks)
+    shares = powers / _sum_unmasked(powers, axes, masks)
     return select_or_fill(masks[0], shares, 0) if masks else shares
 
 
@@ -109,13 +109,13 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
         >>> nn.softmax(jnp.array([0.0, 0.0]))
         Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, *_mask("softmax", where), axis=_static(axis))
+    return _softmax(x, *_check_mask("softmax", where), axis=_make_hashable(axis))
 
 
 @inline_jit
 def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
     moved, powers, axes = _shift_by_max("log_softmax", x, axis, masks)
-    logarithms = moved - log(_total(powers, axes, masks))
+    logarithms = moved - log(_sum_unmasked(powers, axes, masks))
     return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
 
@@ -139,7 +139,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
         >>> nn.log_softmax(jnp.array([0.0, 0.0]))
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return _log_softmax(x, *_mask("log_softmax", where), axis=_static(axis))
+    return _log_softmax(x, *_check_mask("log_softmax", where), axis=_make_hashable(axis))
 
 
 # Logarithms of sums
@@ -150,12 +150,12 @@ def _logsumexp(
     a: ArrayLike, *rest: ArrayLike, name: str, axis: Axes, keepdims: bool, return_sign: bool, weighted: bool,
     masked: bool,
 ) -> Any:
-    """`rest` has the weights and the mask, if given."""
+    """`rest` holds the weights if `weighted`, then the mask if `masked`."""
     operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
     x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
-        # Elements of weight 0, and masked ones, are left out even where their exponentials overflow.
+        # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
         weights = select_or_fill(rest[-1], weights, 0) if masked else weights
         x = choose(weights != 0, x, -_INFINITY)
     elif masked:
@@ -204,8 +204,8 @@ def logsumexp(
     """
     given = () if b is None else (b,)
     return _logsumexp(
-        a, *given, *_mask("logsumexp", where), name="logsumexp", axis=_static(axis), keepdims=bool(keepdims),
-        return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
+        a, *given, *_check_mask("logsumexp", where), name="logsumexp", axis=_make_hashable(axis),
+        keepdims=bool(keepdims), return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
     )
 
 
@@ -220,7 +220,7 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
         return logarithm - (math.log(size) if size else -_INFINITY)
-    # A mask is counted in its own shape, as in JAX.
+    # The mask is broadcast to x before its true elements are counted.
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
@@ -248,7 +248,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
         >>> nn.logmeanexp(jnp.zeros(3))
         Array(0., dtype=float32)
     """
-    return _logmeanexp(x, *_mask("logmeanexp", where), axis=_static(axis), keepdims=bool(keepdims))
+    return _logmeanexp(x, *_check_mask("logmeanexp", where), axis=_make_hashable(axis), keepdims=bool(keepdims))
 
 
 # Standardization
@@ -258,7 +258,7 @@ _ALGORITHMS = ("fast", "stable")
 
 @inline_jit
 def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes, given: str, algorithm: str) -> Array:
-    """`rest` has an operand for each letter of `given`: the mean, the variance and the mask (mvw)."""
+    """`rest` holds the operands whose letters are in `given`: m(ean), v(ariance), w(here)."""
     options = dict(zip(given, rest, strict=True))
     mask = options.get("w")
     x = to_array(promote("standardize", x, adjust=as_inexact)[0])
@@ -266,7 +266,7 @@ def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes,
     if centre is None:
         centre = mean_of(x, axis, keepdims=True, where=mask)
     if variance is None and algorithm == "fast":
-        # The mean of squares less the square of the mean, which rounding may bring below zero.
+        # E[x²] - E[x]², which rounding may make negative.
         variance = clip(mean_of(square(x), axis, keepdims=True, where=mask) - square(centre), 0)
     elif variance is None:
         variance = mean_of(square(x - centre), axis, keepdims=True, where=mask)
@@ -303,9 +303,9 @@ def standardize(
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
     axes_of("standardize", axis, type_of("standardize", x).ndim)
-    options = [mean, variance, *(_mask("standardize", where) or (None,))]
+    options = [mean, variance, *(_check_mask("standardize", where) or (None,))]
     return _standardize(
-        x, epsilon, *[v for v in options if v is not None], axis=_static(axis), algorithm=algorithm,
+        x, epsilon, *[v for v in options if v is not None], axis=_make_hashable(axis), algorithm=algorithm,
         given="".join([name for name, v in zip("mvw", options, strict=True) if v is not None]),
     )
 
@@ -323,7 +323,7 @@ def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Ar
 
 
 @inline_jit
-def _is_here(x: ArrayLike, *, dtype: DType, axis: int) -> Array:
+def _encode_mapped_axis(x: ArrayLike, *, dtype: DType, axis: int) -> Array:
     x = to_array(promote("one_hot", x)[0])
     return convert_to(eq(x, convert_to(axis_index(axis), x.dtype)), dtype)
 
@@ -368,5 +368,5 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
             raise ValueError(
                 f"one_hot: num_classes must be the size {size} of the mapped axis {abbreviate(axis)}, got {count}"
             ) from None
-        return _is_here(x, dtype=wanted, axis=axis)
+        return _encode_mapped_axis(x, dtype=wanted, axis=axis)
     return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis("one_hot", position, aval.ndim + 1))

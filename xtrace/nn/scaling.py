@@ -35,7 +35,7 @@ _RESULTS = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
 class _Format(NamedTuple):
-    """The storage of blocks: their size, the types of elements and scales, and the largest elements and scales."""
+    """A block format: the block size, the dtypes of elements and scales, and their largest values."""
 
     block_size: int
     data_type: Any
@@ -122,8 +122,8 @@ def _check_operands(lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray,
         )
     if own_a[2] == 0 or a[2] % own_a[2]:
         raise ValueError(
-            f"scaled_matmul requires the number of scales to divide that of elements, but got {own_a[2]} scales in "
-            f"shape {own_a} for {a[2]} elements in shape {a}"
+            f"scaled_matmul requires the number of scales to divide the number of elements, but got {own_a[2]} scales "
+            f"in shape {own_a} for {a[2]} elements in shape {a}"
         )
 
 
@@ -134,7 +134,7 @@ def _dequantize(x: Array, scales: Array) -> Array:
 
 
 @inline_jit
-def _product(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
+def _multiply_dequantized(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
     a, b = _dequantize(lhs, lhs_scales), _dequantize(rhs, rhs_scales)
     return convert_to(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
 
@@ -165,16 +165,16 @@ def scaled_matmul(
     """
     operands = (lhs, rhs, lhs_scales, rhs_scales)
     _check_operands(*[operand_aval("scaled_matmul", i, x) for i, x in enumerate(operands)])
-    return _product(*operands, dtype=requested_dtype("scaled_matmul", preferred_element_type))
+    return _multiply_dequantized(*operands, dtype=requested_dtype("scaled_matmul", preferred_element_type))
 
 
 # Quantization
 
 
-def _power_of_two(x: Array) -> tuple[Any, Any]:
+def _round_up_to_power_of_two(x: Array) -> tuple[Any, Any]:
     """Round float32 numbers up to powers of two, at least 2⁻¹²⁷; return these and their inverses.
 
-    Both come from the exponent bits, since quotients and logarithms round: 2ⁿ⁻¹²⁷ is the byte n in float8_e8m0fnu.
+    Both come from the exponent bits, because quotients and logarithms round. The byte n is 2ⁿ⁻¹²⁷ in float8_e8m0fnu.
     """
     bits = bitcast_convert_type(x, dtypes.uint32)
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
@@ -186,20 +186,20 @@ def _power_of_two(x: Array) -> tuple[Any, Any]:
 
 
 def _quantize(x: Array, mode: str, global_scale: Array | None) -> tuple[Any, Any]:
-    """Return the elements of (B, M, K) and the scales of their blocks in the types of a mode."""
+    """Quantize an array (B, M, K) in the format `mode`; return the elements and the scales of their blocks."""
     form = _FORMATS[mode]
     batch, rows, size = x.shape
     if size % form.block_size:
         raise ValueError(
-            f"scaled_dot_general: the contracted axes must have a multiple of {form.block_size} elements in all, the "
-            f"size of a block of {mode}, but have {size}; of the cotangent's products too, for derivatives"
+            f"scaled_dot_general: the number of contracted elements must be a multiple of {form.block_size}, the block "
+            f"size of {mode}, but is {size}. Gradients also contract the free axes"
         )
     x = reshape(convert_to(x, dtypes.float32), (batch, rows, size // form.block_size, form.block_size))
     if global_scale is not None:
         x = x / global_scale
     needed = largest(absolute(x), axis=-1, keepdims=True) / form.largest
     if mode == "mxfp8":
-        scales, inverse = _power_of_two(needed)
+        scales, inverse = _round_up_to_power_of_two(needed)
         x = x * inverse
     else:
         # The barrier keeps XLA from dividing by the scales before they are rounded.
@@ -219,7 +219,7 @@ class _Plan(NamedTuple):
     dtype: Any
 
 
-def _multiply(
+def _quantize_and_multiply(
     lhs: Array, rhs: Array, modes: tuple[str, str], scales: Sequence[Any], dtype: np.dtype[Any]
 ) -> Array:
     (a, a_scales), (b, b_scales) = [
@@ -232,19 +232,19 @@ def _multiply(
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
-def _matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Sequence[Array]) -> Array:
-    return _multiply(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
+def _multiply_matrices(plan: _Plan, lhs: Array, rhs: Array, scales: Sequence[Array]) -> Array:
+    return _quantize_and_multiply(lhs, rhs, (plan.lhs, plan.rhs), scales[:2], plan.dtype)
 
 
 def _forward(plan: _Plan, lhs: Array, rhs: Array, scales: tuple[Array, ...]) -> tuple[Any, Any]:
-    return _matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
+    return _multiply_matrices(plan, lhs, rhs, scales), (lhs, rhs, scales)
 
 
 def _swap_axes(x: Array) -> Array:
     return transpose(x, (0, 2, 1))
 
 
-def _where_not_clipped(cotangent: Array, x: Array, mode: str, global_scale: Array) -> Array:
+def _zero_where_clipped(cotangent: Array, x: Array, mode: str, global_scale: Array) -> Array:
     form = _FORMATS[mode]
     return where(absolute(x) <= global_scale * form.largest * form.largest_scale, cotangent, 0)
 
@@ -252,7 +252,7 @@ def _where_not_clipped(cotangent: Array, x: Array, mode: str, global_scale: Arra
 def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
     """Return the cotangents of the operands, as if quantization were the identity.
 
-    The products are quantized too, but not those of nvfp4, whose 16 values are too few for gradients.
+    These products are quantized as well, except for nvfp4: its 16 values are too few for gradients.
     """
     lhs, rhs, scales = saved
     if plan.lhs == "nvfp4" or plan.rhs == "nvfp4":
@@ -260,19 +260,19 @@ def _backward(plan: _Plan, saved: Any, cotangent: Array) -> Any:
         of_lhs = dot_general(wide, convert_to(rhs, dtypes.float32), (((2,), (1,)), ((0,), (0,))))
         of_rhs = dot_general(wide, convert_to(lhs, dtypes.float32), (((1,), (1,)), ((0,), (0,))))
         cotangents = [
-            g if scale is None else _where_not_clipped(g, x, mode, scale)
+            g if scale is None else _zero_where_clipped(g, x, mode, scale)
             for g, x, mode, scale in zip((of_lhs, of_rhs), (lhs, rhs), (plan.lhs, plan.rhs), scales[:2], strict=True)
         ]
     else:
         by, of = (plan.cotangent, plan.rhs), (plan.cotangent, plan.lhs)
         cotangents = [
-            _multiply(cotangent, _swap_axes(rhs), by, (scales[2], scales[1]), plan.dtype),
-            _multiply(_swap_axes(cotangent), _swap_axes(lhs), of, (scales[2], scales[0]), plan.dtype),
+            _quantize_and_multiply(cotangent, _swap_axes(rhs), by, (scales[2], scales[1]), plan.dtype),
+            _quantize_and_multiply(_swap_axes(cotangent), _swap_axes(lhs), of, (scales[2], scales[0]), plan.dtype),
         ]
     return convert_to(cotangents[0], lhs.dtype), convert_to(cotangents[1], rhs.dtype), None
 
 
-_matrices.defvjp(_forward, _backward)
+_multiply_matrices.defvjp(_forward, _backward)
 
 
 class _Axes(NamedTuple):
@@ -283,13 +283,13 @@ class _Axes(NamedTuple):
     contracted: tuple[int, ...]
 
 
-def _axes(contracted: Sequence[int], batch: Sequence[int], ndim: int) -> _Axes:
+def _classify_axes(contracted: Sequence[int], batch: Sequence[int], ndim: int) -> _Axes:
     contracted, batch = [tuple([canonical_axis("scaled_dot_general", i, ndim) for i in x]) for x in (contracted, batch)]
     return _Axes(batch, tuple([i for i in range(ndim) if i not in contracted + batch]), contracted)
 
 
 def _as_matrices(x: Array, axes: _Axes) -> Array:
-    """Return `x` with three axes: those of the batch, those that are kept, and those that are contracted."""
+    """Reshape `x` to three axes: batch, free and contracted."""
     shape = [math.prod([x.shape[i] for i in part]) for part in axes]
     return reshape(transpose(x, (*axes.batch, *axes.free, *axes.contracted)), shape)
 
@@ -297,9 +297,9 @@ def _as_matrices(x: Array, axes: _Axes) -> Array:
 @inline_jit
 def _contract(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
     (left, right), (left_batch, right_batch) = dimension_numbers
-    a, b = _axes(left, left_batch, lhs.ndim), _axes(right, right_batch, rhs.ndim)
+    a, b = _classify_axes(left, left_batch, lhs.ndim), _classify_axes(right, right_batch, rhs.ndim)
     scales = tuple([None if s is None else reshape(convert_to(to_array(s), dtypes.float32), ()) for s in scales])
-    product = _matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
+    product = _multiply_matrices(plan, _as_matrices(lhs, a), _as_matrices(rhs, b), scales)
     kept = [lhs.shape[i] for i in a.batch + a.free] + [rhs.shape[i] for i in b.free]
     return reshape(product, kept)
 
@@ -346,7 +346,7 @@ def scaled_dot_general(
         )
     if len(configs) != 3:
         raise ValueError(
-            "scaled_dot_general: configs must be three, of the left and the right operand and of the cotangent, got "
+            "scaled_dot_general: configs must be three: for the left operand, the right operand and the cotangent; got "
             f"{len(configs)}"
         )
     (left, right), (left_batch, right_batch) = dimension_numbers

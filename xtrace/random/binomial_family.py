@@ -38,24 +38,24 @@ from xtrace.random.sampling import (
 _LAST = 9
 
 
-def _stirling_rest(k: int) -> float:
+def _compute_stirling_remainder(k: int) -> float:
     """Return log(k!) - ((k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2) (Hörmann 1993, section 3)."""
     return math.lgamma(k + 1) - (k + 0.5) * math.log(k + 1) + (k + 1) - math.log(2 * math.pi) / 2
 
 
-_RESTS = np.array([_stirling_rest(k) for k in range(_LAST + 1)])
+_STIRLING_REMAINDERS = np.array([_compute_stirling_remainder(k) for k in range(_LAST + 1)])
 
 
-def _rest(k: Array) -> Array:
-    """Return the remainder of Stirling's formula for integers: exact up to 9, the series at 9 for larger ones.
+def _find_remainder(k: Array) -> Array:
+    """Return the remainder of Stirling's formula: exact for k <= 9, and the series at k = 9 for larger k.
 
-    The remainder decreases further; the constant makes samples agree with jax's.
+    The true remainder decreases further. The constant makes samples agree with jax's.
     """
     dtype = aval_of(k).dtype
     inside = lax.clamp(constant(0, dtype), k, constant(_LAST, dtype))
     square = (inside + 1) * (inside + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
-    exact = take(_RESTS.astype(dtype), convert_to(inside, dtypes.int32))
+    exact = take(_STIRLING_REMAINDERS.astype(dtype), convert_to(inside, dtypes.int32))
     return choose(k <= _LAST, exact, series)
 
 
@@ -101,7 +101,7 @@ def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
         bound = (mode + 0.5) * lax.log((mode + 1) / (odds * (n - mode + 1)))
         bound = bound + (n + 1) * lax.log((n - mode + 1) / (n - k + 1))
         bound = bound + (k + 0.5) * lax.log(odds * (n - k + 1) / (k + 1))
-        bound = bound + _rest(mode) + _rest(n - mode) - _rest(k) - _rest(n - k)
+        bound = bound + _find_remainder(mode) + _find_remainder(n - mode) - _find_remainder(k) - _find_remainder(n - k)
         outside = (k < 0) | (k > n)
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (height <= bound))
         return choose(accepted, k, sample), done | accepted, key
@@ -110,8 +110,8 @@ def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
     return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
 
 
-def _sample(key: Array, n: Array, p: Array) -> Array:
-    """Return numbers of successes, in the shape and dtype of both."""
+def _draw_counts(key: Array, n: Array, p: Array) -> Array:
+    """Draw numbers of successes; `n` and `p` have the shape and dtype of the result."""
     rare = p < 0.5
     # Successes are counted where they are the rarer outcome, failures elsewhere.
     chance = choose(rare, p, 1 - p)
@@ -121,7 +121,7 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
     # For n = inf and p = 0 rejection would not end.
     few = no_count | (n * chance <= 10) | (endless & (chance == 0))
     whole = lax.floor(n)
-    # Where a method's sample is not used, its parameters are ones for which its loop is short.
+    # Where a method's sample is not used, other parameters keep its loop short.
     waited = _count_by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
     rejected = _count_by_rejection(
         random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance)
@@ -136,7 +136,7 @@ def _sample(key: Array, n: Array, p: Array) -> Array:
 @with_typed_key
 def _binomial(key: Array, n: Array, p: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     number = as_inexact(dtype_of_all(n, p), False)[0]
-    return convert_to(_sample(key, fit_parameter(n, shape, number), fit_parameter(p, shape, number)), dtype)
+    return convert_to(_draw_counts(key, fit_parameter(n, shape, number), fit_parameter(p, shape, number)), dtype)
 
 
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
@@ -175,13 +175,13 @@ def _multinomial(
     number = common_dtype("multinomial", (n, p), as_inexact)[1]
     chances = move_axis(fit_parameter(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
-    # The conditional probability of a category, given none of those before it.
+    # The probability of each category, given that no earlier one was drawn.
     chances = chances / choose(left == 0, 1, left)
 
     def one(remaining: Any, category: tuple[Array, ...]) -> Any:
         chance, key = category
         chance = lax.min(constant(1, number), lax.max(constant(0, number), chance))
-        count = _sample(key, remaining, chance)
+        count = _draw_counts(key, remaining, chance)
         return remaining - count, count
 
     keys = random_split.bind_positional((key,), ((shape[-1],),))

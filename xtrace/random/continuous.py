@@ -1,4 +1,4 @@
-"""Random bits, uniform and normal numbers, and the distributions made from these by a formula."""
+"""Random bits, and uniform, normal and Gumbel numbers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ bits_program = inline_jit(with_typed_key(_bits))
 
 
 def uniform_numbers(key: ArrayLike, low: object, high: Any, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return numbers from [low, high), bounds of `dtype`: random mantissas with the exponent of 1, less 1, scaled."""
+    """Draw numbers from [low, high): random mantissa bits make a number of [1, 2), which is shifted and scaled."""
     width, mantissa = dtypes.bit_width(dtype), int(dtypes.finfo(dtype).nmant)
     drawn = width if mantissa >= 8 else 8
     words = convert_to(random_bits.bind_positional((key,), (drawn, shape)), _UNSIGNED[width])
@@ -161,7 +161,7 @@ def uniform(
 
 
 def normal_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return normally distributed numbers, by the inverse of their distribution function."""
+    """Draw normally distributed numbers by the inverse of the cumulative distribution function."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
         real, imaginary = [convert_to(normal_numbers(k, shape=shape, dtype=part), dtype) for k in new_keys(key, 2)]
@@ -219,7 +219,7 @@ _gumbel = inline_jit(with_typed_key(gumbel_numbers))
 
 
 def gumbel_mode(mode: object) -> str:
-    """Return the mode, that of the setting for None; ValueError for another one than "low" and "high"."""
+    """Return `mode`, or the setting's mode for None; ValueError unless it is "low" or "high"."""
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in ("low", "high"):

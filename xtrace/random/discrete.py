@@ -1,4 +1,4 @@
-"""Random integers, choices and permutations, and the discrete distributions that a formula makes."""
+"""Random integers, choices and permutations, and discrete distributions drawn without rejection."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 def integers(
     key: ArrayLike, minval: ArrayLike, maxval: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike
 ) -> Array:
-    """Return integers of `dtype`, one of 32 or 64 bits, from [minval, maxval), and minval where that is empty.
+    """Draw integers of a 32- or 64-bit `dtype` from [minval, maxval); an empty range gives minval.
 
-    Each integer is a number of two words modulo the size of the range.
+    Each integer is a random number of two words modulo the size of the range.
     """
     width = dtypes.bit_width(dtype)
     word, bounds = _UNSIGNED[width], dtypes.iinfo(dtype)
@@ -76,7 +76,7 @@ def integers(
 
 
 def _clip_bounds(x: ArrayLike, lowest: int, highest: int) -> Any:
-    """Return bounds of a range kept within an integer type."""
+    """Clip bounds of a range to [lowest, highest]."""
     aval = aval_of(x)
     own = dtypes.iinfo(aval.dtype)
     if int(own.min) < lowest:
@@ -85,7 +85,7 @@ def _clip_bounds(x: ArrayLike, lowest: int, highest: int) -> Any:
 
 
 def _is_above(maxval: ArrayLike, highest: int) -> Any:
-    """Return whether bounds lie above the largest number of the type, None if they cannot."""
+    """Return whether `maxval` exceeds `highest`; None if its dtype cannot."""
     dtype = aval_of(maxval).dtype
     return gt(maxval, constant(highest, dtype)) if int(dtypes.iinfo(dtype).max) > highest else None
 
@@ -303,9 +303,9 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
 
 
 def shuffle_elements(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
-    """Permute `x` along an axis: sort it by random words, in as many rounds as ties require."""
+    """Permute `x` along an axis: sort it by random words, in enough rounds to make ties unlikely."""
     size = max(1, aval_of(x).size)
-    # 3 log(size) / log(2³²) rounds: a tie of two elements in every round is then unlikely.
+    # After 3 log(size) / log(2³²) rounds it is unlikely that two elements tie in every round.
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
         key, other = new_keys(key, 2)
         words = random_bits.bind_positional((other,), (32, aval_of(x).shape))
@@ -313,7 +313,7 @@ def shuffle_elements(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
     return x
 
 
-def _numbers(count: int) -> Array:
+def _make_indices(count: int) -> Array:
     dtype = dtypes.default_int(config.enable_x64.value)
     return broadcasted_iota.bind_positional((), (dtype, (count,), 0, None))
 
@@ -321,7 +321,7 @@ def _numbers(count: int) -> Array:
 @inline_jit
 @with_typed_key
 def _permute_numbers(key: Array, *, count: int) -> Array:
-    return shuffle_elements(key, _numbers(count), 0)
+    return shuffle_elements(key, _make_indices(count), 0)
 
 
 @inline_jit
@@ -329,11 +329,11 @@ def _permute_numbers(key: Array, *, count: int) -> Array:
 def _permutation(key: Array, x: ArrayLike, *, axis: int, independent: bool) -> Array:
     if independent or aval_of(x).ndim == 1:
         return shuffle_elements(key, x, axis)
-    return take(x, shuffle_elements(key, _numbers(aval_of(x).shape[axis]), 0), axis)
+    return take(x, shuffle_elements(key, _make_indices(aval_of(x).shape[axis]), 0), axis)
 
 
-def _count(function: str, x: Any) -> int:
-    """Return the length of the range that an integer `x` stands for; TypeError for anything else."""
+def _to_length(function: str, x: Any) -> int:
+    """Return the integer `x`, the length of a range; TypeError for anything else."""
     if isinstance(x, Tracer):
         raise explain.concretization(x, function)
     try:
@@ -374,7 +374,7 @@ def permutation(
     rank = len(shape_of_parameter("permutation", "x", x))
     axis = canonical_axis("permutation", axis, max(rank, 1))
     if not rank:
-        return _permute_numbers(key, count=max(_count("permutation", x), 0))
+        return _permute_numbers(key, count=max(_to_length("permutation", x), 0))
     return _permutation(key, x, axis=axis, independent=bool(independent))
 
 
@@ -398,7 +398,7 @@ def _draw_without_replacement(key: Array, *a: Array, count: int, axis: int, shap
     drawn = math.prod(shape)
     if a and aval_of(a[0]).ndim == 1:
         return shuffle_elements(key, a[0], 0)[:drawn].reshape(shape)
-    numbers = shuffle_elements(key, _numbers(count), 0)[:drawn].reshape(shape)
+    numbers = shuffle_elements(key, _make_indices(count), 0)[:drawn].reshape(shape)
     return take(a[0], numbers, axis) if a else numbers
 
 
@@ -418,7 +418,7 @@ def _draw_by_probability(
         numbers = convert_to(below.sum(-1), whole)
     else:
         noise = -gumbel_numbers(key, shape=aval_of(p).shape, dtype=dtype, mode=mode) - lax.log(p)
-        order = sort((noise, _numbers(aval_of(p).shape[0])), 0, num_keys=1)[1]
+        order = sort((noise, _make_indices(aval_of(p).shape[0])), 0, num_keys=1)[1]
         numbers = order[: math.prod(shape)].reshape(shape)
     return take(a[0], numbers, axis) if a else numbers
 
@@ -459,7 +459,7 @@ def choice(
     check_key("choice", key)
     own = shape_of_parameter("choice", "a", a)
     axis = canonical_axis("choice", axis, max(len(own), 1))
-    count, array = (own[axis], (a,)) if own else (_integral(a), ())
+    count, array = (own[axis], (a,)) if own else (_to_int(a), ())
     drawn = math.prod(shape)
     if count <= 0 < drawn:
         raise ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {count}")
@@ -484,7 +484,7 @@ def choice(
     return _draw_numbers(key, count=max(count, 0), shape=shape)
 
 
-def _integral(a: Any) -> int:
+def _to_int(a: Any) -> int:
     if isinstance(a, Tracer):
         raise explain.concretization(a, "random.choice")
     return int(a)

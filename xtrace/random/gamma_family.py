@@ -1,4 +1,4 @@
-"""The gamma distribution and those made from it: beta, chi-square, Dirichlet, F, Student's t, generalized normal."""
+"""The gamma distribution and its relatives: beta, chi-square, Dirichlet, F, Student's t, generalized normal."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def _gamma_abstract(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> Sha
 
 
 def _split_each(keys: Array, count: int) -> list[Any]:
-    """Return `count` new keys for each of a vector of keys."""
+    """Return `count` new keys for each key of a vector."""
     subkeys = random_split.bind_positional((keys,), ((count,),))
     return [index_in_dim(subkeys, i, 1, keepdims=False) for i in range(count)]
 
 
 def _gamma_formula(key: Array, a: Array, *, log_space: bool) -> Array:
-    # Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below a = 1 by a sample for a + 1
-    # and a power of a uniform number (section 6 there). Every element has a key and stops on its own.
+    # Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); below a = 1 a sample for a + 1
+    # is multiplied by a power of a uniform number (section 6). Each element has its own key and stops independently.
     shape, dtype, leading = aval_of(a).shape, aval_of(a).dtype, aval_of(key).shape
     size = math.prod(shape)
     count = size // max(math.prod(leading), 1)

@@ -1,4 +1,4 @@
-"""Making random keys and new ones from them: typed keys, and the legacy form, arrays of uint32."""
+"""Random keys, made from seeds and from other keys: typed keys, and the legacy form, arrays of uint32."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ Example:
 """
 
 
-def generator_named(spec: object) -> Generator:
-    """Return the generator for `spec`: its name, a key's dtype, or None for the setting's."""
+def find_generator(spec: object) -> Generator:
+    """Return the generator with the name or key dtype `spec`; None stands for the setting's generator."""
     if spec is None:
         return generators[config.default_prng_impl.value]
     if isinstance(spec, Generator):
@@ -76,14 +76,14 @@ def generator_named(spec: object) -> Generator:
 def _choose_generator(function: str, impl: object, dtype: object) -> Generator:
     if impl is not None and dtype is not None:
         raise ValueError(
-            f"{function}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; they "
-            "say the same"
+            f"{function}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; "
+            "each names the generator"
         )
-    return generator_named(impl if dtype is None else dtype)
+    return find_generator(impl if dtype is None else dtype)
 
 
 def seed_keys(function: str, seed: ArrayLike, impl: Generator, several: bool = False) -> Array:
-    """Return the typed key for a seed, or with `several` keys for an array of seeds; TypeError unless integers."""
+    """Return the typed key for an integer seed; with `several`, also keys for an array of seeds."""
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
         # Converted to int64 as in NumPy, then wrapped around to the default integer type.
@@ -163,7 +163,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    key = seed_keys("PRNGKey", seed, generator_named(impl))
+    key = seed_keys("PRNGKey", seed, find_generator(impl))
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
@@ -186,10 +186,10 @@ def key_dtype(impl_spec: object = None) -> ExtendedDType:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    return generator_named(impl_spec).dtype
+    return find_generator(impl_spec).dtype
 
 
-def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
+def _find_key_type(function: str, keys: ArrayLike) -> ShapedArray:
     """Return the type of keys in either form; TypeError for anything else."""
     aval = getattr(keys, "aval", None)
     if aval is None:
@@ -201,20 +201,20 @@ def _aval_of_keys(function: str, keys: ArrayLike) -> ShapedArray:
         aval = aval_of(keys)
     if not is_key(aval):
         try:
-            check_words(aval, generator_named(None))
+            check_words(aval, find_generator(None))
         except TypeError as error:
             raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
         if config.legacy_prng_key.value != "allow":
-            _object_to_legacy(function)
+            _report_legacy_key(function)
     return aval
 
 
 def warns_of_legacy() -> bool:
-    """Return whether each use of a legacy key warns; then no call may skip the checks."""
+    """Return whether each use of a legacy key warns. If so, no call may skip the checks."""
     return bool(config.legacy_prng_key.value == "warn")
 
 
-def _object_to_legacy(function: str) -> None:
+def _report_legacy_key(function: str) -> None:
     words = (
         f"{function} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or convert "
         'them with xtrace.random.wrap_key_data(key). The setting jax_legacy_prng_key="allow" permits legacy keys'
@@ -226,7 +226,7 @@ def _object_to_legacy(function: str) -> None:
 
 def check_key(function: str, key: ArrayLike) -> Any:
     """Return `key`, one key in either form; ValueError for several keys, TypeError for anything else."""
-    aval = _aval_of_keys(function, key)
+    aval = _find_key_type(function, key)
     if aval.ndim != (0 if is_key(aval) else 1):
         raise ValueError(
             f"{function} accepts a single key, but was given a key array of shape {aval.shape} != (). Use vmap for "
@@ -237,11 +237,11 @@ def check_key(function: str, key: ArrayLike) -> Any:
 
 def as_typed(key: ArrayLike) -> Any:
     """Return keys in either form as typed ones."""
-    return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (generator_named(None),))
+    return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (find_generator(None),))
 
 
 def _match_form(key: Array, new_key: Array) -> Array:
-    """Return typed keys in the form of `key`, or typed if the settings ask for typed keys."""
+    """Convert typed keys to the form of `key`, unless the settings ask for typed keys."""
     typed = is_key(aval_of(key)) or config.enable_custom_prng.value
     return new_key if typed else random_unwrap.bind_positional((new_key,))
 
@@ -335,7 +335,7 @@ def key_data(keys: ArrayLike) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    if is_key(_aval_of_keys("key_data", keys)):
+    if is_key(_find_key_type("key_data", keys)):
         return random_unwrap.bind_positional((keys,))
     return keys if isinstance(keys, Array) else to_constant(keys)
 
@@ -391,8 +391,8 @@ def key_impl(keys: ArrayLike) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    aval = _aval_of_keys("key_impl", keys)
-    generator = generator_of(aval.dtype) if is_key(aval) else generator_named(None)
+    aval = _find_key_type("key_impl", keys)
+    generator = generator_of(aval.dtype) if is_key(aval) else find_generator(None)
     return generator if generator.is_users else generator.name
 
 

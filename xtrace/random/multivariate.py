@@ -39,7 +39,7 @@ def _multivariate_normal(
     else:
         sizes, vectors = eigh(cov) if method == "eigh" else svd(cov)[1::-1]
         factor = vectors * lax.sqrt(sizes[..., None, :])
-    # Normal numbers of another dtype than the parameters are promoted with them.
+    # If `dtype` is not the parameters' dtype, the sum below promotes.
     drawn = normal_numbers(key, shape=(*shape, aval_of(mean).shape[-1]), dtype=dtype)
     return broadcast_to_shape(mean, aval_of(drawn).shape) + einsum("...ij,...j->...i", factor, drawn)
 

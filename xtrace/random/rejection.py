@@ -88,7 +88,7 @@ def _sample_by_rejection(key: Array, rate: Array, dtype: np.dtype[Any], limit: i
 def _poisson(key: Array, rate: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     rate = fit_parameter(rate, shape, dtypes.float32)
     small = ne(rate, rate) | (rate < 10)
-    # Where a method's sample is not used, its rate is one for which its loop is short.
+    # Where a method's sample is not used, another rate keeps its loop short.
     zero, large = [broadcast_to_shape(constant(x, dtypes.float32), shape) for x in (0, 1e5)]
     limit = int(dtypes.iinfo(dtypes.int32 if dtypes.bit_width(dtype) > 32 else dtype).max)
     counted = _count_exponentials(key, select(small, rate, zero), dtype, limit)
@@ -128,5 +128,5 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
     check_key("poisson", key)
     name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
     if name != "threefry2x32":
-        raise NotImplementedError(f"poisson: keys must be of the generator threefry2x32, got one of {name}")
+        raise NotImplementedError(f"poisson: keys must come from the generator threefry2x32, got {name}")
     return _poisson(key, lam, shape=result_shape("poisson", shape, lam=lam), dtype=dtype)

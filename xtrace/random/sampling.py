@@ -1,4 +1,4 @@
-"""Checks of arguments that the distributions share, and the programs they run as."""
+"""Argument checks that the distributions share, and the helpers that run their programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from xtrace.random.keys import as_typed, check_key
 
 
 def with_typed_key(sample: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``sample(key, *parameters, **static)`` for keys in either form; `sample` gets typed ones."""
+    """Decorate ``sample(key, *parameters, **static)``: callers pass either form of key, `sample` gets a typed one."""
 
     @functools.wraps(sample)
     def run(key: Array, *parameters: Array, **static: object) -> Array:
@@ -56,7 +56,7 @@ def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueErr
 
 
 def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ...]:
-    """Return the shape of a parameter; TypeError if it is no array or scalar."""
+    """Return the shape of a parameter; TypeError unless it is an array or a scalar."""
     try:
         return aval_of(value).shape
     except TypeError:
@@ -64,7 +64,7 @@ def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ..
 
 
 def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the common shape of parameters; ValueError names each with its shape where there is none."""
+    """Return the common shape of parameters; ValueError names them and their shapes if there is none."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
@@ -73,9 +73,9 @@ def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, .
 
 
 def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
-    """Return the requested shape, for None the common shape of the parameters.
+    """Return the requested shape, or the common shape of the parameters for None.
 
-    ValueError if the parameters do not broadcast to it, TypeError for a parameter that is no array.
+    ValueError if the parameters do not broadcast to it, TypeError unless they are arrays.
     """
     shapes = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
     if shape is None:
@@ -112,6 +112,6 @@ def fit_parameter(value: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike) ->
 
 
 def new_keys(key: ArrayLike, count: int) -> list[Any]:
-    """Return `count` typed keys made from a typed one."""
+    """Split a typed key into `count` typed keys."""
     keys = random_split.bind_positional((key,), ((count,),))
     return [index_in_dim(keys, i, 0, keepdims=False) for i in range(count)]

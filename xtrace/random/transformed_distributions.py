@@ -1,4 +1,4 @@
-"""Continuous distributions that a formula makes of uniform or normal numbers."""
+"""Continuous distributions that are formulas of uniform or normal numbers."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
 
 def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return lengths of normally distributed vectors in three dimensions."""
-    # A number of a narrow type is rounded before it is squared.
+    # The barrier rounds numbers of a narrow dtype before they are squared.
     vectors = optimization_barrier(normal_numbers(key, shape=(*shape, 3), dtype=dtype))
     return lax.sqrt(add_elements(lax.mul(vectors, vectors), (len(shape),)))
 
@@ -199,7 +199,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return draw("maxwell", _maxwell, key, shape, dtype, out_sharding)
 
 
-def _whole_shape(function: str, shape: Shape, **parameters: object) -> tuple[int, ...]:
+def _append_parameter_shape(function: str, shape: Shape, **parameters: object) -> tuple[int, ...]:
     """Return `shape` with the common shape of the parameters after it."""
     own = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
     return (*shape, *broadcast(function, own))
@@ -208,7 +208,7 @@ def _whole_shape(function: str, shape: Shape, **parameters: object) -> tuple[int
 @inline_jit
 @with_typed_key
 def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    shape = _whole_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
+    shape = _append_parameter_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
     first, second = new_keys(key, 2)
     side = signs(second, shape=shape, dtype=dtype)
     deviates = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))

@@ -1,4 +1,4 @@
-"""The import hook that gives ``jax`` and its modules to programs as xtrace's, one module object under both names."""
+"""The import hook that makes ``jax`` and its modules xtrace's, one module object under both names."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class JaxFinder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax's that xtrace has not."""
+        """Return the spec of xtrace's module; ModuleNotFoundError for a module of jax's that xtrace lacks."""
         if name != "jax" and not name.startswith("jax."):
             return None
-        module = _module(name)
+        module = _find_module(name)
         return ModuleSpec(name, _ModuleLoader(module), is_package=hasattr(module, "__path__"))
 
     @staticmethod
@@ -40,13 +40,13 @@ class JaxFinder:
         return [_Jax()] if name is None or name.lower() == "jax" else []
 
 
-def _version_info() -> tuple[int, ...]:
+def _parse_version() -> tuple[int, ...]:
     return tuple(map(int, version().split(".")))
 
 
-def _module(name: str) -> ModuleType:
+def _find_module(name: str) -> ModuleType:
     if name in PRIVATE_MODULES:
-        return private_module(name, version(), _version_info())
+        return private_module(name, version(), _parse_version())
     own = f"xtrace{name[3:]}"
     try:
         if not name.startswith("jax._src"):
@@ -54,10 +54,10 @@ def _module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{own}.".startswith(f"{error.name}."):
             raise
-    raise ModuleNotFoundError(_absence(name), name=name) from None
+    raise ModuleNotFoundError(_explain_absence(name), name=name) from None
 
 
-def _absence(name: str) -> str:
+def _explain_absence(name: str) -> str:
     outside = next((shown for prefix, shown in _OUTSIDE.items() if f"{name}.".startswith(f"{prefix}.")), None)
     if outside is not None:
         why = f"{outside} is outside of what xtrace does; call kernels of your own with xtrace.ffi"
@@ -65,11 +65,11 @@ def _absence(name: str) -> str:
         why = "it is private to jax; xtrace.alias_names() lists the private modules that xtrace has for libraries"
     else:
         why = "xtrace does not have it; docs/compatibility.md in its repository says what runs, and what is outside"
-    return f"No module named {name!r}: jax is xtrace in this process (xtrace.as_jax), and {why}{_importer()}"
+    return f"No module named {name!r}: jax is xtrace in this process (xtrace.as_jax), and {why}{_find_importer()}"
 
 
-def _importer() -> str:
-    """Return the library's line that imports a module, for messages; empty where it is not known."""
+def _find_importer() -> str:
+    """Return the importing line for messages; empty if it is unknown."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -80,7 +80,7 @@ def _importer() -> str:
 
 
 class _ModuleLoader(Loader):
-    """Gives the import system a module that is there already, with its own spec."""
+    """Loads a module that is already loaded, and keeps its spec."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -89,7 +89,7 @@ class _ModuleLoader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has put the spec of the other name into it.
+        # The import system has replaced the spec by the other name's.
         module.__spec__ = self.spec
 
 
@@ -126,14 +126,14 @@ def as_jax() -> None:
         return
     if there is not None:
         raise RuntimeError(
-            f"as_jax: jax {getattr(there, '__version__', '')} is imported already, and modules that have it would go "
-            "on with it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or start "
+            f"as_jax: jax {getattr(there, '__version__', '')} is imported already, and modules that imported it would "
+            "keep it. Call xtrace.as_jax() before the first import of jax and of libraries that import it, or start "
             "the program with python -m xtrace run"
         )
-    package.__version__, package.__version_info__ = version(), _version_info()  # type: ignore[attr-defined]
+    package.__version__, package.__version_info__ = version(), _parse_version()  # type: ignore[attr-defined]
     sys.meta_path.insert(0, JaxFinder)
     sys.modules["jax"] = package
-    sys.modules["jax.version"] = package.version = _module("jax.version")  # type: ignore[attr-defined]
+    sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
 
 
 def load_ipython_extension(ipython: object) -> None:

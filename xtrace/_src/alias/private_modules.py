@@ -1,6 +1,6 @@
-"""The private modules of jax that libraries of its world import, ``jax._src`` above all, with the names that they use.
+"""The private modules of jax, mostly ``jax._src``, that well-known libraries import, with the names that they use.
 
-A library that reaches below jax's public names finds them here; xtrace's own code uses none of them.
+xtrace's own code uses none of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-# For each module the public modules that have its names, tried in order.
+# For each private module, the modules that have its names, tried in order.
 PRIVATE_MODULES: dict[str, tuple[str, ...]] = {
     "jax.version": (),
     "jax._src": (),
@@ -52,8 +52,8 @@ def private_module(name: str, version: str, version_info: tuple[int, ...]) -> Mo
         if f"{name}.{attribute}" in PRIVATE_MODULES:
             return importlib.import_module(f"{name}.{attribute}")
         raise AttributeError(
-            f"module {name!r} has no attribute {attribute!r}: jax is xtrace in this process, which has those names of "
-            "jax's private modules that well-known libraries use"
+            f"module {name!r} has no attribute {attribute!r}: jax is xtrace in this process, and of jax's "
+            "private modules it has only the names that well-known libraries use"
         )
 
     module.__getattr__ = getattribute  # type: ignore[method-assign]

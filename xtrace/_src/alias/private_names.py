@@ -1,4 +1,4 @@
-"""Names of private modules of jax that have no public module of xtrace's to come from."""
+"""Names of jax's private modules that no public module of xtrace has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _backends = started_clients
 
 
 class _PytreeRegistry:
-    """Answers whether a class is one of pytree nodes, to the operator `in`."""
+    """The registered classes of pytree nodes, for the operator `in`."""
 
     def __contains__(self, cls: object) -> bool:
         return isinstance(cls, type) and is_node(cls)
@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def api_boundary(fun: _Function, repro_api_name: str | None = None, **_: object) -> _Function:
-    """Return the function with the frames of libraries left out of the tracebacks of its errors."""
+    """Return the function; tracebacks of its errors leave out the frames of libraries."""
     return boundary(fun)
 
 
@@ -39,7 +39,7 @@ _exclude_paths = left_out
 
 
 def include_frame(frame: Any) -> bool:
-    """Return whether tracebacks show a frame, which is in no file that is left out."""
+    """Return whether tracebacks show a frame: its file is not left out."""
     return not is_internal(frame.f_code.co_filename)
 
 
@@ -54,5 +54,5 @@ def wait_for_tokens() -> None:
 
 
 def safe_zip(*args: Any) -> list[Any]:
-    """Return the elements of lists of one length side by side."""
+    """Zip sequences of equal length into a list."""
     return list(zip(*map(list, args), strict=True))

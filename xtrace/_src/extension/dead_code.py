@@ -1,4 +1,4 @@
-"""Dead code of jaxprs by rules of primitives, which users may give their own."""
+"""Dead-code elimination by rules of primitives, to which users may add."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from xtrace._src.transforms.jaxpr_transforms import filter_by_mask
 
 _Result = tuple[list[bool], JaxprEqn | None]
 
-# ``rule(used_outputs, equation)`` returns for each operand whether the rest of the equation reads it, and that rest,
-# None for none.
+# ``rule(used_outputs, equation)`` returns, for each operand, whether the reduced equation reads it, and the reduced
+# equation, None if nothing is left.
 dce_rules: dict[Primitive, Callable[[list[bool], JaxprEqn], _Result]] = {}
 
 
@@ -54,7 +54,7 @@ def eliminate(
 
 
 def eliminate_in_call(used_outputs: list[bool], equation: JaxprEqn, name: str) -> _Result:
-    """Return what is left of an equation that calls the jaxpr in its parameter `name`: a rule of `dce_rules`."""
+    """Eliminate dead code in the jaxpr that an equation calls, its parameter `name`: a rule of `dce_rules`."""
     parameters = equation.params
     closed = close_jaxpr(parameters[name])
     if not any(used_outputs) and not has_consequences(equation.effects):
@@ -76,7 +76,7 @@ def _eliminate_in_cond(used_outputs: list[bool], equation: JaxprEqn) -> _Result:
     branches: Sequence[ClosedJaxpr] = parameters["branches"]
     none = [False] * len(branches[0].in_avals)
     flags = [eliminate(b.jaxpr, used_outputs, none)[2] for b in branches]
-    # All branches have the same inputs.
+    # All branches must keep the same inputs.
     reads = [any(each) for each in zip(*flags, strict=True)]
     smaller = [ClosedJaxpr(eliminate(b.jaxpr, used_outputs, reads)[0], b.consts) for b in branches]
     parameters["branches"] = tuple(smaller)
@@ -88,11 +88,11 @@ def _eliminate_in_cond(used_outputs: list[bool], equation: JaxprEqn) -> _Result:
     )
 
 
-def _of_call(name: str) -> Callable[[list[bool], JaxprEqn], _Result]:
+def _make_call_rule(name: str) -> Callable[[list[bool], JaxprEqn], _Result]:
     return lambda used_outputs, equation: eliminate_in_call(used_outputs, equation, name)
 
 
 dce_rules.update({
-    jit_call: _of_call("jaxpr"), remat_call: _of_call("jaxpr"), call_p: _of_call("call_jaxpr"),
-    closed_call_p: _of_call("call_jaxpr"), cond_p: _eliminate_in_cond,
+    jit_call: _make_call_rule("jaxpr"), remat_call: _make_call_rule("jaxpr"), call_p: _make_call_rule("call_jaxpr"),
+    closed_call_p: _make_call_rule("call_jaxpr"), cond_p: _eliminate_in_cond,
 })

@@ -1,7 +1,7 @@
 """Operations on values of high types: they are carried out on the arrays that hold the values.
 
-An operation is recorded as the operations on arrays that it stands for, so its own derivative applies only where the
-Python function that uses it is differentiated: a compiled function is called as that, then.
+An operation is recorded as operations on arrays. Its own derivative applies only where the Python function that uses it
+is differentiated, so differentiation calls the Python function of a compiled function.
 """
 
 from __future__ import annotations
@@ -139,25 +139,25 @@ class VJPHiPrimitive:
 
     def expand(self, *args: Any) -> Any:
         """Compute the result by other operations."""
-        raise self._missing("expand", "computes the result by other operations")
+        raise self._report_missing("expand", "computes the result by other operations")
 
     def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> Any:
         """Return the result and residuals; `nzs_in` has a flag for each leaf, whether its derivative is asked for."""
-        raise self._missing("vjp_fwd", "returns the result and residuals for the backward pass")
+        raise self._report_missing("vjp_fwd", "returns the result and residuals for the backward pass")
 
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
         """Return the cotangents of the arguments."""
-        raise self._missing("vjp_bwd_retval", "returns the cotangents of the arguments")
+        raise self._report_missing("vjp_bwd_retval", "returns the cotangents of the arguments")
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """Return the result and its tangent."""
-        raise self._missing("jvp", "returns the result and its tangent, for forward mode")
+        raise self._report_missing("jvp", "returns the result and its tangent, for forward mode")
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
         """Return the result of mapped arguments, and the position of the mapped axis in it."""
-        raise self._missing("batch", "returns the result of mapped arguments and the axes where it is mapped")
+        raise self._report_missing("batch", "returns the result of mapped arguments and the axes where it is mapped")
 
-    def _missing(self, method: str, contract: str) -> NotImplementedError:
+    def _report_missing(self, method: str, contract: str) -> NotImplementedError:
         name = type(self).__name__
         return NotImplementedError(f"{name} has no method {method}; define {name}.{method}, which {contract}")
 
@@ -175,7 +175,7 @@ class VJPHiPrimitive:
         return pytree.tree_unflatten(self.out_tree, call_hi_primitive_p.bind(*leaves, _prim=self))
 
     def flat(self, *leaves: Any) -> list[Any]:
-        """Compute the leaves of the result from those of the arguments."""
+        """Compute the leaves of the result from the leaves of the arguments."""
         return pytree.tree_leaves(self.expand(*pytree.tree_unflatten(self.in_tree, leaves)))
 
 

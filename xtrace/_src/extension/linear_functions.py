@@ -1,4 +1,4 @@
-"""Functions with transformations around them, and what these leave behind: ``jax.extend.linear_util``."""
+"""Functions wrapped in transformations, and the values that these store: ``jax.extend.linear_util``."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ class WrappedFun:
         )
 
 
-def _decorating(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of a transformation and more be called with the transformation alone, as a decorator of it."""
+def _make_decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``function(gen)`` return a partial function, so that `function` can decorate the transformation `gen`."""
 
     @functools.wraps(function)
     def called(gen: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
     return WrappedFun(f, called, (), (), tuple(sorted(given.items())), None, debug_info)
 
 
-@_decorating
+@_make_decorator
 def transformation2(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """Put a transformation around a function.
 
@@ -168,7 +168,7 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: 
     return fun.wrap(gen, gen_static_args, None)
 
 
-@_decorating
+@_make_decorator
 def transformation_with_aux2(
     gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
     unk_names: bool = False,
@@ -212,7 +212,7 @@ class _LastStore(Store):
         self._value = value
 
 
-@_decorating
+@_make_decorator
 def transformation(gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """Put a transformation around a function, written as a generator.
 
@@ -245,7 +245,7 @@ def _run_generator(gen: Callable[..., Any], function: Callable[..., Any], *args:
     return steps.send(function(*given, **named))
 
 
-@_decorating
+@_make_decorator
 def transformation_with_aux(
     gen: Callable[..., Any], fun: WrappedFun, *gen_static_args: Any
 ) -> tuple[WrappedFun, Callable[[], Any]]:
@@ -306,7 +306,7 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
         aux2()
     except StoreException:
         return True, first
-    raise StoreException("both functions were called, and one value is asked for")
+    raise StoreException("both functions were called; call only one of them")
 
 
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:

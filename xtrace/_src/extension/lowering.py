@@ -1,4 +1,4 @@
-"""Lowering rules of users, which build operations with jaxlib's MLIR objects, beside xtrace's text."""
+"""Users' lowering rules, which build operations with jaxlib's MLIR objects; xtrace's own rules write text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xtrace._src.extension.lowering_contexts import LoweringRuleContext, lowerab
 from xtrace._src.ops import lower_fun as lowered
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value, symbol
 
-# The platforms of each name that users write.
+# Names that stand for several platforms.
 _PLATFORMS = {"gpu": ("cuda", "rocm")}
 
 
 class TextRule:
-    """A lowering rule that writes text; called with a context and MLIR values, it is one of MLIR's."""
+    """A lowering rule that writes text; called with a context and MLIR values, it builds MLIR operations."""
 
     def __init__(self, emit: Callable[..., Any], name: str) -> None:
         self.emit, self.name = emit, name
@@ -45,11 +45,11 @@ class LoweredFunction(TextRule):
 
 
 class LoweringRules:
-    """The lowering rules of one primitive: one for any platform, and others for some."""
+    """The lowering rules of one primitive: a default, and rules for single platforms."""
 
     def __init__(self, primitive: Primitive) -> None:
         self.primitive, self.by_platform = primitive, dict[str, Callable[..., Any]]()
-        # It holds where no other does: that of a built-in primitive, or the error of one without a rule.
+        # The fallback: the rule of a built-in primitive, or the error of a primitive without a rule.
         self.own = primitive.emit
 
     def emit(self, builder: FunctionBuilder, *values: Value, **named: Any) -> Any:
@@ -58,7 +58,7 @@ class LoweringRules:
         if rule is None:
             return self.own(builder, *values, **named)
         parameters = self.primitive.given_parameters(named)
-        effects = self._effects_of(values, parameters)
+        effects = self._check_effects(values, parameters)
         if isinstance(rule, TextRule):
             results = rule.emit(builder, *values, **parameters)
         else:
@@ -68,8 +68,8 @@ class LoweringRules:
         return results[0] if isinstance(results, list) else results
 
 
-    def _effects_of(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
-        """Return the effects of the operation; ValueError unless programs may have them."""
+    def _check_effects(self, values: Sequence[Value], parameters: dict[str, Any]) -> Effects:
+        """Return the effects of the operation; ValueError if programs may not have one of them."""
         if not self.primitive.is_users or self.primitive.effects is None:
             return NO_EFFECTS
         effects = self.primitive.effects_of((Parameters(parameters),), [v.aval for v in values])

@@ -1,4 +1,4 @@
-"""What a lowering rule is told: the module, the equation, the devices, and the tokens of ordered effects."""
+"""The contexts of lowering rules: the module, the equation, the devices, and the tokens of ordered effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xtrace._src.xla import clients
 
 
 def modules() -> Any:
-    """Return the module of functions on MLIR objects, which takes 30 ms to load."""
+    """Import the module of functions on MLIR objects, which takes 30 ms, at its first use."""
     return importlib.import_module("xtrace._src.extension.mlir_functions")
 
 
@@ -45,15 +45,15 @@ class EffectTypes:
         self._types.add(effect_type)
 
     def contains(self, eff: Effect) -> bool:
-        """Return whether an effect is of one of the classes; those that are made by name are of the library."""
+        """Return whether an effect is of one of the classes, or of the library's own, which are made by name."""
         return type(eff) is Effect or isinstance(eff, tuple(self._types))
 
     def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return those of the effects that are of the classes."""
+        """Return the effects of these classes."""
         return [e for e in effects if self.contains(e)]
 
     def filter_not_in(self, effects: Iterable[Effect]) -> list[Effect]:
-        """Return those of the effects that are not."""
+        """Return the effects of other classes."""
         return [e for e in effects if not self.contains(e)]
 
 
@@ -78,7 +78,7 @@ class TokenSet:
 
     @staticmethod
     def create(effects: Sequence[Effect]) -> TokenSet:
-        """Build a new token for each effect, at the insertion point in force."""
+        """Build a new token for each effect, at the current insertion point."""
         return TokenSet({effect: modules().create_token() for effect in effects})
 
     def __len__(self) -> int:
@@ -259,7 +259,7 @@ class ModuleContext:
         self.sharding_attr_cache = {} if sharding_attr_cache is None else sharding_attr_cache
         self.aval_to_ir_types_cache = {} if aval_to_ir_types_cache is None else aval_to_ir_types_cache
         self.pallas_lowering_cache = {} if pallas_lowering_cache is None else pallas_lowering_cache
-        # The builder of the text that the module becomes part of; None for a module of the user's own.
+        # The builder of the text that the module becomes part of; None for a user's module.
         self.builder: Any = None
 
     def get_backend(self, optional: bool = False) -> Any:

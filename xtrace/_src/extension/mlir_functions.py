@@ -1,4 +1,4 @@
-"""Functions of MLIR objects as text in xtrace's modules, and the reverse. Loading it loads jaxlib's MLIR bindings."""
+"""Conversion of MLIR objects to text in xtrace's modules, and back. Its import loads jaxlib's MLIR bindings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ create_token = mlir_rules.create_token
 
 
 def surroundings_of(module: Any) -> mlir_rules.Surroundings:
-    """Return a module of the user's with what functions in it are built with; a new one for None."""
+    """Return the context, insertion point and symbols of a user's module; of a new module for None."""
     return mlir_rules.new_surroundings(module)
 
 
@@ -43,12 +43,12 @@ def emit_by_rule(
 ) -> list[Value]:
     """Write the operations of a user's rule as a private function of the module, and the call of it."""
     module, results = builder.module, list(builder.results)
-    # A rule runs in a module only: what it adds there is no part of a template.
+    # This raises while a template is recorded: the functions of a rule belong to one module.
     devices = module.num_partitions
     ordered = in_order(effects)
 
     def build(within: mlir_rules.Surroundings, arguments: Sequence[Any]) -> Any:
-        context = _context_of(builder, primitive, values, results, within, devices)
+        context = _make_context(builder, primitive, values, results, within, devices)
         context.tokens_in = TokenSet(dict(zip(ordered, arguments, strict=False)))
         try:
             returned = rule(context, *arguments[len(ordered) :], **parameters)
@@ -85,7 +85,7 @@ def emit_by_rule(
     return with_tokens(builder, ordered, builder.line_of_many(called, outputs))
 
 
-def _context_of(
+def _make_context(
     builder: FunctionBuilder, primitive: Primitive, values: Sequence[Value], results: Sequence[ShapedArray],
     within: mlir_rules.Surroundings, devices: int,
 ) -> LoweringRuleContext:
@@ -108,7 +108,7 @@ def _context_of(
 def _add_function(
     module: ModuleBuilder, base: str, function: mlir_rules.RuleFunction, names: Mapping[str, str]
 ) -> str:
-    """Add a function that a rule made, under a name from `base`; `names` are the new ones of those that it calls."""
+    """Add a function that a rule made, under a name from `base`; `names` renames the functions that it calls."""
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
         written.argument(TextType(kind))  # type: ignore[arg-type]
@@ -130,8 +130,8 @@ class TextType(NamedTuple):
 # Text as MLIR objects
 
 
-def _nested(context: ModuleContext) -> ModuleBuilder:
-    """Return the builder of a module of text that becomes part of the one that a rule writes into."""
+def _make_nested_builder(context: ModuleContext) -> ModuleBuilder:
+    """Return the builder of a module of text that becomes part of the module of a rule."""
     if context.builder is not None:
         nested: ModuleBuilder = context.builder.nested("rule")
         return nested
@@ -141,14 +141,14 @@ def _nested(context: ModuleContext) -> ModuleBuilder:
 
 
 def number_of_devices(axis_context: Any) -> int:
-    """Return the number of devices that an axis context says."""
+    """Return the number of devices of an axis context."""
     if isinstance(axis_context, SPMDAxisContext):
         return int(axis_context.mesh.size)
     return int(getattr(axis_context, "num_devices", 1))
 
 
 def add_function(context: ModuleContext, text: str, name: str) -> Any:
-    """Add the functions of a module's text to the one that a rule writes into, and return that for ``rule``."""
+    """Add the functions of a module's text to the module of a rule, and return the function ``rule``."""
     with context.context:
         parsed = mlir_rules.ir.Module.parse(text)
         return mlir_rules.add_functions(parsed, context.module, context.symbol_table, {"rule": name})["rule"]
@@ -166,7 +166,7 @@ def call_text(
     emit: Callable[[FunctionBuilder, Sequence[Value]], Any], context: LoweringRuleContext, name: str,
     values: Sequence[Any],
 ) -> list[Any]:
-    """Put operations that `emit` writes as text where MLIR objects are built now, and return their results."""
+    """Insert operations that `emit` writes as text at the current insertion point; return their results."""
     given = mlir_rules.flatten(values)
     if len(given) != len(context.avals_in):
         raise TypeError(
@@ -190,7 +190,7 @@ def function_text(
 
     describe: writes the attributes of its arguments and results.
     """
-    module = _nested(context)
+    module = _make_nested_builder(context)
     function = FunctionBuilder(module, "rule", "", public=True)
     for aval in in_avals:
         function.argument(aval)

@@ -84,8 +84,8 @@ def core_call_lowering(
         >>> xtrace.jit(wave_p.bind)(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    closed = _closed("core_call_lowering", "call_jaxpr", call_jaxpr)
-    values = _values_for("core_call_lowering", closed, args)
+    closed = _close("core_call_lowering", "call_jaxpr", call_jaxpr)
+    values = _flatten_values("core_call_lowering", closed, args)
     results, tokens = build_jaxpr_call(ctx.module_context, closed, name, ctx.tokens_in, values, inline=False)
     ctx.set_tokens_out(tokens)
     return results
@@ -95,7 +95,7 @@ def jaxpr_subcomp(
     ctx: ModuleContext, jaxpr: Jaxpr, name_stack: object, tokens: TokenSet, consts_for_constvars: Sequence[Any],
     *args: Any, dim_var_values: Sequence[Any], const_lowering: object, outer_traceback: object,
 ) -> tuple[list[Any], TokenSet]:
-    """Build the operations of a jaxpr at the insertion point in force.
+    """Build the operations of a jaxpr at the current insertion point.
 
     Args:
         ctx: the context of the module.
@@ -130,7 +130,7 @@ def jaxpr_subcomp(
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(f"jaxpr_subcomp: jaxpr must be a Jaxpr, got {abbreviate(jaxpr)}")
     opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-    values = _values_for("jaxpr_subcomp", opened, [*consts_for_constvars, *args])
+    values = _flatten_values("jaxpr_subcomp", opened, [*consts_for_constvars, *args])
     return build_jaxpr_call(ctx, ClosedJaxpr(opened, []), "inlined", tokens, values, inline=True)
 
 
@@ -181,7 +181,7 @@ def lower_jaxpr_to_fun(
         >>> print(function.name)
         "wave"
     """
-    closed = _closed("lower_jaxpr_to_fun", "jaxpr", jaxpr)
+    closed = _close("lower_jaxpr_to_fun", "jaxpr", jaxpr)
     kinds = [(a.shape, a.dtype) for a in closed.in_avals]
     if num_const_args or arg_layouts is not None or result_layouts is not None:
         raise NotImplementedError(
@@ -194,18 +194,18 @@ def lower_jaxpr_to_fun(
             f"({', '.join([a.str_short() for a in closed.in_avals])})"
         )
     function = "lower_jaxpr_to_fun"
-    described = _Described(
-        *_for_each(function, len(closed.in_avals), {
+    function_attributes = _FunctionAttributes(
+        *_list_entries(function, len(closed.in_avals), {
             "replicated_args": replicated_args, "arg_shardings": arg_shardings,
             "input_output_aliases": input_output_aliases, "xla_donated_args": xla_donated_args,
             "arg_memory_kinds": arg_memory_kinds,
         }),
-        *_for_each(function, len(closed.out_avals), {
+        *_list_entries(function, len(closed.out_avals), {
             "result_names": result_names, "result_shardings": result_shardings,
             "result_memory_kinds": result_memory_kinds,
         }),
     )
-    return _add_described_jaxpr(ctx, closed, name, list(effects), main_function, described)
+    return _add_jaxpr(ctx, closed, name, list(effects), main_function, function_attributes)
 
 
 def lower_jaxpr_to_module(
@@ -259,7 +259,7 @@ def lower_jaxpr_to_module(
         >>> "stablehlo.sine" in str(made.module)
         True
     """
-    closed = _closed("lower_jaxpr_to_module", "jaxpr", jaxpr)
+    closed = _close("lower_jaxpr_to_module", "jaxpr", jaxpr)
     if len(platforms) > 1 or in_layouts is not None or out_layouts is not None:
         raise NotImplementedError(
             "lower_jaxpr_to_module: several platforms and layouts are not supported; write a module for each platform, "
@@ -269,7 +269,7 @@ def lower_jaxpr_to_module(
         raise NotImplementedError(
             "lower_jaxpr_to_module: override_lowering_rules are not supported; use register_lowering"
         )
-    (donated,) = _for_each("lower_jaxpr_to_module", len(closed.in_avals), {"donated_args": donated_args})
+    (donated,) = _list_entries("lower_jaxpr_to_module", len(closed.in_avals), {"donated_args": donated_args})
     context = ModuleContext(
         platforms=platforms, backend=backend, axis_context=axis_context, lowering_parameters=lowering_parameters
     )
@@ -340,13 +340,13 @@ def emit_python_callback(
     return results, after if returns_token else None, callback
 
 
-def _closed(function: str, name: str, jaxpr: object) -> ClosedJaxpr:
+def _close(function: str, name: str, jaxpr: object) -> ClosedJaxpr:
     if not isinstance(jaxpr, (Jaxpr, ClosedJaxpr)) or (isinstance(jaxpr, Jaxpr) and jaxpr.constvars):
         raise TypeError(f"{function}: {name} must be a ClosedJaxpr, got {abbreviate(jaxpr)}")
     return close_jaxpr(jaxpr)
 
 
-def _values_for(function: str, jaxpr: Any, given: Sequence[Any]) -> list[Any]:
+def _flatten_values(function: str, jaxpr: Any, given: Sequence[Any]) -> list[Any]:
     """Return the MLIR values of a jaxpr's inputs; TypeError for more or fewer of them."""
     values = mlir_rules.flatten(given)
     if len(values) != len(jaxpr.in_avals):
@@ -354,8 +354,8 @@ def _values_for(function: str, jaxpr: Any, given: Sequence[Any]) -> list[Any]:
     return values
 
 
-class _Described(NamedTuple):
-    """What attributes of a function's arguments and results say, an entry for each."""
+class _FunctionAttributes(NamedTuple):
+    """The attributes of a function's arguments and results, an entry for each."""
 
     replicated: Sequence[Any]
     arg_shardings: Sequence[Any]
@@ -370,9 +370,10 @@ class _Described(NamedTuple):
         """Write the attributes; tokens come before the arguments and the results."""
         arguments = [
             [
-                _flag("mhlo.is_same_data_across_replicas", replicated), _sharding_text(function, sharding, value.aval),
+                _format_flag("mhlo.is_same_data_across_replicas", replicated),
+                _format_sharding(function, sharding, value.aval),
                 "" if alias is None else f"tf.aliasing_output = {alias + tokens} : i32",
-                _flag("jax.buffer_donor", donated), _memory_text(memory),
+                _format_flag("jax.buffer_donor", donated), _format_memory(memory),
             ]
             for value, replicated, sharding, alias, donated, memory in zip(
                 function.arguments[tokens:], self.replicated, self.arg_shardings, self.aliases, self.donated,
@@ -382,48 +383,46 @@ class _Described(NamedTuple):
         results = [
             [
                 "" if name is None else f"jax.result_info = {attributes.string(name)}",
-                "" if sharding is None else function.module.meshes.attribute(sharding, ndim), _memory_text(memory),
+                "" if sharding is None else function.module.meshes.attribute(sharding, ndim), _format_memory(memory),
             ]
             for name, sharding, memory, ndim in zip(
-                self.names, self.result_shardings, self.result_memories, self._ranks(function, tokens), strict=True
+                self.names, self.result_shardings, self.result_memories, self._list_ranks(function, tokens), strict=True
             )
         ]
         function.argument_attributes = [*[""] * tokens, *[", ".join(filter(None, texts)) for texts in arguments]]
         function.result_attributes = [*[""] * tokens, *[", ".join(filter(None, texts)) for texts in results]]
 
     @staticmethod
-    def _ranks(function: FunctionBuilder, tokens: int) -> list[int]:
+    def _list_ranks(function: FunctionBuilder, tokens: int) -> list[int]:
         return [physical_aval(a).ndim for a in function.results[tokens:]]
 
 
-def _flag(name: str, value: object) -> str:
+def _format_flag(name: str, value: object) -> str:
     return f"{name} = true" if value else ""
 
 
-def _sharding_text(function: FunctionBuilder, sharding: Any, aval: ShapedArray) -> str:
+def _format_sharding(function: FunctionBuilder, sharding: Any, aval: ShapedArray) -> str:
     return "" if sharding is None else function.module.meshes.attribute(sharding, physical_aval(aval).ndim)
 
 
-def _memory_text(kind: str | None) -> str:
+def _format_memory(kind: str | None) -> str:
     return "" if kind is None else f"mhlo.memory_kind = {attributes.string(kind)}"
 
 
-def _for_each(function: str, count: int, given: Mapping[str, Sequence[Any] | None]) -> list[list[Any]]:
-    """Return sequences with an entry for each argument or result, of None for those that are None.
-
-    ValueError for one with more or fewer entries.
+def _list_entries(function: str, count: int, given: Mapping[str, Sequence[Any] | None]) -> list[list[Any]]:
+    """Return each sequence as a list, `count` times None for None; ValueError for another number of entries.
     """
     for name, entries in given.items():
         if entries is not None and len(entries) != count:
-            raise ValueError(f"{function}: {name} has {len(entries)} entries, and the jaxpr {count} of them")
+            raise ValueError(f"{function}: {name} must have {count} entries, as the jaxpr does; got {len(entries)}")
     return [[None] * count if entries is None else list(entries) for entries in given.values()]
 
 
-def _add_described_jaxpr(
+def _add_jaxpr(
     context: ModuleContext, closed: ClosedJaxpr, name: str, effects: Sequence[Effect], is_main: bool,
-    described: _Described,
+    function_attributes: _FunctionAttributes,
 ) -> Any:
-    text = jaxpr_text(context, closed, effects, lambda function: described.write(function, len(effects)))
+    text = jaxpr_text(context, closed, effects, lambda function: function_attributes.write(function, len(effects)))
     function = add_function(context, text, "main" if is_main else name)
     if is_main:
         mlir_rules.make_visible(function)

@@ -1,4 +1,4 @@
-"""Partial evaluation of Python functions: known arguments are computed with, the rest is recorded."""
+"""Partial evaluation of Python functions: operations on known values are computed, others are recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PartialVal(tuple[Any, Any]):
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """Return a value of which the type is known alone."""
+        """Return an unknown value of a given type."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
@@ -58,26 +58,26 @@ custom_partial_eval_rules: dict[Primitive, Callable[..., Any]] = {}
 
 
 class PartialTrace(StagingTrace):
-    """Records operations on values that are not known, and leaves the others to the trace around it."""
+    """Records operations on unknown values; its parent does the others."""
 
     __slots__ = ()
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         rule = custom_partial_eval_rules.get(primitive)
         if rule is None:
-            return self._process_as_others(primitive, operands, parameters)
+            return self._process_without_rule(primitive, operands, parameters)
         named = primitive.given_parameters(dict(zip(primitive.parameters, parameters, strict=True)))
         return rule(self, *operands, **named)
 
     def default_process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Record an operation on values that are not known, and compute others, as without a rule of the user's."""
-        return self._process_as_others(primitive, tracers, primitive.pack_parameters(params))
+        """Record an operation on unknown values, or compute it on known ones, without the user's rule."""
+        return self._process_without_rule(primitive, tracers, primitive.pack_parameters(params))
 
     def is_known(self, value: object) -> bool:
         """Return whether an operand is known."""
         return not (type(value) is StagedTracer and value.owner is self)
 
-    def _process_as_others(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
+    def _process_without_rule(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         if any(type(x) is StagedTracer and x.owner is self for x in operands):
             return super().process(primitive, operands, parameters)
         assert self.parent is not None
@@ -91,12 +91,11 @@ class PartialTrace(StagingTrace):
 def partially_evaluate(
     function: Callable[..., Any], values: Sequence[PartialVal], instantiate: bool | Sequence[bool]
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Call a function of arrays, of which some are known.
+    """Call a function of known and unknown arrays.
 
     instantiate: which results are results of the jaxpr even if they are known.
 
-    Returns the jaxpr of the rest of the work, the results as far as they are known, and the values of the jaxpr's
-    constants.
+    Returns the jaxpr of the unknown part, the known and unknown results, and the values of the jaxpr's constants.
     """
     trace = PartialTrace(current_trace.get(), DebugInfo("partial evaluation", "function", None, None))
     token = current_trace.set(trace)

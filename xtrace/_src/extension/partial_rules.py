@@ -14,12 +14,12 @@ from xtrace._src.extension.rules import RuleRegistry
 from xtrace._src.ops.call_primitives import closed_call_p
 from xtrace._src.transforms.jaxpr_transforms import filter_by_mask, partial_evaluate_jaxpr
 
-# The primitives whose unknown part is bound now, which is not split again.
+# The primitives whose parts are being bound; these parts are not split again.
 _being_bound: ContextVar[tuple[Primitive, ...]] = ContextVar("primitives whose unknown part is bound", default=())
 
 
 def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any]:
-    # The flags and parameters of equations that the rule left as they are: splitting them again would not end.
+    # Flags and parameters of equations that the rule did not change: splitting them again would not terminate.
     left = Table()
 
     def partial_evaluate(unknown: tuple[bool, ...], **named: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
@@ -33,7 +33,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
             if not isinstance(split, tuple) or len(split) != 5:
                 raise TypeError(
                     f"the rule of {primitive} in partial_eval_jaxpr_custom_rules must return five values: the known "
-                    "equation, the other, flags of unknown results, of those that the other has, and the residuals"
+                    "and the unknown equation, flags of unknown results and of the unknown equation's, and residuals"
                 )
             values = dict(zip(equation.invars, operands, strict=True))
             rest = split[1]
@@ -48,7 +48,7 @@ def _from_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., A
                     if part is not None:
                         given = [x.val if isinstance(x, Literal) else values[x] for x in part.invars]
                         results = part.primitive.bind(*given, **part.params)
-                        values.update(zip(part.outvars, _listed(part.primitive, results), strict=True))
+                        values.update(zip(part.outvars, _to_list(part.primitive, results), strict=True))
             finally:
                 _being_bound.reset(token)
             return [values[v] for v in equation.outvars]
@@ -62,14 +62,14 @@ def _save_all(*_: object, **__: object) -> bool:
     return True
 
 
-def _listed(primitive: Primitive, results: Any) -> list[Any]:
+def _to_list(primitive: Primitive, results: Any) -> list[Any]:
     return list(results) if primitive.multiple_results else [results]
 
 
 def equation_of(primitive: Primitive, avals: Sequence[Any], parameters: dict[str, Any]) -> JaxprEqn:
     """Return an equation of a primitive on variables of the types `avals`."""
     packed = primitive.pack_parameters(parameters)
-    types = _listed(primitive, primitive.abstract_eval(tuple(avals), packed))
+    types = _to_list(primitive, primitive.abstract_eval(tuple(avals), packed))
     effects = primitive.effects_of(packed, avals)
     return JaxprEqn([Var(a) for a in avals], [Var(a) for a in types], primitive, packed, effects, None)
 
@@ -92,10 +92,10 @@ def _to_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any
         known_in = filter_by_mask(eqn.invars, [not u for u in unknown])
         saved = [Var(a) for a in parts.known.out_avals[parts.results :]]
         known_out = filter_by_mask(eqn.outvars, [not u for u in parts.nonzero])
-        first = _call(parts.known, known_in, [*known_out, *saved], eqn)
+        first = _make_call(parts.known, known_in, [*known_out, *saved], eqn)
         residuals = parts.gather(known_in, first.outvars)
         pending = filter_by_mask(eqn.outvars, parts.nonzero)
-        second = _call(parts.linear, [*residuals, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
+        second = _make_call(parts.linear, [*residuals, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
         there = {v for v, i in zip(eqn.invars, inst_in, strict=True) if i}
         held = [v for v in dict.fromkeys(residuals) if isinstance(v, Var) and v not in there]
         return first, second, list(parts.nonzero), list(parts.nonzero), held
@@ -103,7 +103,7 @@ def _to_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any
     return split
 
 
-def _call(closed: ClosedJaxpr, invars: Sequence[Any], outvars: Sequence[Any], around: JaxprEqn) -> JaxprEqn:
+def _make_call(closed: ClosedJaxpr, invars: Sequence[Any], outvars: Sequence[Any], around: JaxprEqn) -> JaxprEqn:
     return JaxprEqn(list(invars), list(outvars), closed_call_p, (closed,), closed.effects, around.source)
 
 

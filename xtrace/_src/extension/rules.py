@@ -1,6 +1,6 @@
-"""The rules of primitives in JAX's conventions, as mappings that read and write those of xtrace's primitives.
+"""The rules of primitives in JAX's conventions, as mappings that convert from and to xtrace's rules.
 
-JAX's rules stand for a zero tangent or cotangent with a `Zero`, which has a type; xtrace's with None.
+JAX's rules represent a zero tangent or cotangent by a `Zero`, which has a type; xtrace's use None.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ def _is_zero(value: Any) -> bool:
     return value is None or type(value) is Zero or getattr(value, "dtype", None) == dtypes.float0
 
 
-def _without_zeros(values: Any, several: bool) -> Any:
-    """Return tangents with None for those that are zero."""
+def _drop_zeros(values: Any, several: bool) -> Any:
+    """Replace zero tangents by None."""
     if not several:
         return None if _is_zero(values) else values
     return [None if _is_zero(x) else x for x in values]
 
 
-def _with_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Return tangents with a `Zero` of the type of each that is None."""
+def _fill_zeros(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Replace None by a `Zero` of the tangent's type."""
     return [Zero(tangent_aval(a)) if x is None else x for x, a in zip(values, avals, strict=True)]
 
 
-def _arrays(values: Sequence[Any]) -> list[Any]:
-    """Return operands as a user's rule takes them: literals are arrays."""
+def _to_arrays(values: Sequence[Any]) -> list[Any]:
+    """Convert literals to arrays, as users' rules expect."""
     return [to_constant(x) if type(x) is Literal else x for x in values]
 
 
@@ -80,20 +80,20 @@ def from_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **named: Any) -> tuple[Any, Any]:
         # Tuples: rules pass them to `vmap` with ``in_axes`` that are tuples.
-        primals = tuple(_arrays(primals))
-        given = tuple(_with_zeros(_arrays(tangents), [aval_of(x) for x in primals]))
+        primals = tuple(_to_arrays(primals))
+        given = tuple(_fill_zeros(_to_arrays(tangents), [aval_of(x) for x in primals]))
         results, moved = rule(primals, given, **primitive.given_parameters(named))
         several = primitive.multiple_results
-        return (list(results) if several else results), _without_zeros(moved, several)
+        return (list(results) if several else results), _drop_zeros(moved, several)
 
     return jvp
 
 
 def _to_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-        results, moved = rule(list(primals), _without_zeros(tangents, True), **_named(primitive, parameters))
+        results, moved = rule(list(primals), _drop_zeros(tangents, True), **_order_parameters(primitive, parameters))
         if primitive.multiple_results:
-            return results, _with_zeros(moved, [aval_of(x) for x in results])
+            return results, _fill_zeros(moved, [aval_of(x) for x in results])
         return results, Zero.from_primal_value(results) if moved is None else moved
 
     return jvp
@@ -102,14 +102,14 @@ def _to_jax_jvp(primitive: Primitive, rule: _Rule) -> _Rule:
 def _from_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
     def transpose(cotangents: Any, *operands: Any, **named: Any) -> list[Any]:
         given = primitive.given_parameters(named)
-        operands = tuple(_arrays(operands))
+        operands = tuple(_to_arrays(operands))
         if primitive.multiple_results:
             avals = primitive.abstract_eval(tuple(map(aval_of, operands)), primitive.pack_parameters(given))
-            cotangents = _with_zeros(_arrays(cotangents), avals)
+            cotangents = _fill_zeros(_to_arrays(cotangents), avals)
         else:
-            (cotangents,) = _arrays([cotangents])
+            (cotangents,) = _to_arrays([cotangents])
         results = rule(cotangents, *operands, **given)
-        return list(_without_zeros(results, True)) if results is not None else [None] * len(operands)
+        return list(_drop_zeros(results, True)) if results is not None else [None] * len(operands)
 
     return transpose
 
@@ -119,8 +119,8 @@ def _to_jax_transpose(primitive: Primitive, rule: _Rule) -> _Rule:
         if not primitive.multiple_results and type(cotangents) is Zero:
             results: Sequence[Any] = [None] * len(operands)
         else:
-            given = _without_zeros(cotangents, primitive.multiple_results)
-            results = rule(given, *operands, **_named(primitive, parameters))
+            given = _drop_zeros(cotangents, primitive.multiple_results)
+            results = rule(given, *operands, **_order_parameters(primitive, parameters))
         linear = [type(x) is UndefinedPrimal for x in operands]
         return [
             Zero(tangent_aval(x.aval)) if r is None and is_linear else r
@@ -134,7 +134,7 @@ def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     """Return a batching rule in JAX's convention, which takes the mapped axis, as one of xtrace's."""
 
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **named: Any) -> tuple[Any, Any]:
-        results, where = rule(mapped, tuple(_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
+        results, where = rule(mapped, tuple(_to_arrays(operands)), tuple(axes), **primitive.given_parameters(named))
         return (list(results), list(where)) if primitive.multiple_results else (results, where)
 
     return batch
@@ -142,7 +142,7 @@ def from_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
 
 def _to_jax_axis_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     def batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
-        result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_named(primitive, parameters))
+        result: tuple[Any, Any] = rule(mapped, list(operands), list(axes), **_order_parameters(primitive, parameters))
         return result
 
     return batch
@@ -188,8 +188,8 @@ def _to_jax_batcher(primitive: Primitive, rule: _Rule) -> _Rule:
     return batch
 
 
-def _named(primitive: Primitive, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a call in the order that the primitive's own rules have them."""
+def _order_parameters(primitive: Primitive, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a call in the order of the primitive's own rules."""
     if primitive.is_users:
         return parameters
     return {name: parameters.get(name) for name in primitive.parameters}

@@ -1,1 +1,1 @@
-"""Taylor-mode differentiation: values carry their Taylor series, which the operations carry along."""
+"""Taylor-mode differentiation: operations compute the Taylor series of their results."""

@@ -54,7 +54,7 @@ def _to_jax(primitive: Primitive, _: Any) -> Callable[..., Any]:
 
 
 class _SeriesRules(RuleRegistry):
-    """The rules of `jet`: those of users, and one for each primitive whose series follows from its other rules."""
+    """The rules of `jet`: users' rules, and a rule for each primitive whose series follows from its other rules."""
 
     def __getitem__(self, primitive: Primitive) -> Callable[..., Any]:
         given = self._given.get(primitive)

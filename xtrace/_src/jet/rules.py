@@ -1,9 +1,9 @@
 """The terms of Taylor series of operations, where they do not follow from the operation's jvp rule.
 
 ``TERMS``: ``rule(n, operands, results, **parameters)`` returns term n of the result, n > 0, a list for operations with
-several results; operands and results are `Series`, of which the results' terms before n are known. ``WHOLE``:
+several results; operands and results are `Series`; the terms of the results before n are known. ``WHOLE``:
 ``rule(trace, order, operands, **parameters)`` returns the values of all results and their terms from 1 to `order`.
-``INLINE``: operations that call their function in the place of the call.
+``INLINE``: operations that are replaced by a call of their function.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _Terms = tuple[list[Any], list[list[Any]]]
 def _linear(
     primitive: Primitive, n: int, operands: Sequence[Series], results: Sequence[Series], **parameters: Any
 ) -> Any:
-    """Apply an operation that is linear in all its floating and complex operands together to their terms."""
+    """Apply an operation to terms; it is linear in all its floating and complex operands jointly."""
     terms = [s.term(n) for s in operands]
     if all(t is None for t in terms):
         return None
@@ -115,7 +115,7 @@ def _add(total: Any, term: Any) -> Any:
 
 
 def _convolve(n: int, x: Series, y: Series, product: Callable[[Any, Any], Any], start: int = 0) -> Any:
-    """Return term n of a product by Leibniz' rule, without those terms of `x` that are before `start`."""
+    """Return term n of a product by Leibniz' rule, without the terms of `x` before `start`."""
     total = None
     for k in range(start, n + 1):
         total = _add_product(total, x.term(k), y.term(n - k), product, math.comb(n, k))
@@ -142,7 +142,7 @@ def _mul(n: int, operands: Sequence[Series], results: Sequence[Series], **parame
     x, y = operands
     if x is not y:
         return _bilinear(mul, n, operands, results, **parameters)
-    # Two of the products are equal, but for the one in the middle.
+    # The products with k and n - k are equal.
     total = None
     for k in range(n // 2 + 1):
         weight = math.comb(n, k) * (1 if 2 * k == n else 2)
@@ -208,7 +208,7 @@ def _remat(
 
 
 def _repeat(details: Sequence[Any], patterns: Patterns) -> list[Any]:
-    """Return the details of values for the values and their terms."""
+    """Repeat the detail of each value for its terms."""
     return [d for d, pattern in zip(details, patterns, strict=True) for _ in range(1 + sum(pattern))]
 
 
@@ -225,16 +225,16 @@ def _shard_map(
     return unflatten_terms(results, out_patterns)
 
 
-def _union(patterns: Sequence[Patterns]) -> Patterns:
-    """Return the patterns that mark what any of several marks."""
+def _merge_patterns(patterns: Sequence[Patterns]) -> Patterns:
+    """Return patterns that mark the terms marked in any of several."""
     return tuple([tuple(map(any, zip(*own, strict=True))) for own in zip(*patterns, strict=True)])
 
 
 @memoize(1024)
-def _branches(
+def _expand_branches(
     jaxpr_of: Callable[..., Any], branches: tuple[ClosedJaxpr, ...], order: int, patterns: Patterns
 ) -> tuple[list[ClosedJaxpr], Patterns]:
-    out_patterns = _union([jaxpr_of(b, order, patterns)[1] for b in branches])
+    out_patterns = _merge_patterns([jaxpr_of(b, order, patterns)[1] for b in branches])
     return [jaxpr_of(b, order, patterns, out_patterns)[0] for b in branches], out_patterns
 
 
@@ -243,16 +243,16 @@ def _cond(
     branches_platforms: Any,
 ) -> _Terms:
     (index, *values), (_, *terms), (_, *patterns) = _read_operands(order, operands)
-    closed, out_patterns = _branches(type(trace).jaxpr, branches, order, tuple(patterns))
+    closed, out_patterns = _expand_branches(type(trace).jaxpr, branches, order, tuple(patterns))
     return unflatten_terms(bind_cond(closed, index, flatten_terms(values, terms), branches_platforms), out_patterns)
 
 
-def _carry_patterns(
+def _find_carry_patterns(
     jaxpr_of: Callable[..., Any], body: ClosedJaxpr, order: int, before: Patterns, carry: Patterns, after: Patterns
 ) -> tuple[ClosedJaxpr, Patterns, Patterns]:
     """Return a loop's body of series, and the patterns of the carry and of the other results.
 
-    A term of the carry is there if its initial value has it, or if a step adds it.
+    A term of the carry is marked if its initial value has it, or if a step adds it.
     """
     count = len(carry)
     others = tuple([(False,) * order] * (len(body.out_avals) - count))
@@ -263,7 +263,7 @@ def _carry_patterns(
         carry = out_patterns[:count]
 
 
-def _start(terms: Sequence[Sequence[Any]], patterns: Patterns, avals: Sequence[Any]) -> list[list[Any]]:
+def _fill_carry_terms(terms: Sequence[Sequence[Any]], patterns: Patterns, avals: Sequence[Any]) -> list[list[Any]]:
     """Return the terms of a loop's initial carry, with zeros where steps add terms."""
     return [
         [zeros(tangent_aval(a)) if t is None and p else t for t, p in zip(own, pattern, strict=True)]
@@ -277,11 +277,12 @@ def _scan(
     loop = Loop(**details)
     values, terms, patterns = _read_operands(order, operands)
     before, carry, after = map(tuple, loop.split(patterns))
-    body, carry, ys = _carry_patterns(trace.jaxpr, jaxpr, order, before, carry, after)
+    body, carry, ys = _find_carry_patterns(trace.jaxpr, jaxpr, order, before, carry, after)
     opened, extra = open_jaxpr(body)
     groups = [list(map(list, zip(v, t, strict=True))) for v, t in zip(loop.split(values), loop.split(terms))]
     avals = loop.split(jaxpr.in_avals)[1]
-    groups[1] = list(map(list, zip(loop.split(values)[1], _start(loop.split(terms)[1], carry, avals), strict=True)))
+    carry_terms = _fill_carry_terms(loop.split(terms)[1], carry, avals)
+    groups[1] = list(map(list, zip(loop.split(values)[1], carry_terms, strict=True)))
     consts, started, xs = [flatten_terms([v for v, _ in g], [t for _, t in g]) for g in groups]
     new = loop._replace(num_consts=len(extra) + len(consts), num_carry=len(started))
     outputs = bind_scan(ClosedJaxpr(opened, []), new, [*extra, *consts, *started, *xs])
@@ -289,8 +290,8 @@ def _scan(
 
 
 @memoize_by_owner
-def _predicate(cond: ClosedJaxpr, consts: int, patterns: Patterns, order: int, body: ClosedJaxpr) -> ClosedJaxpr:
-    """Return a loop's predicate as one that takes the terms of the carry, too, of the types that the body returns."""
+def _expand_predicate(cond: ClosedJaxpr, consts: int, patterns: Patterns, order: int, body: ClosedJaxpr) -> ClosedJaxpr:
+    """Return a loop's predicate with the terms of the carry as further operands, typed as the body returns them."""
 
     def holds(*values: Any) -> list[Any]:
         carry, _ = unflatten_terms(values[consts:], patterns)
@@ -304,10 +305,10 @@ def _while(trace: JetTrace, order: int, operands: Sequence[Series], **parameters
     (cond_consts, body_consts, carry), (_, body_terms, terms), (_, before, given) = map(
         loop.split, _read_operands(order, operands)
     )
-    body, patterns, _ = _carry_patterns(trace.jaxpr, loop.body_jaxpr, order, tuple(before), tuple(given), ())
-    predicate = _predicate(loop.cond_jaxpr, len(cond_consts), patterns, order, body)
+    body, patterns, _ = _find_carry_patterns(trace.jaxpr, loop.body_jaxpr, order, tuple(before), tuple(given), ())
+    predicate = _expand_predicate(loop.cond_jaxpr, len(cond_consts), patterns, order, body)
     consts = flatten_terms(body_consts, body_terms)
-    started = flatten_terms(carry, _start(terms, patterns, loop.body_jaxpr.in_avals[loop.body_nconsts :]))
+    started = flatten_terms(carry, _fill_carry_terms(terms, patterns, loop.body_jaxpr.in_avals[loop.body_nconsts :]))
     new = WhileLoop(len(cond_consts), predicate, len(consts), body)
     return unflatten_terms(bind_while(new, cond_consts, consts, started), patterns)
 
@@ -317,11 +318,11 @@ WHOLE: dict[Primitive, Callable[..., _Terms]] = {
 }
 
 
-# Operations that call their function in the place of the call
+# Operations that are replaced by a call of their function
 
 
 def _custom_vjp(operands: Sequence[Any], *, call_jaxpr: Any, **_: Any) -> list[Any]:
-    # The rule is one for reverse mode; the series is that of the function itself.
+    # The rule is for reverse mode only; the series comes from the function.
     if isinstance(call_jaxpr, ClosedJaxpr):
         return evaluate(call_jaxpr.jaxpr, call_jaxpr.consts, operands)
     results: list[Any] = call_jaxpr.function(*operands)

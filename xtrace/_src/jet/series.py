@@ -1,4 +1,4 @@
-"""Taylor series as lists of derivatives, of which later ones may be known later."""
+"""Taylor series as lists of derivatives, which are computed when they are needed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Patterns = tuple[tuple[bool, ...], ...]
 
 
 class Derivation:
-    """A differential equation that is being written down: until it is `closed`, its solution has its first term only.
+    """A differential equation under construction: until it is `closed`, only the first term of its solution is known.
 
-    behind: the derivations around it that the solution depends on, known when it is closed.
+    behind: the enclosing derivations that the solution depends on, set when it is closed.
     """
 
     __slots__ = ("closed", "behind")
@@ -29,8 +29,8 @@ class Derivation:
 class Series:
     """A value and its derivatives in a parameter, term 0 the value itself; a term that is zero is None.
 
-    The derivative of a series is the series without its first term. compute: returns term n once those before it are
-    known; None if all are. pending: the derivations that the terms wait for.
+    The derivative of a series is the series without its first term. compute: returns term n, given the earlier terms;
+    None if all terms are known. pending: the derivations that the terms wait for.
     """
 
     __slots__ = ("aval", "known", "compute", "pending", "_derivative")
@@ -61,7 +61,7 @@ class Series:
         self.release()
 
     def release(self) -> None:
-        """Forget how to compute more terms: those of a derivation refer to each other."""
+        """Drop `compute`, which makes the series of a derivation refer to each other."""
         self.compute, self.pending = None, frozenset()
         if self._derivative is not None:
             self._derivative.known = self.known[1:]
@@ -84,7 +84,7 @@ class Series:
 
 
 def value_of(series: Series) -> Any:
-    """Return term 0, as an array also where it is zero."""
+    """Return term 0 as an array, even if it is zero."""
     value = series.term(0)
     return zeros(series.aval) if value is None else value
 
@@ -95,7 +95,7 @@ def constant_series(value: Any) -> Series:
 
 
 def open_derivations(series: Iterable[Series]) -> frozenset[Derivation]:
-    """Return the derivations that are not closed and that the terms of the series wait for."""
+    """Return the open derivations that the terms of the series wait for."""
     still_open: set[Derivation] = set()
     seen: set[Derivation] = set()
     waiting = [d for s in series if s.compute is not None for d in s.pending]
@@ -114,7 +114,7 @@ def open_derivations(series: Iterable[Series]) -> frozenset[Derivation]:
 class Rows:
     """The terms of an operation's results: row n has term n of each result.
 
-    compute: returns the rows from n on that can be computed together, at least one; the earlier ones are known.
+    compute: returns one or more rows from n on, given the earlier ones.
     """
 
     __slots__ = ("known", "_compute")
@@ -131,12 +131,12 @@ class Rows:
 
 
 def flatten_terms(values: Sequence[Any], terms: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return each value followed by its terms that are not zero: the operands and results of a jaxpr of series."""
+    """Return each value followed by its nonzero terms, as jaxprs of series take and return them."""
     return [x for value, own in zip(values, terms, strict=True) for x in (value, *[t for t in own if t is not None])]
 
 
 def unflatten_terms(values: Iterable[Any], patterns: Patterns) -> tuple[list[Any], list[list[Any]]]:
-    """Return the values and their terms, of which the ones that the patterns mark are there."""
+    """Return the values and their terms; terms that the patterns do not mark are None."""
     rest = iter(values)
     pairs = [(next(rest), [next(rest) if p else None for p in pattern]) for pattern in patterns]
     return [x for x, _ in pairs], [terms for _, terms in pairs]

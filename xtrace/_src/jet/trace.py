@@ -1,12 +1,11 @@
 """Computing with Taylor series: a trace whose values are series, and the series of jaxprs.
 
 A series is the list of a value's derivatives in one parameter, so that the derivative of a series is the series without
-its first term. The rules in ``rules.py`` say which terms the results of some operations have. The series of any other
-one follows from its jvp rule: if ``x'`` is the derivative of the operand ``x``, the rule gives the derivative of the
-result ``y`` as operations on ``x``, ``x'`` and ``y``. They are applied to series once. That is a differential equation:
-a term of ``y`` on the right gives the next one on the left, and so the terms are computed one after the other, as in
-the recurrences that are written down by hand for ``exp``, ``tan`` or ``pow`` (Griewank and Walther, "Evaluating
-Derivatives", chapter 13).
+its first term. Some operations have rules in ``rules.py``. The series of any other one follows from its jvp rule: if
+``x'`` is the derivative of the operand ``x``, the rule gives the derivative of the result ``y`` as operations on ``x``,
+``x'`` and ``y``. These run once, on series. The result is a differential equation: term n of ``y`` on the right gives
+term n + 1 on the left. So terms are computed one after another, as by the usual recurrences for ``exp``, ``tan`` or
+``pow`` (Griewank and Walther, "Evaluating Derivatives", chapter 13).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from xtrace._src.core.diagnostics.provenance import Provenance
 
 class JetTracer(Tracer):
-    """A value with the terms of its series from 1 to `order`; conditions on it are conditions on the value."""
+    """A value with the terms of its series from 1 to `order`; Python conditions see the value only."""
 
     __slots__ = ("series", "order")
 
@@ -87,9 +86,9 @@ class JetTrace(Trace):
     def __init__(self, parent: Trace, described: Callable[[], DebugInfo] | None = None) -> None:
         super().__init__(parent)
         self.described = described
-        # While a jvp rule runs: the results of operations by their operands, which are kept as well.
+        # While a jvp rule runs: results by operation and operands. Operands are kept, since keys hold their ids.
         self._results: dict[Any, tuple[Sequence[Any], int, list[Series]]] = {}
-        # The series that waited for a derivation, to be released after it.
+        # The series that wait for a derivation; they are released after it.
         self._waiting: list[Series] = []
         self._depth = 0
 
@@ -122,7 +121,7 @@ class JetTrace(Trace):
         self, primitive: Primitive, operands: Sequence[Any], own: Sequence[bool], given: list[Series],
         parameters: tuple[Any, ...], order: int,
     ) -> list[Series]:
-        """Return the series of an operation's results, of the order given."""
+        """Return the series of an operation's results to the given order."""
         key = primitive, parameters, tuple([id(s if mine else x) for s, x, mine in zip(given, operands, own)])
         try:
             known = self._results.get(key)
@@ -150,7 +149,7 @@ class JetTrace(Trace):
                 return [row if several else [row]]
         else:
             tangents = [None if s.is_constant else self.tangent(s, order - 1) for s in given]
-            # Tracers also at order 0: the rule's operations on them are looked up among those done before.
+            # Tracers even at order 0, so that the rule's operations find earlier results.
             primals = [JetTracer(self, s, order - 1) if mine else x for s, x, mine in zip(given, operands, own)]
             slopes = self._derive(primitive, primals, tangents, named, results, first, (key, operands, order))
             compute = lambda n: [[None if s is None else s.term(n - 1) for s in slopes]]  # noqa: E731
@@ -161,7 +160,7 @@ class JetTrace(Trace):
     def _begin(
         self, primitive: Primitive, given: list[Series], parameters: tuple[Any, ...]
     ) -> tuple[list[Series], Rows | None]:
-        """Return the series of an operation's results: their values, or the row of these if it must wait."""
+        """Return the series of an operation's results: with values, or empty with `Rows` that compute them later."""
         parent = self.parent
         assert parent is not None
 
@@ -179,7 +178,7 @@ class JetTrace(Trace):
         self, results: list[Series], first: Rows | None, compute: Callable[[int], list[list[Any]]],
         pending: frozenset[Derivation], order: int,
     ) -> None:
-        """Let the results have the rows that `compute` returns, from row 1 on: at once unless they wait."""
+        """Give the results the rows that `compute` returns, from row 1 on; compute them now unless they must wait."""
         rows = Rows(lambda n: compute(n + 1))
         for i, s in enumerate(results):
             smooth = is_differentiable(s.aval)
@@ -203,17 +202,17 @@ class JetTrace(Trace):
     ) -> list[Series | None]:
         """Return the derivatives of the results by the operation's jvp rule, None for zero.
 
-        The rule may use the operation's results, of which the first terms are known.
+        The rule may use the operation's results, whose first terms are known.
         """
         if primitive.jvp is None:
             raise NotImplementedError(
-                f"jet: the primitive {primitive} has no rule for Taylor series and none for jvp, from which that would "
-                f"follow. Register one, in xtrace.interpreters.ad.primitive_jvps[{primitive}] or in "
+                f"jet: the primitive {primitive} has neither a rule for Taylor series nor a jvp rule to derive one "
+                f"from. Register one in xtrace.interpreters.ad.primitive_jvps[{primitive}] or in "
                 f"xtrace.experimental.jet.jet_rules[{primitive}]"
             )
         derivation = Derivation()
         for i, s in enumerate(results):
-            s.compute = functools.partial(_begin_only, first, i)
+            s.compute = functools.partial(_read_first_term, first, i)
             s.pending = frozenset((derivation,))
         key, operands, order = entry
         if key is not None:
@@ -239,13 +238,13 @@ class JetTrace(Trace):
         return value.series if type(value) is JetTracer and value.owner is self else constant_series(value)
 
     def tracer(self, series: Series, order: int) -> Any:
-        """Return a value with the terms of its series up to `order`; without a tracer where there are none."""
+        """Return a tracer of a series up to `order`, or the value alone if it has no further terms."""
         if series.known and (not order or series.is_constant):
             return value_of(series)
         return JetTracer(self, series, order)
 
     def tangent(self, series: Series, order: int) -> Any:
-        """Return the derivative of a series that has terms, up to `order`; None where all of these are zero."""
+        """Return the derivative of a series up to `order`; None if all its terms are zero."""
         derivative = series.derivative()
         if derivative.compute is None and all(x is None for x in derivative.known[: order + 1]):
             return None
@@ -271,7 +270,7 @@ class JetTrace(Trace):
         return f"JetTrace(level={sum(isinstance(t, JetTrace) for t in self.enclosing())})"
 
 
-def _begin_only(first: Rows | None, result: int, n: int) -> Any:
+def _read_first_term(first: Rows | None, result: int, n: int) -> Any:
     if n or first is None:
         raise NotImplementedError(
             "jet: a jvp rule needs the derivative of a function in order to compute that same derivative, in a branch "
@@ -286,7 +285,7 @@ def expand(
 ) -> tuple[list[Any], list[list[Any]]]:
     """Return the results of ``function(*primals)``, a flat sequence, and their terms from 1 to `order`.
 
-    terms: those of each primal, None for zero ones. `described` says, for messages, which function of the user's it is.
+    terms: the terms of each primal, None for zero. described: returns the debug info of the user's function.
     """
     trace = JetTrace(current_trace.get(), described)
     inputs = [trace.tracer(Series(aval_of(x), [x, *own]), order) for x, own in zip(primals, terms, strict=True)]
@@ -309,8 +308,8 @@ def series_jaxpr(
 ) -> tuple[ClosedJaxpr, Patterns]:
     """Return the jaxpr of series of `closed`, and the pattern of the terms of each result.
 
-    Each input is followed by its terms where `patterns` is True, and each result by its own; those that `always` marks
-    are there even if they are zero.
+    Each input is followed by the terms that `patterns` marks, each result by its nonzero terms and the terms that
+    `always` marks.
     """
     out_patterns: list[tuple[bool, ...]] = []
     smooth = [is_differentiable(a) for a in closed.out_avals]

@@ -30,7 +30,7 @@ class _Zero:
         return self._name
 
 
-# In the place of one derivative, and of all derivatives of a value.
+# They stand for one derivative, and for all derivatives of a value.
 zero_term = _Zero("zero_term")
 zero_series = _Zero("zero_series")
 
@@ -86,13 +86,13 @@ def jet(
             f"argument of {flat.name}, the list of its derivatives"
         )
     avals = flat.avals()
-    given, order = _terms_of_leaves(flat, _series_of_leaves(flat, primals, series))
+    given, order = _list_terms(flat, _flatten_series(flat, primals, series))
     values, terms = [], []
     for i, (x, aval, own) in enumerate(zip(flat.leaves, avals, given, strict=True)):
         if any(t is not None for t in own) and not is_differentiable(aval):
             aval = ShapedArray(aval.shape, *as_inexact(aval.dtype, aval.weak_type))
             x = convert_to(x, aval.dtype, aval.weak_type)
-        converted = [_as_term(flat, i, aval, k, t) for k, t in enumerate(own)]
+        converted = [_to_term(flat, i, aval, k, t) for k, t in enumerate(own)]
         values.append(as_value(x))
         terms.append(converted if factorial_scaled else scale_terms(converted, math.factorial))
     results, out = expand(flat, values, terms, order, lambda: flat.info)
@@ -103,7 +103,7 @@ def jet(
     return flat.results([concrete(as_value(x)) for x in results]), flat.results(trees)
 
 
-def _series_of_leaves(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -> list[Any]:
+def _flatten_series(flat: Flat, primals: Sequence[Any], series: Sequence[Any]) -> list[Any]:
     """Return the derivatives of each leaf of the arguments, as given."""
     leaves = []
     for number, (primal, own) in enumerate(zip(primals, series, strict=True)):
@@ -121,7 +121,7 @@ def _series_of_leaves(flat: Flat, primals: Sequence[Any], series: Sequence[Any])
     return leaves
 
 
-def _terms_of_leaves(flat: Flat, series: Sequence[Any]) -> tuple[list[list[Any]], int]:
+def _list_terms(flat: Flat, series: Sequence[Any]) -> tuple[list[list[Any]], int]:
     """Return the derivatives of each leaf as a list, None for zero ones, and their number."""
     terms: list[list[Any] | None] = []
     for position, own in enumerate(series):
@@ -142,8 +142,8 @@ def _terms_of_leaves(flat: Flat, series: Sequence[Any]) -> tuple[list[list[Any]]
     return [[None] * order if own is None else own for own in terms], order
 
 
-def _as_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any) -> Any:
-    """Return the derivative at `index` in the series of a leaf in the type of the leaf, `aval`; None for zero."""
+def _to_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any) -> Any:
+    """Convert the derivative at `index` in the series of a leaf to the leaf's type `aval`; None for zero."""
     if term is None:
         return None
     where = f"jet: the derivative at index {index} in the series of {flat.path(position)}"
@@ -151,11 +151,11 @@ def _as_term(flat: Flat, position: int, aval: ShapedArray, index: int, term: Any
         raise TypeError(f"{where} must be an array or a number, got {abbreviate(term)}; write zero_term for zero")
     own = aval_of(term)
     if own.shape not in (aval.shape, ()):
-        raise ValueError(f"{where} has shape {own.shape}; the argument has shape {aval.shape}, and so must it")
+        raise ValueError(f"{where} has shape {own.shape}; it must have the shape {aval.shape} of the argument")
     if dtypes.is_complex(own.dtype) and not dtypes.is_complex(aval.dtype):
         raise TypeError(
             f"{where} is complex, {own.str_short()}, and the argument real, {aval.str_short()}; convert the argument "
-            f"with astype({own.dtype.name}) if the function is one of complex numbers"
+            f"with astype({own.dtype.name}) if the function takes complex numbers"
         )
     term = concrete(convert_to(term, aval.dtype, aval.weak_type))
     return term if own.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())

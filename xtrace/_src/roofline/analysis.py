@@ -26,15 +26,15 @@ from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, Ro
 from xtrace._src.roofline.rules import RULES, Rule, count_nothing
 from xtrace._src.transforms.dce import eliminate_dead_code
 
-# Operations that hold jaxprs of which nobody knows how often they run.
+# Operations whose jaxprs run an unknown number of times.
 _UNCOUNTED = frozenset((cond_p, while_p, linear_solve))
 
-_rules_of_users: dict[Primitive, Rule] = {}
+_user_rules: dict[Primitive, Rule] = {}
 
 
 @dataclasses.dataclass(frozen=True)
 class _Counting:
-    """What holds for all equations of a program."""
+    """Counts the work of a program, with options for all its equations."""
 
     mesh: BaseMesh | None
     pin_lhs: bool
@@ -47,23 +47,23 @@ class _Counting:
             last.update(dict.fromkeys(equation.invars, i))
         last.update(dict.fromkeys((*jaxpr.outvars, *kept), len(jaxpr.eqns)))
         live = {v for v in (*jaxpr.constvars, *jaxpr.invars) if v in last}
-        total, peak = RooflineResult(), _bytes_in_use(live)
+        total, peak = RooflineResult(), _sum_bytes(live)
         for i, equation in enumerate(jaxpr.eqns):
             result = self.count_equation(equation, [last.get(x, -1) > i for x in equation.invars])
             operands = {x for x in equation.invars if not isinstance(x, Literal)}
-            peak = max(peak, _bytes_in_use(live - operands) + result.peak_hbm_bytes)
+            peak = max(peak, _sum_bytes(live - operands) + result.peak_hbm_bytes)
             live = {v for v in (*live, *equation.outvars) if last.get(v, -1) > i}
-            peak = max(peak, _bytes_in_use(live))
+            peak = max(peak, _sum_bytes(live))
             total += result
         return dataclasses.replace(total, peak_hbm_bytes=peak)
 
     def count_equation(self, equation: JaxprEqn, kept: Sequence[bool]) -> RooflineResult:
-        """Return the result of an equation: by a rule, or of the jaxpr that it runs once.
+        """Count an equation by a rule, or by the jaxpr that it runs once.
 
         kept: for each operand, whether it is in use after the equation.
         """
         primitive = equation.primitive
-        rule = _rules_of_users.get(primitive) or RULES.get(primitive)
+        rule = _user_rules.get(primitive) or RULES.get(primitive)
         if rule is None:
             held = [p for p in equation.parameters if isinstance(p, ClosedJaxpr)]
             if len(held) == 1 and primitive not in _UNCOUNTED:
@@ -82,7 +82,7 @@ class _Counting:
         return result
 
 
-def _bytes_in_use(values: set[Any]) -> int:
+def _sum_bytes(values: set[Any]) -> int:
     return sum([bytes_of(v.aval) for v in values])
 
 
@@ -110,7 +110,7 @@ def register_roofline(prim: Primitive) -> Callable[[Rule], Rule]:
     _check_primitive("register_roofline", prim)
 
     def register(rule: Rule) -> Rule:
-        _rules_of_users[prim] = rule
+        _user_rules[prim] = rule
         return rule
 
     return register
@@ -130,7 +130,7 @@ def register_standard_roofline(prim: Primitive) -> None:
         >>> roofline.register_standard_roofline(xtrace.extend.core.Primitive("fused"))
     """
     _check_primitive("register_standard_roofline", prim)
-    _rules_of_users[prim] = count_nothing
+    _user_rules[prim] = count_nothing
 
 
 def _check_primitive(name: str, prim: object) -> None:
@@ -184,19 +184,19 @@ def roofline(
 
     @boundary
     def count(*args: Any) -> tuple[Any, RooflineResult]:
-        closed, shapes = make_jaxpr(_gradient(function) if vjp else function, return_shape=True)(*args)
+        closed, shapes = make_jaxpr(_make_gradient(function) if vjp else function, return_shape=True)(*args)
         if print_jaxpr:
             print(closed)
         jaxpr = closed.jaxpr if vjp else eliminate_dead_code(closed.jaxpr)[0]
         if function is not f:
-            jaxpr = _function_of_shards(jaxpr)
+            jaxpr = _find_function_of_shards(jaxpr)
         return shapes, _Counting(mesh, pin_lhs_in_vmem, pin_rhs_in_vmem).count(jaxpr)
 
     return count
 
 
-def _gradient(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function from arguments to their cotangents; that of the result exists from the backward pass on."""
+def _make_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function from arguments to their cotangents; cotangents of results are made after the forward pass."""
 
     def gradient(*args: Any) -> Any:
         results, pullback = vjp_of(f, *args)
@@ -205,8 +205,8 @@ def _gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     return gradient
 
 
-def _function_of_shards(jaxpr: Jaxpr) -> Jaxpr:
-    """Return the last function of shards that is called: the function itself, or the backward part of its gradient."""
+def _find_function_of_shards(jaxpr: Jaxpr) -> Jaxpr:
+    """Return the last function of shards in a jaxpr: the function itself, or the backward part of its gradient."""
     held = [e.params["jaxpr"].jaxpr for e in jaxpr.eqns if e.primitive is shard_map_p]
     return held[-1] if held else jaxpr
 

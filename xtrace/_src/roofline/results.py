@@ -1,4 +1,4 @@
-"""What a roofline counts, and the shapes that its rules get."""
+"""The results of rooflines, and the shapes that rules get."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class RooflineResult:
     unfused_flops: int = 0
     ici_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     ici_latency: dict[str, int] = dataclasses.field(default_factory=dict)
-    # Of contractions; in use at one time; of all operations.
+    # Bytes of contractions; bytes in use at one time; bytes of all operations.
     hbm_bytes: int = dataclasses.field(default=0)
     peak_hbm_bytes: int = dataclasses.field(default=0)
     unfused_hbm_bytes: int = dataclasses.field(default=0)

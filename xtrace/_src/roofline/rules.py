@@ -1,7 +1,7 @@
-"""How much operations compute, read, write and send.
+"""The work, memory traffic and communication of operations.
 
-The numbers are JAX's: those operations that have no rule here count nothing there either. Collectives are those of a
-torus of links, whose axes are the mesh's.
+The numbers are JAX's; operations without a rule count nothing in JAX either. Collectives run on a torus of links, whose
+axes are the mesh axes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from xtrace._src.roofline.results import RooflineResult, RooflineRuleContext, Ro
 Rule = Callable[..., RooflineResult]
 
 
-def _results(context: RooflineRuleContext) -> list[RooflineShape]:
+def _list_results(context: RooflineRuleContext) -> list[RooflineShape]:
     return [RooflineShape.from_aval(a) for a in context.avals_out]
 
 
@@ -61,21 +61,21 @@ def count_nothing(context: RooflineRuleContext, *operands: RooflineShape, **_: A
 
 
 def _elementwise(context: RooflineRuleContext, *operands: RooflineShape, **_: Any) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     return _count_unfused(result.size, sum([x.bytes for x in operands]) + result.bytes)
 
 
 def _select(context: RooflineRuleContext, which: RooflineShape, *cases: RooflineShape) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     return _count_unfused(result.size, which.bytes + result.bytes)
 
 
 def _reduce_sum(context: RooflineRuleContext, x: RooflineShape, **_: Any) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     return _count_unfused(x.size - result.size, x.bytes + result.bytes)
 
 
-def _cumulative(
+def _count_cumulative(
     context: RooflineRuleContext, x: RooflineShape, *, flops: int, axis: int, reverse: bool
 ) -> RooflineResult:
     return _count_unfused(flops * x.shape[axis], 2 * x.bytes)
@@ -84,7 +84,7 @@ def _cumulative(
 def _gather(
     context: RooflineRuleContext, x: RooflineShape, indices: RooflineShape, *, mode: Any, **_: Any
 ) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     # Indices are compared with both bounds, and elements outside are replaced.
     flops = result.size + 4 * indices.size if mode is GatherScatterMode.FILL_OR_DROP else 0
     return _count_unfused(flops, 2 * result.bytes + indices.bytes)
@@ -104,7 +104,7 @@ def _scatter(
 def _dot_general(
     context: RooflineRuleContext, x: RooflineShape, y: RooflineShape, *, dimension_numbers: Any, **_: Any
 ) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     flops = 2 * result.size * math.prod([x.shape[axis] for axis in dimension_numbers[0][0]])
     # The result is where the left operand is.
     moved = 0 if context.pin_lhs_in_vmem else x.bytes + result.bytes
@@ -115,7 +115,7 @@ def _dot_general(
 def _count_taps(
     size: int, window: int, outputs: int, stride: int, padding: tuple[int, int], dilation: int, window_dilation: int
 ) -> int:
-    """Return how many elements the windows along one dimension meet, without padding and the gaps of dilation."""
+    """Count the elements that the windows along one dimension cover, without padding and dilation gaps."""
     positions = [
         output * stride + tap * window_dilation - padding[0] for output in range(outputs) for tap in range(window)
     ]
@@ -127,7 +127,7 @@ def _convolution(
     padding: Sequence[tuple[int, int]], lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
     dimension_numbers: Any, **_: Any,
 ) -> RooflineResult:
-    (result,) = _results(context)
+    (result,) = _list_results(context)
     lhs, rhs, out = dimension_numbers.lhs_spec, dimension_numbers.rhs_spec, dimension_numbers.out_spec
     taps = [
         _count_taps(x.shape[lhs[d]], kernel.shape[rhs[d]], result.shape[out[d]], *details)
@@ -140,75 +140,76 @@ def _convolution(
 # Collectives
 
 
-def _axis_sizes(context: RooflineRuleContext, axes: Any) -> dict[Any, int]:
+def _find_axis_sizes(context: RooflineRuleContext, axes: Any) -> dict[Any, int]:
     """Return the sizes of the mesh axes of a collective, by name; axes that the mesh does not have do not count."""
     sizes = {} if context.mesh is None else dict(context.mesh.shape_tuple)
     return {name: sizes[name] for name in (axes if isinstance(axes, (tuple, list)) else (axes,)) if name in sizes}
 
 
-def _on_links(sizes: Mapping[Any, int], sent: int, hops: int) -> RooflineResult:
+def _count_on_links(sizes: Mapping[Any, int], sent: int, hops: int) -> RooflineResult:
     """Return the result of a collective that sends `sent` bytes over the links of each axis."""
     return RooflineResult(ici_bytes=dict.fromkeys(sizes, sent), ici_latency=dict.fromkeys(sizes, hops))
 
 
 def _count_along_rings(sizes: Mapping[Any, int], blocks: int, rounds: int = 1) -> RooflineResult:
-    """Return the result of passing blocks of so many bytes on from device to device, all around, in several rounds.
+    """Return the result of sending blocks of `blocks` bytes around the rings, `rounds` times.
 
-    The axes share each block.
+    Each block is divided among the axes.
     """
     if not sizes:
         return RooflineResult()
     others = math.prod(sizes.values()) - 1
-    return _on_links(sizes, rounds * (blocks // len(sizes)) * others, rounds * max(sizes.values()) * len(sizes))
+    return _count_on_links(sizes, rounds * (blocks // len(sizes)) * others, rounds * max(sizes.values()) * len(sizes))
 
 
 def _psum(context: RooflineRuleContext, *operands: RooflineShape, axes: Any, **_: Any) -> RooflineResult:
-    # The parts are summed on their ways around, and the sums are sent around.
-    sizes = _axis_sizes(context, axes)
+    # The first round sums the parts, the second distributes the sums.
+    sizes = _find_axis_sizes(context, axes)
     return _count_along_rings(sizes, sum([x.bytes for x in operands]) // math.prod(sizes.values()), 2)
 
 
 def _pmax(context: RooflineRuleContext, *operands: RooflineShape, axes: Any, **_: Any) -> RooflineResult:
     # As in JAX, one element of each operand counts.
-    return _count_along_rings(_axis_sizes(context, axes), sum([x.dtype.itemsize for x in operands]))
+    return _count_along_rings(_find_axis_sizes(context, axes), sum([x.dtype.itemsize for x in operands]))
 
 
 def _all_gather(context: RooflineRuleContext, *operands: RooflineShape, axis_name: Any, **_: Any) -> RooflineResult:
-    return _count_along_rings(_axis_sizes(context, axis_name), sum([x.bytes for x in operands]))
+    return _count_along_rings(_find_axis_sizes(context, axis_name), sum([x.bytes for x in operands]))
 
 
 def _reduce_scatter(context: RooflineRuleContext, *operands: RooflineShape, axis_name: Any, **_: Any) -> RooflineResult:
-    sizes = _axis_sizes(context, axis_name)
+    sizes = _find_axis_sizes(context, axis_name)
     return _count_along_rings(sizes, sum([x.bytes for x in operands]) // math.prod(sizes.values()))
 
 
 def _all_to_all(context: RooflineRuleContext, *operands: RooflineShape, axis_name: Any, **_: Any) -> RooflineResult:
-    sizes = _axis_sizes(context, axis_name)
+    sizes = _find_axis_sizes(context, axis_name)
     if math.prod(sizes.values()) == 1:
-        return _on_links(sizes, 0, 0)
-    # A block travels a quarter of the longest ring in the mean. Two devices have one link, not one for each direction.
+        return _count_on_links(sizes, 0, 0)
+    # On average a block travels a quarter of the longest ring. Two devices share one link for both directions.
     quarters = max(sizes.values()) * (2 if 2 in sizes.values() else 1)
-    return _on_links(sizes, sum([x.bytes for x in operands]) * quarters // 4, sum([n // 2 for n in sizes.values()]))
+    sent = sum([x.bytes for x in operands]) * quarters // 4
+    return _count_on_links(sizes, sent, sum([n // 2 for n in sizes.values()]))
 
 
 def _ppermute(
     context: RooflineRuleContext, *operands: RooflineShape, axis_name: Any, perm: Any, **_: Any
 ) -> RooflineResult:
-    sizes = _axis_sizes(context, axis_name)
+    sizes = _find_axis_sizes(context, axis_name)
     if not sizes:
         return RooflineResult()
-    routes = [list(_route(tuple(sizes.values()), source, target)) for source, target in perm]
+    routes = [list(_find_route(tuple(sizes.values()), source, target)) for source, target in perm]
     load = Counter([link for route in routes for link in route])
     busiest = max(load.values(), default=0)
-    return _on_links(sizes, busiest * sum([x.bytes for x in operands]), max(map(len, routes), default=0))
+    return _count_on_links(sizes, busiest * sum([x.bytes for x in operands]), max(map(len, routes), default=0))
 
 
-def _route(sizes: Sequence[int], source: int, target: int) -> Iterator[Any]:
+def _find_route(sizes: Sequence[int], source: int, target: int) -> Iterator[Any]:
     """Return the links between two devices of a torus, the shorter way around each axis.
 
-    As in JAX, those of each axis are the ones at the source's place along the other axes.
+    As in JAX, the links of each axis are at the source's position along the other axes.
     """
-    start, end = _coordinates(sizes, source), _coordinates(sizes, target)
+    start, end = _find_coordinates(sizes, source), _find_coordinates(sizes, target)
     for axis, size in enumerate(sizes):
         ahead = (end[axis] - start[axis]) % size
         step = 1 if 2 * ahead <= size else -1
@@ -221,7 +222,7 @@ def _route(sizes: Sequence[int], source: int, target: int) -> Iterator[Any]:
             here = after
 
 
-def _coordinates(sizes: Sequence[int], index: int) -> list[int]:
+def _find_coordinates(sizes: Sequence[int], index: int) -> list[int]:
     coordinates = []
     for size in reversed(sizes):
         index, place = divmod(index, size)
@@ -243,8 +244,8 @@ _ELEMENTWISE = (
 
 RULES: dict[Primitive, Rule] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
-    **{p: functools.partial(_cumulative, flops=1) for p in (cummax, cummin, cumprod, cumsum)},
-    cumlogsumexp: functools.partial(_cumulative, flops=2),
+    **{p: functools.partial(_count_cumulative, flops=1) for p in (cummax, cummin, cumprod, cumsum)},
+    cumlogsumexp: functools.partial(_count_cumulative, flops=2),
     **dict.fromkeys((scatter, scatter_add, scatter_max, scatter_min, scatter_mul, scatter_sub), _scatter),
     **dict.fromkeys((psum, psum_invariant, unreduced_psum), _psum),
     **dict.fromkeys((pmax, pmin), _pmax),

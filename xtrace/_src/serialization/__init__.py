@@ -1,1 +1,1 @@
-"""Arrays on disk: a writer and a reader of Zarr, and checkpoints that are written while the program goes on."""
+"""Arrays on disk: a writer and a reader of Zarr, and asynchronous checkpoints."""

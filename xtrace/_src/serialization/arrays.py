@@ -1,4 +1,4 @@
-"""Writing the pieces of arrays to files, and reading those that the devices of a process need."""
+"""Each process writes the pieces of arrays on its devices to files, and reads the pieces that its devices need."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ def get_tensorstore_spec(
     """
     folder, name = os.path.split(os.fspath(ckpt_path).rstrip("/"))
     if not ocdbt:
-        store = _store_of(os.fspath(ckpt_path))
+        store = _make_store(os.fspath(ckpt_path))
     else:
         part = "" if process_idx is None else f"process_{process_idx}"
-        store = {"driver": "ocdbt", "base": _store_of(os.path.join(folder, part) if part else folder), "path": name}
+        store = {"driver": "ocdbt", "base": _make_store(os.path.join(folder, part) if part else folder), "path": name}
     spec: dict[str, Any] = {"driver": driver, "kvstore": store}
     if arr is not None:
         spec["metadata"] = {"shape": tuple(arr.shape), "chunks": list(arr.sharding.shard_shape(arr.shape))}
     return spec
 
 
-def _store_of(path: str) -> dict[str, Any]:
+def _make_store(path: str) -> dict[str, Any]:
     if not path.startswith(_REMOTE):
         return {"driver": "file", "path": path}
     parts = re.fullmatch(r"(gs|s3)://([^/]+)/(.+)", path)
@@ -98,8 +98,8 @@ def _store_of(path: str) -> dict[str, Any]:
     return {"driver": "gcs" if parts[1] == "gs" else "s3", "bucket": parts[2], "path": parts[3]}
 
 
-def _folder_of(function: str, spec: Any) -> str:
-    """Return the folder that a specification means; NotImplementedError for what needs TensorStore."""
+def _find_folder(function: str, spec: Any) -> str:
+    """Return the folder of a specification; NotImplementedError if it needs TensorStore."""
     if not isinstance(spec, Mapping) or "driver" not in spec or "kvstore" not in spec:
         raise TypeError(
             f"{function}: a specification is a dictionary {{'driver': 'zarr', 'kvstore': {{'driver': 'file', 'path': "
@@ -112,8 +112,8 @@ def _folder_of(function: str, spec: Any) -> str:
     if spec["driver"] != "zarr" or store.get("driver") != "file":
         raise NotImplementedError(
             f"{function}: the driver {abbreviate(spec['driver'])} on {abbreviate(store.get('driver'))} needs "
-            "TensorStore, and storage in a cloud its clients, which xtrace does not use. Arrays are written and read "
-            "as {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': ...}}; copy the folder to the cloud yourself"
+            "TensorStore, which xtrace does not use. Arrays are written and read as "
+            "{'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': ...}}; copy the folder to cloud storage yourself"
         )
     return os.path.abspath(store["path"])
 
@@ -162,7 +162,7 @@ async def async_serialize(
             f"{name}: arr_inp must be an array with data, got {abbreviate(arr_inp)}; convert it with "
             "xtrace.numpy.asarray"
         )
-    folder = _folder_of(name, tensorstore_spec)
+    folder = _find_folder(name, tensorstore_spec)
     stated = tensorstore_spec.get("metadata", {})
     compressor = parse_compressor(stated.get("compressor", {"id": "zlib", "level": 1}))
     chunks = [max(n, 1) for n in arr_inp.sharding.shard_shape(arr_inp.shape)]
@@ -173,7 +173,7 @@ async def async_serialize(
     for shard in arr_inp.addressable_shards:
         if shard.replica_id == replica_id:
             start = [s.indices(n)[0] for s, n in zip(shard.index, arr_inp.shape, strict=True)]
-            # A copy of its own: the array may be donated before it is written.
+            # Copy the data, since the array may be donated before it is written.
             futures.append(_writers.submit(target.write, start, np.array(shard.data)))
     if commit_future is not None:
         commit_future.extend(futures)
@@ -224,7 +224,7 @@ async def async_deserialize(
             f"{name}: in_type must be a sharding, such as x.sharding of an array, or a Format or ShapeDtypeStruct with "
             f"one; got {abbreviate(in_type)}"
         )
-    source = open_array(_folder_of(name, tensorstore_spec))
+    source = open_array(_find_folder(name, tensorstore_spec))
     shape = source.shape if global_shape is None else tuple(global_shape)
     if len(shape) != len(source.shape):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while the program goes on."""
+"""Asynchronous checkpoints."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class AsyncManager:
             try:
                 for future in futures:
                     future.result()
-                if self._meet(f"xtrace_checkpoint_{number}") == 0:
+                if self._wait_for_processes(f"xtrace_checkpoint_{number}") == 0:
                     then()
             except BaseException as error:
                 self._error = error
@@ -83,8 +83,8 @@ class AsyncManager:
         self._thread = threading.Thread(target=finish, name="xtrace_checkpoint")
         self._thread.start()
 
-    def _meet(self, place: str) -> int:
-        """Wait until all processes are here; return the number of this one."""
+    def _wait_for_processes(self, place: str) -> int:
+        """Wait for all processes at a barrier; return the number of this one."""
         connection = distributed.connection()
         if connection is None:
             return 0
@@ -101,7 +101,7 @@ class AsyncManager:
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What writes checkpoints of arrays over all processes, while the program goes on.
+    """The base class of managers that write checkpoints of all processes asynchronously.
 
     Example:
         >>> from xtrace.experimental.array_serialization import serialization
@@ -123,7 +123,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         self, arrays: Sequence[Array], tensorstore_specs: Sequence[Spec], *,
         on_commit_callback: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to write arrays."""
+        """Start to write arrays."""
 
     @abc.abstractmethod
     def deserialize(
@@ -156,7 +156,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self, arrays: Sequence[Array], tensorstore_specs: Sequence[Spec], *,
         on_commit_callback: Callable[[], None] | None = None, transaction: Any = None,
     ) -> None:
-        """Begin to write arrays; the checkpoint before is waited for.
+        """Start to write arrays, after waiting for the previous checkpoint.
 
         `on_commit_callback` is called by process 0 when all processes have written their pieces.
         """
@@ -179,7 +179,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self, arrays: Sequence[Array], paths: Sequence[str], *, on_commit_callback: Callable[[], None] | None = None,
         transaction: Any = None,
     ) -> None:
-        """Begin to write arrays to folders; see `serialize`."""
+        """Start to write arrays to folders; see `serialize`."""
         specs = [get_tensorstore_spec(path) for path in paths]
         self.serialize(arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction)
 
@@ -187,7 +187,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self, shardings: Sequence[Any], tensorstore_specs: Sequence[Spec], global_shapes: Sequence[Any] | None = None,
         dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32,
     ) -> list[Any]:
-        """Read arrays, after the checkpoint that is being written; see `run_deserialization`."""
+        """Wait for the current checkpoint, then read arrays; see `run_deserialization`."""
         self.wait_until_finished()
         return run_deserialization(shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb)
 

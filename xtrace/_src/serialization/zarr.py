@@ -26,7 +26,7 @@ def _compress_gzip(data: bytes, level: int) -> bytes:
     return encoder.compress(data) + encoder.flush()
 
 
-# By the name of a compressor: its functions of bytes and the level, and of compressed bytes.
+# For each compressor: ``compress(data, level)`` and ``decompress(data)``.
 _COMPRESSORS: dict[str, tuple[Callable[[bytes, int], bytes], Callable[[bytes], bytes]]] = {
     "zlib": (zlib.compress, zlib.decompress),
     "gzip": (_compress_gzip, lambda data: zlib.decompress(data, 16 + zlib.MAX_WBITS)),
@@ -34,7 +34,7 @@ _COMPRESSORS: dict[str, tuple[Callable[[bytes, int], bytes], Callable[[bytes], b
 }
 
 
-def _zstandard(folder: str) -> Any:
+def _import_zstandard(folder: str) -> Any:
     try:
         return importlib.import_module("zstandard")
     except ImportError:
@@ -46,9 +46,9 @@ def _zstandard(folder: str) -> Any:
 
 
 class ZarrArray:
-    """An array in a folder: its type, and chunks of one shape in files of their own.
+    """An array in a folder: its type, and chunks of one shape, a file for each.
 
-    compressor: None, or the name and the level. separator: between the numbers in the names of files.
+    compressor: None, or the name and the level. separator: the text between the numbers in file names.
     """
 
     __slots__ = ("folder", "shape", "dtype", "chunks", "compressor", "order", "separator", "fill")
@@ -69,19 +69,19 @@ class ZarrArray:
             )
 
     def write_metadata(self) -> None:
-        """Write the file that says the type and the chunks."""
+        """Write the metadata file: the type and the chunk shape."""
         compressor = None
         if self.compressor is not None:
             compressor = {"id": self.compressor[0], "level": self.compressor[1]}
         stated = {
-            "zarr_format": 2, "shape": list(self.shape), "chunks": list(self.chunks), "dtype": _name_of(self.dtype),
-            "compressor": compressor, "fill_value": self.fill, "filters": None, "order": self.order,
-            "dimension_separator": self.separator,
+            "zarr_format": 2, "shape": list(self.shape), "chunks": list(self.chunks),
+            "dtype": _format_dtype(self.dtype), "compressor": compressor, "fill_value": self.fill, "filters": None,
+            "order": self.order, "dimension_separator": self.separator,
         }
         self._write(_METADATA, json.dumps(stated).encode())
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file at once: nobody sees half of it."""
+        """Write a file atomically."""
         path = os.path.join(self.folder, *name.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         unfinished = f"{path}.{uuid.uuid4().hex}.tmp"
@@ -106,7 +106,7 @@ class ZarrArray:
             piece = values[tuple([
                 slice(i * size - a, (i + 1) * size - a) for i, size, a in zip(numbers, self.chunks, start, strict=True)
             ])]
-            # A chunk at the edge has the shape of the others.
+            # Chunks at the edges are padded to the common shape.
             whole = np.zeros(self.chunks, self.dtype)
             whole[tuple(map(slice, piece.shape))] = piece
             self._write(self.chunk_name(numbers), self._encode(whole.tobytes(self.order)))
@@ -116,7 +116,7 @@ class ZarrArray:
             return data
         name, level = self.compressor
         if name == "zstd":
-            return _zstandard(self.folder).ZstdCompressor(level=level).compress(data)
+            return _import_zstandard(self.folder).ZstdCompressor(level=level).compress(data)
         return _COMPRESSORS[name][0](data, level)
 
     def _decode(self, data: bytes) -> bytes:
@@ -124,7 +124,7 @@ class ZarrArray:
             return data
         name, _ = self.compressor
         if name == "zstd":
-            return _zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data)
+            return _import_zstandard(self.folder).ZstdDecompressor().decompressobj().decompress(data)
         return _COMPRESSORS[name][1](data)
 
     def read(self, start: Sequence[int], stop: Sequence[int]) -> np.ndarray[Any, Any]:
@@ -173,7 +173,7 @@ def open_array(folder: str) -> ZarrArray:
             f"array_serialization: {path} is not of version 2 of Zarr, or has filters; such arrays need TensorStore"
         )
     compressor, separator = parse_compressor(stated["compressor"]), stated.get("dimension_separator", ".")
-    dtype = _dtype_named(stated["dtype"])
+    dtype = _parse_dtype(stated["dtype"])
     return ZarrArray(
         folder, stated["shape"], dtype, stated["chunks"], compressor, stated["order"], separator, stated["fill_value"]
     )
@@ -184,12 +184,12 @@ def parse_compressor(stated: Mapping[str, Any] | None) -> tuple[str, int] | None
     return None if stated is None else (stated["id"], int(stated.get("level", 1)))
 
 
-def _name_of(dtype: np.dtype[Any]) -> str:
-    # NumPy's own dtypes have letters, which the others borrow.
+def _format_dtype(dtype: np.dtype[Any]) -> str:
+    # Other dtypes share the type codes of NumPy's own, so they are stored by name.
     return dtype.str if dtype.type.__module__ == "numpy" else dtype.name
 
 
-def _dtype_named(name: Any) -> np.dtype[Any]:
+def _parse_dtype(name: Any) -> np.dtype[Any]:
     if isinstance(name, str) and name[:1] in "<>|":
         return np.dtype(name)
     return np.dtype(dtypes.resolve(name))

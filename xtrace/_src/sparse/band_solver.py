@@ -13,8 +13,8 @@ import numpy as np
 _Vector = np.ndarray[Any, Any]
 
 
-def _neighbours(rows: _Vector, columns: _Vector, size: int) -> tuple[_Vector, _Vector]:
-    """Return the neighbours of all nodes of a pattern's graph, one after another, and where those of each begin."""
+def _list_neighbours(rows: _Vector, columns: _Vector, size: int) -> tuple[_Vector, _Vector]:
+    """Return the adjacency lists of a pattern's graph, one after another, and where each list begins."""
     apart = rows != columns
     ends = np.concatenate([rows[apart], columns[apart]]), np.concatenate([columns[apart], rows[apart]])
     pairs = np.unique(ends[0] * size + ends[1])
@@ -24,7 +24,7 @@ def _neighbours(rows: _Vector, columns: _Vector, size: int) -> tuple[_Vector, _V
 
 def narrow_order(rows: _Vector, columns: _Vector, size: int) -> _Vector:
     """Return an order of the rows and columns of a sparse matrix in which its elements are near the diagonal."""
-    neighbours, starts = _neighbours(rows, columns, size)
+    neighbours, starts = _list_neighbours(rows, columns, size)
     degrees = np.diff(starts)
     seen, order = np.zeros(size, bool), np.empty(size, np.int64)
     filled = 0
@@ -53,7 +53,7 @@ def _eliminate(band: _Vector, below: int, right: _Vector) -> bool:
     step = band.strides[1]
     for j in range(size):
         count = min(below + 1, size - j)
-        # The rows from j on, beginning with column j: in each next row it is one place to the left.
+        # The rows from j on, beginning with column j, which each next row has one place further left.
         window = np.lib.stride_tricks.as_strided(
             band[j, below:], (count, width - below), ((width - 1) * step, step)
         )
@@ -72,7 +72,7 @@ def _eliminate(band: _Vector, below: int, right: _Vector) -> bool:
 def solve_sparse(data: Any, indices: Any, indptr: Any, right: Any, transpose: bool, reorder: bool) -> _Vector:
     """Return the solution of a linear system whose matrix is stored by rows; NaN if it is singular.
 
-    The buffers are vectors of any package.
+    The buffers may be vectors of any library.
     """
     data, indices, indptr, right = (np.asarray(x) for x in (data, indices, indptr, right))
     size = len(right)
@@ -88,7 +88,7 @@ def solve_sparse(data: Any, indices: Any, indptr: Any, right: Any, transpose: bo
     place[order] = np.arange(size)
     rows, columns = place[rows], place[columns]
     below, above = (int(np.max(d, initial=0)) for d in (rows - columns, columns - rows))
-    # Exchanged rows reach further to the right.
+    # Row exchanges widen the band to the right.
     width = 2 * below + above + 1
     band = np.zeros((size, width), dtype)
     np.add.at(band, (rows, columns - rows + below), values)

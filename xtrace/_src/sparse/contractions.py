@@ -1,8 +1,8 @@
 """Contractions of the buffers of BCOO arrays with dense arrays and with each other.
 
-Each axis of an operand has a label: that of a left operand its position, that of a right operand the position of the
-left axis that it runs with, else a number of its own. Batch axes are mapped, sparse axes gathered and scattered, and a
-dense contraction of each stored element does the rest.
+Each axis has a label. A left axis has its position as label. A right axis has the label of the left axis that it is
+paired with, or a new one. Batch axes are mapped, sparse axes are gathered and scattered, and dense axes are contracted
+for each stored element.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from xtrace._src.sparse.batch_axes import map_over_batch
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace._src.sparse.layouts import SparseInfo, coordinate_layout
 
-# ((contracting of the left, of the right), (batch of the left, of the right)).
+# ((left contracting axes, right contracting axes), (left batch axes, right batch axes)).
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 Labels = tuple[int, ...]
 
 
 def _label(left_rank: int, right_rank: int, numbers: Numbers) -> tuple[Labels, Labels]:
-    """Return the labels of the axes of the right operand, and of the result in its order."""
+    """Return the labels of the right operand's axes, and of the result's axes in order."""
     (left_contracted, right_contracted), (left_batch, right_batch) = numbers
     right = [left_rank + i for i in range(right_rank)]
     for i, j in zip((*left_contracted, *left_batch), (*right_contracted, *right_batch), strict=True):
@@ -174,18 +174,18 @@ def product_rows(
 ) -> tuple[Array, Array]:
     """Return the products of all pairs of stored elements that agree in the `equal` columns, and their indices.
 
-    left, right: data of one axis, and rows of indices. sizes: those of the indices. kept: the columns of each that
-    are indices of the result; pairs that do not agree are outside.
+    left, right: data with one axis, and rows of indices. sizes: the bounds of the indices. kept: the columns of each
+    that are indices of the result. Pairs that do not agree get indices out of bounds.
     """
     counts = left[1].shape[0], right[1].shape[0]
     shape = counts[0] * counts[1]
 
-    def spread(x: Array, side: int) -> Array:
+    def repeat(x: Array, side: int) -> Array:
         wide = broadcast_in_dim(x, (*counts, *x.shape[1:]), (side, *range(2, x.ndim + 1)))
         return reshape(wide, (shape, *x.shape[1:]))
 
-    rows = [spread(x[1], side) for side, x in enumerate((left, right))]
-    data = spread(left[0], 0) * spread(right[0], 1)
+    rows = [repeat(x[1], side) for side, x in enumerate((left, right))]
+    data = repeat(left[0], 0) * repeat(right[0], 1)
     keys = [index_rows.select_columns(r, columns) for r, columns in zip(rows, equal, strict=True)]
     agree = reduce_and(eq(keys[0], convert_to(keys[1], keys[0].dtype)), (1,))
     for r, size in zip(rows, sizes, strict=True):
@@ -197,7 +197,7 @@ def product_rows(
 
 
 def merge_rows(data: Array, rows: Array, sizes: Sequence[int], nse: int) -> tuple[Array, Array]:
-    """Return data and rows of indices with equal rows once each, in rising order."""
+    """Sum the data of equal rows of indices; return sums and distinct rows, in rising order."""
     rows, order, groups = index_rows.group_rows(rows, sizes)
     summed = index_rows.add_at_rows(index_rows.take_rows(data, order), reshape(groups, (groups.size, 1)), (nse,))
     return summed, index_rows.first_of_each_group(rows, groups, nse, sizes)
@@ -243,7 +243,7 @@ def _spdot_general(
     outer = [size[i] for size, columns in zip(sizes, kept, strict=True) for i in columns]
     nse = min(int(np.prod(outer)), left.nse * right.nse)
     dtype = preferred_element_type or np.result_type(lhs_data.dtype, rhs_data.dtype)
-    # The batch axes of the result: the common ones, those of the left operand alone, those of the right one alone.
+    # The batch axes of the result: common axes, axes of the left operand only, axes of the right operand only.
     own = [i for i in range(left.n_batch) if i not in left_batch]
     batch = (*[shapes[0][i] for i in (*left_batch, *own)], *[shapes[1][i] for i in others])
 

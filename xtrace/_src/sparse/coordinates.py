@@ -29,7 +29,7 @@ bcoo_todense_p = formula_primitive("bcoo_todense", ("spinfo",), _todense)
 
 
 def _fromdense(mat: Array, *, nse: int, n_batch: int, n_dense: int, index_dtype: DTypeLike) -> tuple[Array, Array]:
-    """Return the buffers of a BCOO array of the first `nse` elements of each batch that are not zero."""
+    """Return the buffers of a BCOO array of the first `nse` nonzeros of each batch."""
     sizes = mat.shape[n_batch : mat.ndim - n_dense]
 
     def fill(mat: Array) -> tuple[Array, Array]:
@@ -60,15 +60,15 @@ bcoo_extract_p = formula_primitive("bcoo_extract", ("assume_unique",), _extract)
 
 
 def split_permutation(n_batch: int, n_sparse: int, permutation: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return a permutation of axes as those of the batch, sparse and dense axes; ValueError if it mixes them."""
+    """Split a permutation into one for each kind of axes; NotImplementedError if it mixes kinds."""
     bounds = [0, n_batch, n_batch + n_sparse, len(permutation)]
     parts = []
     for kind, start, end in zip(("batch", "sparse", "dense"), bounds[:-1], bounds[1:], strict=True):
         part = tuple(permutation[start:end])
         if sorted(part) != list(range(start, end)):
             raise NotImplementedError(
-                f"bcoo_transpose: the permutation {tuple(permutation)} moves {kind} axes, which are {start} to "
-                f"{end - 1}, among others; bcoo_update_layout makes axes of another kind of them first"
+                f"bcoo_transpose: the permutation {tuple(permutation)} mixes {kind} axes, {start} to {end - 1}, "
+                "with others; change the kinds of axes with bcoo_update_layout first"
             )
         parts.append(tuple([i - start for i in part]))
     return parts
@@ -91,7 +91,7 @@ bcoo_transpose_p = formula_primitive(
 
 
 def _take_in_order(data: Array, order: Array) -> Array:
-    """Return the stored elements in an order; either may have batch axes of size 1."""
+    """Permute the stored elements; elements and order may have batch axes of size 1."""
     n_batch = order.ndim - 1
     batch = common_batch(n_batch, data, order)
     return map_over_batch(index_rows.take_rows, batch, data, order)
@@ -113,7 +113,7 @@ bcoo_sort_indices_p = formula_primitive("bcoo_sort_indices", ("spinfo",), _sort_
 
 
 def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int) -> tuple[Array, Array]:
-    """Return the buffers of a BCOO array with equal indices once each, in rising order."""
+    """Return the buffers of a BCOO array with its duplicates summed and its indices in rising order."""
     layout = coordinate_layout("bcoo_sum_duplicates", data, indices, spinfo.shape)
     sizes = [spinfo.shape[i] for i in layout.sparse_axes]
 
@@ -135,13 +135,13 @@ bcoo_sum_duplicates_p = formula_primitive(
 
 
 def count_unique(indices: Any, sizes: Sequence[int]) -> Array:
-    """Return the number of different indices inside of the array, for each batch."""
+    """Count the distinct in-bounds indices of each batch."""
     n_batch = indices.ndim - 2
     result = map_over_batch(lambda rows: index_rows.count_groups(rows, sizes), indices.shape[:n_batch], indices)
     return result
 
 
 def broadcast_batch(x: Array, batch: Sequence[int]) -> Array:
-    """Return a buffer with its leading axes, of size 1 or full, in the sizes `batch`."""
+    """Broadcast the leading axes of a buffer to the sizes `batch`."""
     shape = (*batch, *x.shape[len(batch) :])
     return x if x.shape == shape else broadcast_in_dim(x, shape, tuple(range(x.ndim)))

@@ -17,15 +17,15 @@ from xtrace._src.transforms.jvp import jvp
 
 
 class _Rules:
-    """The rules of a primitive whose results are those of ``formula(*operands, **parameters)``.
+    """The rules of a primitive that computes ``formula(*operands, **parameters)``.
 
-    The jaxpr of a program shows the primitive; its derivatives and what `vmap` makes of it show the formula.
+    Jaxprs show the primitive; after differentiation or `vmap` they show the operations of the formula.
     """
 
     def __init__(self, name: str, formula: Callable[..., Any], multiple_results: bool) -> None:
         self.name, self.formula, self.several = name, formula, multiple_results
 
-    def _flat(self, parameters: dict[str, Any]) -> Callable[..., list[Any]]:
+    def _flatten(self, parameters: dict[str, Any]) -> Callable[..., list[Any]]:
         def function(*operands: Any) -> list[Any]:
             results = self.formula(*operands, **parameters)
             return list(results) if self.several else [results]
@@ -36,27 +36,27 @@ class _Rules:
         return list(results) if self.several else results[0]
 
     def abstract(self, *avals: ShapedArray, **parameters: Any) -> Any:
-        """Return the types of the results, those of the staged formula."""
+        """Return the types of the results, by staging the formula."""
         info = DebugInfo("primitive", self.name, None, None)
-        return self._pack(stage_to_jaxpr(self._flat(parameters), avals, info).out_avals)
+        return self._pack(stage_to_jaxpr(self._flatten(parameters), avals, info).out_avals)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> tuple[Any, Any]:
         """Return the results of the formula and their tangents."""
-        results, moved = jvp(self._flat(parameters), primals, tangents)
+        results, moved = jvp(self._flatten(parameters), primals, tangents)
         return self._pack(results), self._pack(moved)
 
     def batch(
         self, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
     ) -> tuple[Any, Any]:
         """Return the mapped formula's results, and the axis of each."""
-        results, places = batch(self._flat(parameters), mapped, operands, axes)
+        results, places = batch(self._flatten(parameters), mapped, operands, axes)
         return self._pack(results), self._pack(places)
 
     def transpose(self, cotangents: Any, *operands: Any, **parameters: Any) -> list[Any]:
         """Return the cotangents of the linear operands."""
         linear = tuple([isinstance(x, UndefinedPrimal) for x in operands])
         avals = [x.aval if is_linear else aval_of(x) for x, is_linear in zip(operands, linear, strict=True)]
-        closed = stage_to_jaxpr(self._flat(parameters), avals, None)
+        closed = stage_to_jaxpr(self._flatten(parameters), avals, None)
         given = list(cotangents) if self.several else [cotangents]
         transposed, nonzero = transpose_jaxpr(closed, linear, tuple([c is not None for c in given]))
         known = [x for x, is_linear in zip(operands, linear, strict=True) if not is_linear]
@@ -68,7 +68,7 @@ class _Rules:
 def formula_primitive(
     name: str, parameters: Sequence[str], formula: Callable[..., Any], multiple_results: bool = False
 ) -> Primitive:
-    """Return the primitive called `name` whose results are those of ``formula(*operands, **parameters)``.
+    """Return the primitive called `name` that computes ``formula(*operands, **parameters)``.
 
     The formula takes and returns arrays; with `multiple_results` it returns a sequence of them.
     """

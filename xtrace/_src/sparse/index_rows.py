@@ -1,4 +1,4 @@
-"""Rows of indices of stored elements: their order, their duplicates, and the elements of dense arrays at them."""
+"""Rows of indices of stored elements: sorting, duplicates, and gathers and scatters at them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xtrace._src.ops.elementwise import div, rem
 from xtrace._src.ops.reductions import cumsum, reduce_or
 from xtrace._src.ops.selection import select_n
 
-# Elements outside of an array are read as zeros, and are not written.
+# Elements out of bounds are read as zeros, and are not written.
 _MODE = GatherScatterMode.FILL_OR_DROP
 
 
@@ -42,7 +42,7 @@ def take_rows(x: Array, positions: Array) -> Array:
 
 
 def add_at_rows(updates: Array, rows: Array, sizes: Sequence[int]) -> Array:
-    """Return the array of shape [*sizes, *rest] with the sums of the `updates` at each of the `rows` of indices."""
+    """Return an array of shape [*sizes, *rest] with the sum of `updates` at each row of indices."""
     rest, count = updates.shape[1:], len(sizes)
     if not count:
         return reduce_sum(updates, (0,))
@@ -54,13 +54,13 @@ def add_at_rows(updates: Array, rows: Array, sizes: Sequence[int]) -> Array:
 
 
 def _wrap(rows: Array, sizes: Sequence[int]) -> Array:
-    """Return the rows with negative indices counted from the end, as everywhere."""
+    """Replace negative indices, which count from the end."""
     if not dtypes.is_signed(rows.dtype) or not rows.size:
         return rows
-    return select_n(rows < 0, rows, rows + _row(sizes, rows))
+    return select_n(rows < 0, rows, rows + _make_row(sizes, rows))
 
 
-def _row(values: Sequence[int], like: Array) -> Array:
+def _make_row(values: Sequence[int], like: Array) -> Array:
     """Return integers as an array of one row in the dtype of `like`."""
     columns = [full((1, 1), v, like.dtype) for v in values]
     return concatenate(columns, 1) if columns else full((1, 0), 0, like.dtype)
@@ -68,17 +68,17 @@ def _row(values: Sequence[int], like: Array) -> Array:
 
 def outside(rows: Array, sizes: Sequence[int]) -> Array:
     """Return a mask of the `rows` that have an index outside of `sizes`: they store nothing."""
-    return reduce_or(ge(rows, broadcast_in_dim(_row(sizes, rows), rows.shape, (0, 1))), (1,))
+    return reduce_or(ge(rows, broadcast_in_dim(_make_row(sizes, rows), rows.shape, (0, 1))), (1,))
 
 
 def put_outside(rows: Array, mask: Array, sizes: Sequence[int]) -> Array:
-    """Return the rows with those where `mask` is True replaced by the first position outside."""
+    """Replace the rows where `mask` is True by the first position out of bounds."""
     wide = broadcast_in_dim(mask, rows.shape, (0,))
-    return select_n(wide, rows, broadcast_in_dim(_row(sizes, rows), rows.shape, (0, 1)))
+    return select_n(wide, rows, broadcast_in_dim(_make_row(sizes, rows), rows.shape, (0, 1)))
 
 
 def first_true(mask: Array, size: int) -> Array:
-    """Return the first `size` positions where a vector is True; its length for those missing."""
+    """Return the first `size` positions where a vector is True; missing ones are its length."""
     length = mask.shape[0]
     slot = cumsum(convert_to(mask, dtypes.int32), 0) - 1
     slot = select_n(mask, full((length,), size, dtypes.int32), slot)
@@ -109,7 +109,7 @@ def ravel(rows: Array, sizes: Sequence[int]) -> Array:
 
 
 def sorting_order(rows: Array) -> Array:
-    """Return the order that sorts rows lexicographically, equal ones as they stand."""
+    """Return the stable order that sorts rows lexicographically."""
     count, columns = rows.shape
     order = iota(dtypes.int32, count)
     if not columns:
@@ -118,8 +118,8 @@ def sorting_order(rows: Array) -> Array:
     return sort((*keys, order), dimension=0, num_keys=columns)[-1]
 
 
-def _starts_of_groups(rows: Array) -> Array:
-    """Return a mask of the sorted rows that differ from the one before."""
+def _mark_group_starts(rows: Array) -> Array:
+    """Mark the sorted rows that differ from the previous one."""
     count = rows.shape[0]
     if not count:
         return full((0,), False, dtypes.bool_)
@@ -128,34 +128,34 @@ def _starts_of_groups(rows: Array) -> Array:
 
 
 def group_rows(rows: Array, sizes: Sequence[int]) -> tuple[Array, Array, Array]:
-    """Return rows in rising order, those outside last, the order itself, and for each the number of its group."""
+    """Sort rows, out-of-bounds ones last; return them, the order, and the group number of each."""
     rows = _wrap(rows, sizes)
     rows = put_outside(rows, outside(rows, sizes), sizes)
     order = sorting_order(rows)
     rows = take_rows(rows, order)
-    return rows, order, cumsum(convert_to(_starts_of_groups(rows), dtypes.int32), 0) - 1
+    return rows, order, cumsum(convert_to(_mark_group_starts(rows), dtypes.int32), 0) - 1
 
 
 def first_of_each_group(rows: Array, groups: Array, count: int, sizes: Sequence[int]) -> Array:
-    """Return a row of each of the first `count` groups; missing ones are outside."""
-    start = broadcast_in_dim(_row(sizes, rows), (count, len(sizes)), (0, 1))
+    """Return a row of each of the first `count` groups; missing ones are out of bounds."""
+    start = broadcast_in_dim(_make_row(sizes, rows), (count, len(sizes)), (0, 1))
     numbers = ScatterDimensionNumbers((1,), (0,), (0,))
     return scatter(start, expand_dims(groups, (1,)), rows, numbers, mode=_MODE)
 
 
 def first_occurrences(rows: Array) -> Array:
-    """Return a mask of the rows that no earlier row is equal to."""
+    """Mark the rows that differ from all earlier rows."""
     order = sorting_order(rows)
-    starts = _starts_of_groups(take_rows(rows, order))
+    starts = _mark_group_starts(take_rows(rows, order))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     return scatter(full(starts.shape, False, dtypes.bool_), expand_dims(order, (1,)), starts, numbers, mode=_MODE)
 
 
 def count_groups(rows: Array, sizes: Sequence[int]) -> Array:
-    """Return the number of different rows that are inside."""
+    """Count the distinct rows in bounds."""
     inside = take_rows(convert_to(~outside(rows, sizes), dtypes.int32), iota(dtypes.int32, rows.shape[0]))
     rows, order, _ = group_rows(rows, sizes)
-    counted = convert_to(_starts_of_groups(rows), dtypes.int32) * take_rows(inside, order)
+    counted = convert_to(_mark_group_starts(rows), dtypes.int32) * take_rows(inside, order)
     return reduce_sum(counted, (0,))
 
 
@@ -166,14 +166,14 @@ def mask_rows(data: Array, mask: Array) -> Array:
 
 
 def row_is_stored(values: Array) -> Array:
-    """Return a mask of the rows of `values` that have an element that is not zero."""
+    """Mark the rows of `values` with a nonzero element."""
     return reduce_or(values != 0, tuple(range(1, values.ndim)))
 
 
 
 
 def flatten_sparse(x: Array, n_sparse: int) -> Array:
-    """Return `x` with its first `n_sparse` axes as one."""
+    """Merge the first `n_sparse` axes of `x`."""
     return reshape(x, (math.prod(x.shape[:n_sparse]), *x.shape[n_sparse:]))
 
 

@@ -1,4 +1,4 @@
-"""How sparse arrays are stored: the description of their buffers, the checks of these, and what is inefficient."""
+"""Layouts of sparse arrays: descriptions and checks of their buffers, and warnings about inefficient ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
 
 
 class SparseInfo(NamedTuple):
-    """What is known of a sparse array beside its buffers."""
+    """The static facts about a sparse array."""
 
     shape: tuple[int, ...]
     indices_sorted: bool = False
@@ -49,7 +49,7 @@ class SparseInfo(NamedTuple):
 
 
 class COOInfo(NamedTuple):
-    """What is known of a matrix of coordinates beside its buffers."""
+    """The static facts about a COO matrix."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False
@@ -57,7 +57,7 @@ class COOInfo(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The kinds of axes of a sparse array: so many batch axes first, then sparse axes, then dense ones."""
+    """The numbers of batch, sparse and dense axes of a sparse array, in this order, and of stored elements."""
 
     n_batch: int
     n_sparse: int
@@ -88,7 +88,7 @@ def coordinate_layout(name: str, data: Any, indices: Any, shape: Sequence[int]) 
     if not _fits(indices.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
             f"{name}: the batch axes {indices.shape[:n_batch]} of the indices do not fit the shape {tuple(shape)}; "
-            "each is that of the shape, or 1"
+            "each must be the size in the shape, or 1"
         )
     _check_data(name, data, n_batch, nse, n_dense, shape)
     return Layout(n_batch, n_sparse, n_dense, nse)
@@ -110,7 +110,7 @@ def row_layout(name: str, data: Any, indices: Any, indptr: Any, shape: Sequence[
     if not (_fits(indices.shape[:-1], shape[:n_batch]) and _fits(indptr.shape[:-1], shape[:n_batch])):
         raise ValueError(
             f"{name}: the batch axes of the indices {indices.shape} and of indptr {indptr.shape} do not fit the shape "
-            f"{tuple(shape)}; each is that of the shape, or 1"
+            f"{tuple(shape)}; each must be the size in the shape, or 1"
         )
     if indptr.shape[-1] != shape[n_batch] + 1:
         raise ValueError(
@@ -140,11 +140,11 @@ def _check_data(name: str, data: Any, n_batch: int, nse: int, n_dense: int, shap
         )
     if not _fits(data.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
-            f"{name}: the batch axes {data.shape[:n_batch]} of the data do not fit the shape {tuple(shape)}; each is "
-            "that of the shape, or 1"
+            f"{name}: the batch axes {data.shape[:n_batch]} of the data do not fit the shape {tuple(shape)}; each must "
+            "be the size in the shape, or 1"
         )
 
 
 def stored_count(shape: Sequence[int], layout: Layout) -> int:
-    """Return how many stored elements suffice for the sparse axes of `shape`."""
+    """Return the largest useful number of stored elements: the size of the sparse axes of `shape`."""
     return math.prod(shape[layout.n_batch : layout.n_batch + layout.n_sparse])

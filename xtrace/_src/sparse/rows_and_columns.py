@@ -22,18 +22,18 @@ from xtrace._src.sparse.layouts import COOInfo, SparseInfo, row_layout
 _MATRIX: Numbers = (((1,), (0,)), ((), ()))
 
 
-def _rows_of(indptr: Array, nse: int) -> Array:
-    """Return the row of each stored element; the number of rows for those after the last row."""
+def _expand_indptr(indptr: Array, nse: int) -> Array:
+    """Return the row of each stored element; after the last row, the number of rows."""
     ends = slice_in_dim(indptr, 1, indptr.shape[0])
     ones = full(ends.shape, 1, indptr.dtype)
     return cumsum(index_rows.add_at_rows(ones, expand_dims(ends, (1,)), (nse,)), 0)
 
 
 def expand_rows(indices: Array, indptr: Array) -> Array:
-    """Return the indices of a BCOO array from those of a BCSR array."""
+    """Convert the indices of a BCSR array to indices of a BCOO array."""
 
     def expand(columns: Array, indptr: Array) -> Array:
-        rows = convert_to(_rows_of(indptr, columns.shape[0]), columns.dtype)
+        rows = convert_to(_expand_indptr(indptr, columns.shape[0]), columns.dtype)
         return concatenate([expand_dims(rows, (1,)), expand_dims(columns, (1,))], 1)
 
     n_batch = indices.ndim - 1
@@ -44,7 +44,7 @@ def compress_rows(indices: Array, count: int) -> tuple[Array, Array]:
     """Return the columns and the row pointers of sorted indices of a BCOO array that has `count` rows."""
 
     def compress(pairs: Array) -> tuple[Array, Array]:
-        rows, columns = _columns(pairs)
+        rows, columns = _split_columns(pairs)
         counts = index_rows.add_at_rows(full(rows.shape, 1, rows.dtype), expand_dims(rows, (1,)), (count,))
         return columns, concatenate([full((1,), 0, rows.dtype), cumsum(counts, 0)], 0)
 
@@ -64,7 +64,7 @@ bcsr_todense_p = formula_primitive("bcsr_todense", ("spinfo",), _bcsr_todense)
 def _bcsr_fromdense(
     mat: Array, *, nse: int, n_batch: int, n_dense: int, index_dtype: DTypeLike
 ) -> tuple[Array, Array, Array]:
-    """Return the buffers of a BCSR array of the first `nse` elements of each batch that are not zero."""
+    """Return the buffers of a BCSR array of the first `nse` nonzeros of each batch."""
     data, indices = coordinates.bcoo_fromdense_p.bind(
         mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
@@ -102,27 +102,27 @@ bcsr_dot_general_p = formula_primitive(
 )
 
 
-def _pair(row: Array, col: Array) -> Array:
+def _join_columns(row: Array, col: Array) -> Array:
     return concatenate([expand_dims(row, (1,)), expand_dims(convert_to(col, row.dtype), (1,))], 1)
 
 
 def _coo_todense(data: Array, row: Array, col: Array, *, spinfo: COOInfo) -> Array:
     """Return the dense matrix of the buffers of a COO matrix."""
-    return coordinates.bcoo_todense_p.bind(data, _pair(row, col), spinfo=SparseInfo(spinfo.shape))
+    return coordinates.bcoo_todense_p.bind(data, _join_columns(row, col), spinfo=SparseInfo(spinfo.shape))
 
 
 coo_todense_p = formula_primitive("coo_todense", ("spinfo",), _coo_todense)
 
 
 def _coo_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Array, Array, Array]:
-    """Return the buffers of a COO matrix of the first `nse` elements that are not zero."""
+    """Return the buffers of a COO matrix of the first `nse` nonzeros."""
     data, indices = coordinates.bcoo_fromdense_p.bind(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
     # Missing elements are zeros in the first place, as jax has them.
     missing = index_rows.outside(indices, mat.shape)
-    return data, *(select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _columns(indices))
+    return data, *(select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _split_columns(indices))
 
 
-def _columns(indices: Array) -> list[Array]:
+def _split_columns(indices: Array) -> list[Array]:
     return [index_in_dim(indices, i, 1, keepdims=False) for i in (0, 1)]
 
 
@@ -133,7 +133,7 @@ def _coo_matmat(data: Array, row: Array, col: Array, B: Array, *, spinfo: COOInf
     """Multiply a COO matrix, or its transpose, by a dense matrix."""
     shape = spinfo.shape[::-1] if transpose else spinfo.shape
     result = bcoo_dot_general_p.bind(
-        data, _pair(col, row) if transpose else _pair(row, col), B, dimension_numbers=_MATRIX,
+        data, _join_columns(col, row) if transpose else _join_columns(row, col), B, dimension_numbers=_MATRIX,
         preferred_element_type=data.dtype, lhs_spinfo=SparseInfo(tuple(shape)),
     )
     return result
@@ -157,7 +157,7 @@ csr_todense_p = formula_primitive("csr_todense", ("shape",), _csr_todense)
 
 
 def _csr_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Array, Array, Array]:
-    """Return the buffers of a CSR matrix of the first `nse` elements that are not zero."""
+    """Return the buffers of a CSR matrix of the first `nse` nonzeros."""
     data, columns, indptr = _bcsr_fromdense(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
     # Missing elements are zeros in the first place, as jax has them.
     return data, select_n(columns >= mat.shape[1], columns, full(columns.shape, 0, columns.dtype)), indptr
@@ -169,7 +169,7 @@ csr_fromdense_p = formula_primitive("csr_fromdense", ("nse", "index_dtype"), _cs
 def _csr_matmat(data: Array, indices: Array, indptr: Array, B: Array, *, shape: Shape, transpose: bool) -> Array:
     """Multiply a CSR matrix, or its transpose, by a dense matrix."""
     row_layout("csr_matmat", data, indices, indptr, shape)
-    row = convert_to(_rows_of(indptr, indices.shape[0]), indices.dtype)
+    row = convert_to(_expand_indptr(indptr, indices.shape[0]), indices.dtype)
     return _coo_matmat(data, row, indices, B, spinfo=COOInfo(shape), transpose=transpose)
 
 

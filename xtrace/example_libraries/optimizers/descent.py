@@ -1,4 +1,4 @@
-"""Optimizers that go against the gradient, by steps that differ in the past gradients that they use."""
+"""Gradient descent, and its variants that use past gradients."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from xtrace.numpy.ufuncs import abs, maximum, minimum, sqrt, square, where
 _Triple = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
 
 
-def _first(state: Any) -> Any:
-    """Return the parameter in a state that begins with it."""
+def _get_parameter(state: Any) -> Any:
+    """Return the parameter, the first entry of a state."""
     return state[0]
 
 
@@ -28,7 +28,7 @@ def _inverse_sqrt(x: Any) -> Any:
 
 
 def _sum_weights(factor: Any, i: Any, mean: Any) -> Any:
-    """Return the sum of the weights of steps 0 to i in a mean that began at zero, in the dtype of the mean."""
+    """Return the sum of the weights of steps 0 to i in a moving mean, in the dtype of the mean."""
     return 1 - asarray(factor, mean.dtype) ** (i + 1)
 
 
@@ -83,7 +83,7 @@ def momentum(step_size: Any, mass: Any) -> _Triple:
         velocity = mass * velocity + g
         return x - schedule(i) * velocity, velocity
 
-    return (lambda x: (x, zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -115,7 +115,7 @@ def nesterov(step_size: Any, mass: Any) -> _Triple:
         velocity = mass * velocity + g
         return x - schedule(i) * (mass * velocity + g), velocity
 
-    return (lambda x: (x, zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -149,7 +149,7 @@ def adagrad(step_size: Any, momentum: Any = 0.9) -> _Triple:
         mean = (1.0 - momentum) * (g * _inverse_sqrt(squares)) + momentum * mean
         return x - schedule(i) * mean, squares, mean
 
-    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -183,7 +183,7 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> _Triple:
         squares = squares * gamma + square(g) * (1.0 - gamma)
         return x - schedule(i) * g / sqrt(squares + eps), squares
 
-    return (lambda x: (x, zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -219,7 +219,7 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
         step = momentum * step + schedule(i) * g / sqrt(squares + eps)
         return x - step, squares, step
 
-    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -257,7 +257,7 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _Tr
         unbiased_squares = squares / _sum_weights(b2, i, squares)
         return x - schedule(i) * unbiased / (sqrt(unbiased_squares) + eps), mean, squares
 
-    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _get_parameter
 
 
 @optimizer
@@ -293,10 +293,10 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> _
         size = maximum(b2 * size, abs(g))
         return x - (schedule(i) / _sum_weights(b1, i, mean)) * mean / (size + eps), mean, size
 
-    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _first
+    return (lambda x: (x, zeros_like(x), zeros_like(x))), update, _get_parameter
 
 
-def _along(x: Any, axis: int, ndim: int) -> Any:
+def _expand_along(x: Any, axis: int, ndim: int) -> Any:
     """Return a vector as an array of `ndim` axes that varies along one of them."""
     return expand_dims(x, [i for i in range(ndim) if i != axis])
 
@@ -335,15 +335,15 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> _Triple:
         x, mean, bounds, shape = state
         ndim = x.ndim
         g = atleast_1d(g)
-        # Each bound holds for all elements with its index, so that the least of them is the closest.
-        squares = functools.reduce(minimum, [_along(v, axis, ndim) for axis, v in enumerate(bounds)]) + square(g)
+        # Each bound holds for all elements with its index. The least bound of an element is the tightest.
+        squares = functools.reduce(minimum, [_expand_along(v, axis, ndim) for axis, v in enumerate(bounds)]) + square(g)
         mean = (1.0 - momentum) * (g * _inverse_sqrt(squares)) + momentum * mean
         bounds = [greatest(squares, [i for i in range(ndim) if i != axis]) for axis in range(ndim)]
         return x - schedule(i) * mean, mean, bounds, shape
 
     def get_params(state: Any) -> Any:
         x, _, _, shape = state
-        # Inside jit the sizes in the state are traced; their number says enough.
+        # Inside jit the sizes in the state are traced; their number is static.
         return x if shape else reshape(x, ())
 
     return init, update, get_params

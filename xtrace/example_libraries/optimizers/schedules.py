@@ -1,4 +1,4 @@
-"""Step sizes as functions of the number of the step."""
+"""Step sizes as functions of the step number."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def constant(step_size: Any) -> Schedule:
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """Build the schedule that multiplies the step size by a rate in each so many steps.
+    """Build the schedule that multiplies the step size by a rate every `decay_steps` steps.
 
     Args:
         step_size: the step size at step 0.

@@ -1,4 +1,4 @@
-"""Optimizers of single arrays as optimizers of pytrees, and the states of these."""
+"""Optimizers of arrays extended to pytrees of arrays, and their states."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class JoinPoint:
         self.subtree = subtree
 
     def __iter__(self) -> Iterator[Any]:
-        # Some libraries that store trees take leaves for arrays, which can be iterated over.
+        # Some libraries that store trees iterate over leaves as over arrays.
         yield self.subtree
 
 

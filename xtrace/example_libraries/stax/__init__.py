@@ -21,7 +21,7 @@ from xtrace.nn import (
 )
 from xtrace.nn.initializers import glorot_normal, normal, ones, zeros
 
-# Names that jax's module has for these, too.
+# Other names of these functions in jax's module.
 glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 # Functions of other modules are public already.

@@ -1,4 +1,4 @@
-"""Layers of layers."""
+"""Layers that combine layers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xtrace.numpy import shape
 from xtrace.random import split
 
 
-def _functions_of(name: str, layers: tuple[Any, ...]) -> tuple[tuple[Function, ...], tuple[Function, ...]]:
+def _unzip_layers(name: str, layers: tuple[Any, ...]) -> tuple[tuple[Function, ...], tuple[Function, ...]]:
     """Return the init_fun and the apply_fun of each layer."""
     if not layers:
         raise ValueError(f"{name}: give at least one layer")
@@ -26,8 +26,8 @@ def _functions_of(name: str, layers: tuple[Any, ...]) -> tuple[tuple[Function, .
     return inits, applies
 
 
-def _keys(kwargs: dict[str, Any], count: int) -> Any:
-    """Take the key out of the keyword arguments, and return one for each layer, or None for each."""
+def _take_keys(kwargs: dict[str, Any], count: int) -> Any:
+    """Remove the key from the keyword arguments; return a key for each layer, or None for each."""
     key = kwargs.pop("rng", None)
     return (None,) * count if key is None else split(key, count)
 
@@ -59,7 +59,7 @@ def serial(*layers: Layer) -> Layer:
         >>> shape, apply_fun(params, jnp.ones((5, 3))).shape
         ((-1, 2), (5, 2))
     """
-    inits, applies = _functions_of("serial", layers)
+    inits, applies = _unzip_layers("serial", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         params = []
@@ -70,7 +70,7 @@ def serial(*layers: Layer) -> Layer:
         return input_shape, params
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        keys = _keys(kwargs, len(applies))
+        keys = _take_keys(kwargs, len(applies))
         params = _check_number("serial", "parameters", params, len(applies))
         for call, values, key in zip(applies, params, keys, strict=True):
             inputs = call(values, inputs, rng=key, **kwargs)
@@ -102,7 +102,7 @@ def parallel(*layers: Layer) -> Layer:
         >>> shapes
         ((-1, 4), (-1, 2))
     """
-    inits, applies = _functions_of("parallel", layers)
+    inits, applies = _unzip_layers("parallel", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
         first_shape("parallel", input_shape)
@@ -111,7 +111,7 @@ def parallel(*layers: Layer) -> Layer:
         return tuple(s for s, _ in results), tuple(values for _, values in results)
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        keys = _keys(kwargs, len(applies))
+        keys = _take_keys(kwargs, len(applies))
         inputs = _check_number("parallel", "inputs", inputs, len(applies))
         params = _check_number("parallel", "parameters", params, len(applies))
         return [

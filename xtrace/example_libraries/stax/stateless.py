@@ -58,10 +58,10 @@ def _build_pooling(
     name: str, reducer: Any, initial: float, window_shape: Any, strides: Any, padding: Any, spec: str | None,
     divides: bool = False,
 ) -> Layer:
-    """Return the layer of a reduction over windows; one that divides, by the number of elements in each window."""
+    """Build a layer that reduces windows, and with `divides` divides by the number of elements in each."""
     spatial = tuple(window_shape)
     strides = tuple(strides or (1,) * len(spatial))
-    # Without a spec, the axes of the batch and of the channels are the first and the last.
+    # Without a spec the batch axis is the first and the channel axis the last.
     at = tuple(range(1, 1 + len(spatial))) if spec is None else tuple(i for i, n in enumerate(spec) if n not in "NC")
     if len(at) != len(spatial) or len(strides) != len(spatial):
         raise ValueError(

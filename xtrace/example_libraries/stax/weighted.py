@@ -16,7 +16,7 @@ from xtrace.numpy.contraction import matmul
 from xtrace.numpy.manipulation import expand_dims
 from xtrace.random import split
 
-# What weights and biases begin as, unless the caller says otherwise.
+# The default initializers of weights and biases.
 _WEIGHTS, _BIASES, _SMALL_BIASES = glorot_normal(), normal(), normal(1e-6)
 
 

@@ -1,7 +1,7 @@
-"""Checkpoints of arrays in folders, in the Zarr format: what ``jax.experimental`` does by TensorStore.
+"""Checkpoints of arrays as Zarr folders, without the TensorStore that ``jax.experimental`` uses.
 
-Arrays that are written here can be read by TensorStore, and the other way round unless their compressor is one that
-Python lacks. Databases of arrays (OCDBT) and storage in clouds are refused.
+TensorStore can read them. Arrays that TensorStore wrote can be read here if Python has their compressor. OCDBT
+databases and cloud storage are refused.
 """
 
 from xtrace._src.core.late import late_imports as _late_imports

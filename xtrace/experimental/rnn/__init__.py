@@ -1,7 +1,7 @@
 """Recurrent networks of long short-term memories, as ``jax.experimental.rnn`` has them.
 
-The functions take the weights of all layers as one vector, in cuDNN's order, or as dictionaries by pseudo-layer: those
-of the first layer, forward and reverse, then those of the second, and so on. All layers are programs of XLA, on every
+The functions take the weights of all layers as one vector, in cuDNN's order, or as dictionaries by pseudo-layer:
+layer 1 forward, layer 1 reverse, layer 2 forward, and so on. All layers are programs of XLA, on every
 platform; cuDNN itself is not called.
 """
 # ruff: noqa: I001

@@ -19,7 +19,7 @@ def _check_arguments(
     name: str, x: Any, h_0: Any, c_0: Any, seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int,
     dropout: Any, bidirectional: bool,
 ) -> None:
-    """Raise an error unless the shapes agree with the sizes, and nothing is dropped."""
+    """Raise an error for dropout, and for shapes that do not agree with the sizes."""
     if dropout:
         raise NotImplementedError(
             f"{name}: dropout={abbreviate(dropout)} is not supported, since only cuDNN knows its masks; pass "

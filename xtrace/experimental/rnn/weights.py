@@ -1,4 +1,4 @@
-"""The weights of long short-term memories, as one vector and apart."""
+"""The weights of long short-term memories, as one vector and by pseudo-layer."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCOO: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} are no sparse array"
+                f"BCOO: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} do not fit together"
             )
         batch, sparse, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
         outside = asarray(list(sparse), dtype=index_dtype).reshape(n_sparse)
@@ -145,7 +145,7 @@ def _refuse_axes(name: str, n_batch: int, n_dense: int) -> None:
 
 
 def count_stored(name: str, mat: Array, nse: int | None, n_batch: int, n_dense: int) -> int:
-    """Return how many elements each batch is to store: `nse`, or the number of those that are not zero."""
+    """Return the number of elements to store for each batch: `nse`, or the largest number of nonzeros."""
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(f"{name}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape {mat.shape}")
     if nse is not None:
@@ -244,7 +244,7 @@ class BCSR(RowStorage):
         shape = integer_tuple("BCSR", "shape", shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCSR: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} are no array of 2 sparse axes"
+                f"BCSR: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} do not give 2 sparse axes"
             )
         batch, rows, dense = shape[:n_batch], shape[n_batch], shape[n_batch + 2 :]
         data = zeros((*batch, nse, *dense), dtype)
@@ -269,7 +269,7 @@ class BCSR(RowStorage):
         return apply_operator(lambda x, y: x @ y, self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        # The product with a BCSR array on the right is that of its coordinates.
+        # A BCSR array on the right is multiplied as a BCOO array.
         return apply_operator(lambda x, y: x @ y, other, self.to_bcoo())
 
     def __getitem__(self, item: Any) -> Any:

@@ -1,4 +1,4 @@
-"""BCOO arrays to dense ones, their elements in another order, and duplicates added."""
+"""BCOO arrays: conversion to dense arrays, transposition, sorting, and sums of duplicates."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = Non
 
 
 def permutation_of(name: str, permutation: Any, ndim: int) -> tuple[int, ...]:
-    """Return a permutation of so many axes as integers; ValueError if it is none."""
+    """Return a permutation of `ndim` axes as integers; ValueError if it is not one."""
     axes = tuple([canonical_axis(name, axis, ndim) for axis in permutation])
     if sorted(axes) != list(range(ndim)):
-        raise ValueError(f"{name}: {abbreviate(permutation)} is no permutation of {ndim} axes")
+        raise ValueError(f"{name}: {abbreviate(permutation)} is not a permutation of {ndim} axes")
     return axes
 
 
@@ -178,9 +178,9 @@ def bcoo_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
 
 
 def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
-    """Return the largest number, of all batches, of different indices inside of the array."""
+    """Return the largest number of distinct in-bounds indices of a batch."""
     if not sizes:
-        # All elements are stored for the same place.
+        # Without sparse axes all stored elements are duplicates.
         return min(math.prod(indices.shape[:-1]), 1)
     batches = indices.reshape(-1, *indices.shape[-2:])
     inside: Any = (batches < np.array(sizes, np.int64)).all(-1)
@@ -188,7 +188,7 @@ def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
 
 
 def eliminate_zeros(mat: CoordinateStorage, nse: int | None) -> Any:
-    """Return the array with duplicates added, without stored elements that are zero, which move outside."""
+    """Sum duplicates and drop stored zeros, whose indices move out of bounds."""
     layout = mat.layout("sum_duplicates")
     axes = tuple(range(layout.n_batch + 1, mat.data.ndim))
     is_zero = (mat.data == 0).all(axes) if axes else mat.data == 0

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.sparse.layouts import Layout, SparseInfo, coordinate_layout
-from xtrace.experimental.sparse.sparse_arrays import JAXSparse, mapped_shape
+from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
 
 
@@ -17,7 +17,7 @@ class CoordinateStorage(JAXSparse):
 
     indices_sorted: bool
     unique_indices: bool
-    # The same object in arrays that are known to store the same elements of the array.
+    # Arrays that hold the same object are known to store elements at the same indices.
     pattern: object = None
 
     def __init__(
@@ -82,7 +82,7 @@ class CoordinateStorage(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
-        """Return an array from its buffers, which may be any objects while trees are handled."""
+        """Return an array from its buffers, for which tree functions may pass any objects."""
         result = object.__new__(cls)
         result.data, result.indices = children
         result.shape, result.indices_sorted, result.unique_indices = info
@@ -92,12 +92,12 @@ class CoordinateStorage(JAXSparse):
             rest = indices[-1] + len(data) - 1 - n_batch
             if n_batch + rest != len(result.shape):
                 full = tuple([max(pair) for pair in zip(data[:n_batch], indices[:n_batch], strict=False)])
-                result.shape = mapped_shape(result.shape, full, rest)
+                result.shape = infer_mapped_shape(result.shape, full, rest)
         return result
 
 
 def check_coordinates(name: str, value: object, argument: str) -> Any:
-    """Return `value`, a BCOO array; TypeError if it is none."""
+    """Return `value`; TypeError unless it is a BCOO array."""
     if not isinstance(value, CoordinateStorage):
         raise TypeError(f"{name}: {argument} must be a BCOO array, got {abbreviate(value)} of type {type(value)}")
     return value

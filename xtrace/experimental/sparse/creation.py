@@ -1,4 +1,4 @@
-"""Sparse arrays from nothing, in any of the formats, and dense arrays from any of them."""
+"""Empty and identity arrays in any sparse format, and conversion of any format to dense arrays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def todense(arr: Any) -> Array:
     return todense_p.bind(*buffers, tree=tree)
 
 
-def _format_named(name: str, sparse_format: object) -> Any:
+def _find_format(name: str, sparse_format: object) -> Any:
     if not isinstance(sparse_format, str) or sparse_format not in _FORMATS:
         raise ValueError(f"{name}: sparse_format={abbreviate(sparse_format)} must be one of {list(_FORMATS)}")
     return _FORMATS[sparse_format]
@@ -82,7 +82,7 @@ def empty(
         >>> sparse.empty((2, 3))
         BCOO(float32[2, 3], nse=0)
     """
-    return _format_named("empty", sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return _find_format("empty", sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
 def eye(
@@ -113,7 +113,7 @@ def eye(
         Array([[0, 1],
                [1, 2]], dtype=int32)
     """
-    kind = _format_named("eye", sparse_format)
+    kind = _find_format("eye", sparse_format)
     rows = to_integer("eye", "N", N)
     columns = rows if M is None else to_integer("eye", "M", M)
     diagonal = to_integer("eye", "k", k)

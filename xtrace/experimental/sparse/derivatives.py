@@ -22,12 +22,12 @@ def _is_sparse(x: object) -> bool:
     return isinstance(x, JAXSparse)
 
 
-def _values_of(x: Any) -> Any:
+def _get_values(x: Any) -> Any:
     return x.data if _is_sparse(x) else x
 
 
-def _with_values(x: Any, values: Any) -> Any:
-    """Return `x` with other stored elements; `values` themselves in the place of a dense array."""
+def _replace_values(x: Any, values: Any) -> Any:
+    """Replace the stored elements of a sparse `x`; for a dense `x` return `values`."""
     if not _is_sparse(x):
         return values
     (_, *rest), info = x.tree_flatten()
@@ -35,14 +35,14 @@ def _with_values(x: Any, values: Any) -> Any:
 
 
 class _Arguments:
-    """The arguments of a function, those to differentiate by as the values of their leaves."""
+    """The arguments of a function, and the values to differentiate by: stored elements and dense arrays."""
 
     def __init__(self, name: str, args: Sequence[Any], argnums: int | Sequence[int]) -> None:
         self.args, self.single = list(args), not isinstance(argnums, Sequence)
         numbers: list[Any] = [argnums] if self.single else list(argnums)  # type: ignore[arg-type]
         if any(not isinstance(i, int) or not -len(args) <= i < len(args) for i in numbers):
             raise ValueError(
-                f"{name}: argnums={abbreviate(argnums)} are no positions among {len(args)} positional arguments"
+                f"{name}: argnums={abbreviate(argnums)} must be positions of the {len(args)} positional arguments"
             )
         self.numbers = [i % len(args) for i in numbers]
         self.leaves, self.tree = pytree.tree_flatten([args[i] for i in self.numbers], is_leaf=_is_sparse)
@@ -50,11 +50,11 @@ class _Arguments:
     @property
     def values(self) -> list[Any]:
         """The arrays to differentiate by."""
-        return [_values_of(x) for x in self.leaves]
+        return [_get_values(x) for x in self.leaves]
 
     def insert(self, values: Sequence[Any]) -> list[Any]:
         """Return all arguments, with other values for those to differentiate by."""
-        leaves = [_with_values(x, v) for x, v in zip(self.leaves, values, strict=True)]
+        leaves = [_replace_values(x, v) for x, v in zip(self.leaves, values, strict=True)]
         args = list(self.args)
         for i, arg in zip(self.numbers, pytree.tree_unflatten(self.tree, leaves), strict=True):
             args[i] = arg
@@ -102,7 +102,7 @@ def value_and_grad(
             lambda values: fun(*arguments.insert(values), **keywords), has_aux=has_aux, **kwargs
         )
         value, gradients = differentiate(arguments.values)
-        sparse_gradients = [_with_values(x, g) for x, g in zip(arguments.leaves, gradients, strict=True)]
+        sparse_gradients = [_replace_values(x, g) for x, g in zip(arguments.leaves, gradients, strict=True)]
         return value, arguments.pack(sparse_gradients)
 
     return function
@@ -144,13 +144,13 @@ def grad(
     return function
 
 
-def _jacobian_by(x: Any, jacobian: Any) -> Any:
-    """Return the derivative by `x`: axes of a result, followed by those of `x`."""
+def _pack_jacobian(x: Any, jacobian: Any) -> Any:
+    """Return the Jacobian by `x` with the axes of the result, followed by the axes of `x`."""
     if not _is_sparse(x):
         return jacobian
     outer = jacobian.shape[: jacobian.ndim - x.data.ndim]
     if not outer:
-        return _with_values(x, jacobian)
+        return _replace_values(x, jacobian)
     if not isinstance(x, CoordinateStorage | RowStorage):
         raise NotImplementedError(
             f"the Jacobian by a {type(x).__name__} matrix would need batches, which the format does not have; use BCOO"
@@ -160,7 +160,7 @@ def _jacobian_by(x: Any, jacobian: Any) -> Any:
     return type(x).tree_unflatten(info._replace(shape=(*outer, *x.shape)), (jacobian, *rest))
 
 
-def _jacobian(
+def _make_jacobian(
     name: str, dense: Callable[..., Any], fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: Any,
     options: dict[str, Any],
 ) -> Callable[..., Any]:
@@ -183,7 +183,7 @@ def _jacobian(
         result = dense(of_values, has_aux=has_aux, **options)(arguments.values)
         rows, aux = result if has_aux else (result, None)
         packed = [
-            arguments.pack([_jacobian_by(x, j) for x, j in zip(arguments.leaves, row, strict=True)]) for row in rows
+            arguments.pack([_pack_jacobian(x, j) for x, j in zip(arguments.leaves, row, strict=True)]) for row in rows
         ]
         jacobian = pytree.tree_unflatten(trees[-1], packed)
         return (jacobian, aux) if has_aux else jacobian
@@ -216,7 +216,7 @@ def jacfwd(
         >>> sparse.jacfwd(lambda x: x @ jnp.ones((3, 2)))(sparse.BCOO.fromdense(jnp.arange(3.0)))
         BCOO(float32[2, 3], nse=2, n_batch=1)
     """
-    return _jacobian("jacfwd", dense_jacobians.jacfwd, fun, argnums, has_aux, kwargs)
+    return _make_jacobian("jacfwd", dense_jacobians.jacfwd, fun, argnums, has_aux, kwargs)
 
 
 def jacrev(
@@ -244,8 +244,8 @@ def jacrev(
         >>> sparse.jacrev(lambda x: x @ jnp.ones((3, 2)))(sparse.BCOO.fromdense(jnp.arange(3.0)))
         BCOO(float32[2, 3], nse=2, n_batch=1)
     """
-    return _jacobian("jacrev", dense_jacobians.jacrev, fun, argnums, has_aux, kwargs)
+    return _make_jacobian("jacrev", dense_jacobians.jacrev, fun, argnums, has_aux, kwargs)
 
 
-# The name that jax has besides.
+# jax's other name.
 jacobian = jacrev

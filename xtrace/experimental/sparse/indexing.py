@@ -31,9 +31,9 @@ from xtrace.numpy.ufuncs import clip, maximum, where
 def _cut_sparse(
     name: str, mat: CoordinateStorage, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]
 ) -> Any:
-    """Return the part of the array that begins at `starts` along its sparse axes; its shape is already right elsewhere.
+    """Slice the sparse axes of an array whose other axes are already sliced.
 
-    starts: integers or integer scalars. sizes: those of the result.
+    starts: integers or integer scalars. sizes: the sizes of the result.
     """
     layout = mat.layout(name)
     axes = list(layout.sparse_axes)
@@ -115,7 +115,7 @@ def bcoo_slice(
     first_dense = layout.n_batch + layout.n_sparse
 
     def cut(buffer: Array, axes: Sequence[int | None]) -> Array:
-        """Slice a buffer along the axes of the array that its own are, None where it has all or one element."""
+        """Slice a buffer; `axes` has the array's axis for each of its axes, None where nothing is cut."""
         if all(i is None for i in axes):
             return buffer
         begin = [0 if i is None else starts[i] for i in axes]
@@ -284,13 +284,13 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
         joined = [concatenate(parts, n_batch) for parts in zip(*buffers, strict=True)]
         return first.remake(*joined, shape)
     longest = max([x.nse for x in operands])
-    joined = [concatenate([_fill_up(x, n_batch, longest, fill) for x in parts], axis)
+    joined = [concatenate([_extend_buffer(x, n_batch, longest, fill) for x in parts], axis)
               for parts, fill in zip(zip(*buffers, strict=True), (None, sizes), strict=True)]
     return first.remake(*joined, shape)
 
 
-def _fill_up(buffer: Array, axis: int, length: int, fill: Sequence[int] | None) -> Array:
-    """Return a buffer with `length` stored elements: zeros are added, or the indices `fill`."""
+def _extend_buffer(buffer: Array, axis: int, length: int, fill: Sequence[int] | None) -> Array:
+    """Extend a buffer to `length` stored elements with zeros, or with the indices `fill`."""
     missing = length - buffer.shape[axis]
     if not missing:
         return buffer

@@ -1,4 +1,4 @@
-"""BCOO arrays in other layouts and shapes: batch, sparse and dense axes made of each other, reshaped, broadcast."""
+"""Changes of the layout and shape of BCOO arrays: kinds of axes, reshaping, broadcasting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from xtrace.numpy.ufuncs import where
 
 
 class Buffers:
-    """The buffers of a BCOO array, its batch axes written out, and the sizes of the axes of each kind."""
+    """The buffers of a BCOO array, broadcast along its batch axes, and the sizes of its axes by kind."""
 
     def __init__(self, name: str, mat: CoordinateStorage) -> None:
         layout = mat.layout(name)
@@ -51,15 +51,15 @@ class Buffers:
         """Return an array of the class of `mat` with these buffers."""
         return mat.remake(self.data, self.indices, self.shape, indices_sorted, unique_indices)
 
-    def _repeat_for(self, sizes: Shape) -> Array:
-        """Return the indices repeated for an axis of each of `sizes`, with the position there as columns."""
+    def _repeat_positions(self, sizes: Shape) -> Array:
+        """Return the positions along axes of `sizes` as index columns, repeated for each stored element."""
         grid = grid_of(sizes, dtype=self.indices.dtype).reshape(len(sizes), -1).T
         return broadcast_to(grid, (*self.batch, self.nse, *grid.shape))
 
     def make_dense_sparse(self, count: int) -> None:
         """Make the first `count` dense axes the last sparse ones."""
         sizes, self.dense = self.dense[:count], self.dense[count:]
-        extra = self._repeat_for(sizes)
+        extra = self._repeat_positions(sizes)
         repeats, nse = extra.shape[-2], self.nse * extra.shape[-2]
         own = self.indices[..., None, :]
         own = broadcast_to(own, (*own.shape[:-2], repeats, own.shape[-1]))
@@ -80,8 +80,8 @@ class Buffers:
         self.indices = self.indices.reshape(*self.batch, nse, len(self.sparse))
         self.data = self.data.reshape(*self.batch, nse, *self.dense)
 
-    def _hits(self, columns: range) -> Array:
-        """Return for each stored element, and for each position along some sparse axes, whether it is there."""
+    def _match_positions(self, columns: range) -> Array:
+        """Return the mask (*batch, nse, *sizes) of each stored element's position along some sparse axes."""
         sizes = tuple([self.sparse[i] for i in columns])
         grid = grid_of(sizes, dtype=self.indices.dtype)
         mask = asarray(True)
@@ -93,7 +93,7 @@ class Buffers:
     def make_sparse_dense(self, count: int) -> None:
         """Make the last `count` sparse axes the first dense ones."""
         kept = len(self.sparse) - count
-        hits = self._hits(range(kept, len(self.sparse)))
+        hits = self._match_positions(range(kept, len(self.sparse)))
         hits = hits.reshape(*hits.shape, *[1] * len(self.dense))
         data = self.data.reshape(*self.batch, self.nse, *[1] * count, *self.dense)
         self.data = where(hits, data, zeros((), data.dtype))
@@ -104,7 +104,7 @@ class Buffers:
         """Make the first `count` sparse axes the last batch ones."""
         sizes, self.sparse = self.sparse[:count], self.sparse[count:]
         whole, self.sparse = self.sparse, (*sizes, *self.sparse)
-        hits = self._hits(range(count))
+        hits = self._match_positions(range(count))
         axis = len(self.batch)
         hits = hits.transpose(*range(axis), *range(axis + 1, hits.ndim), axis)
         shape = (*self.batch, *[1] * count, self.nse)
@@ -227,7 +227,7 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
 
 
 def drop_sparse_axes(mat: Any, axes: Sequence[int]) -> Any:
-    """Return the array without some of its sparse axes: elements along them become terms of sums."""
+    """Sum over sparse axes by dropping their indices: elements along them become duplicates."""
     kept = [i for i in range(mat.n_sparse) if i not in axes]
     sizes = [mat.shape[mat.n_batch + i] for i in range(mat.n_sparse)]
     data, indices = mat.data, mat.indices
@@ -245,7 +245,7 @@ def drop_sparse_axes(mat: Any, axes: Sequence[int]) -> Any:
 
 
 def _split_sizes(name: str, old: Sequence[Shape], new: Shape) -> list[Shape]:
-    """Return the new sizes as those of batch, sparse and dense axes, with the products that the old ones have."""
+    """Split the new sizes into batch, sparse and dense axes that have the same products as the old ones."""
     parts, rest = [], new
     for kind, sizes in zip(("batch", "sparse"), old[:2], strict=True):
         wanted = math.prod(sizes)
@@ -402,18 +402,18 @@ def bcoo_broadcast_in_dim(
         old = buffer.shape[: layout.n_batch]
         sizes = [new[i] if i not in batch_places else old[batch_places.index(i)] for i in range(n_batch)]
         rest = buffer.shape[layout.n_batch :]
-        spread = [1] * n_batch
+        aligned = [1] * n_batch
         for place, size in zip(batch_places, old, strict=True):
-            spread[place] = size
-        return broadcast_to(buffer.reshape(*spread, *rest), (*sizes, *rest))
+            aligned[place] = size
+        return broadcast_to(buffer.reshape(*aligned, *rest), (*sizes, *rest))
 
     data, indices = widen(mat.data), widen(mat.indices)
     if n_dense:
-        spread, start = [1] * n_dense, len(new) - n_dense
+        aligned, start = [1] * n_dense, len(new) - n_dense
         for place, size in zip(places[first_dense:], mat.shape[first_dense:], strict=True):
-            spread[place - start] = size
+            aligned[place - start] = size
         lead = data.shape[: n_batch + 1]
-        data = broadcast_to(data.reshape(*lead, *spread), (*lead, *new[start:]))
+        data = broadcast_to(data.reshape(*lead, *aligned), (*lead, *new[start:]))
     columns = []
     for place in sparse:
         own = places.index(place) - first_sparse if place in places else None

@@ -43,13 +43,13 @@ class SparseMatrix(JAXSparse):
             raise ValueError(f"{type(self).__name__} must have ndim=2; got shape={self.shape}")
 
     def _multiply(self, other: Any) -> Any:
-        """Return the product of the matrix and an array with one axis or two, both of one dtype."""
+        """Return the product of the matrix and an array with one or two axes."""
         raise NotImplementedError
 
     def __matmul__(self, other: Any) -> Any:
         name = type(self).__name__
         if isinstance(other, JAXSparse):
-            raise NotImplementedError(f"{name}: the product of two sparse matrices; BCOO arrays have it")
+            raise NotImplementedError(f"{name}: products of two sparse matrices are not implemented; use BCOO arrays")
         other = asarray(other)
         if other.ndim not in (1, 2):
             raise NotImplementedError(f"{name}: the product with an array of shape {other.shape}; it has 1 or 2 axes")
@@ -62,7 +62,9 @@ def _check_matrix(name: str, mat: object, kind: type) -> Any:
     return mat
 
 
-def _operand(name: str, mat: SparseMatrix, value: ArrayLike, argument: str, ndim: int, transpose: object) -> list[Any]:
+def _promote_operands(
+    name: str, mat: SparseMatrix, value: ArrayLike, argument: str, ndim: int, transpose: object
+) -> list[Any]:
     """Return the data of a matrix and the array to multiply, of one dtype; ValueError if the sizes differ."""
     x = asarray(value)
     inner = mat.shape[0] if transpose else mat.shape[1]
@@ -155,7 +157,7 @@ class COO(SparseMatrix):
 
     @classmethod
     def tree_unflatten(cls, info: COOInfo, children: Sequence[Any]) -> COO:
-        """Return a matrix from its buffers, which may be any objects while trees are handled."""
+        """Return a matrix from its buffers, for which tree functions may pass any objects."""
         result = object.__new__(cls)
         result.data, result.row, result.col = children
         result.shape, result._rows_sorted, result._cols_sorted = info
@@ -204,12 +206,12 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
         >>> sparse.coo_fromdense(jnp.array([[0.0, 2.0]])).col
         Array([1], dtype=int32)
     """
-    dense, count = _stored_count("coo_fromdense", mat, nse)
+    dense, count = _check_dense("coo_fromdense", mat, nse)
     buffers = coo_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype("coo_fromdense", index_dtype))
     return COO(buffers, shape=dense.shape, rows_sorted=True)
 
 
-def _stored_count(name: str, mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
+def _check_dense(name: str, mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
     dense = asarray(mat)
     if dense.ndim != 2:
         raise ValueError(f"{name}: mat must be a matrix, got shape {dense.shape}")
@@ -237,7 +239,7 @@ def coo_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         Array([6.], dtype=float32)
     """
     mat = _check_matrix("coo_matvec", mat, COO)
-    data, x = _operand("coo_matvec", mat, v, "v", 1, transpose)
+    data, x = _promote_operands("coo_matvec", mat, v, "v", 1, transpose)
     return coo_matvec_p.bind(data, mat.row, mat.col, x, spinfo=mat._info, transpose=bool(transpose))
 
 
@@ -262,12 +264,12 @@ def coo_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         Array([[0., 2.]], dtype=float32)
     """
     mat = _check_matrix("coo_matmat", mat, COO)
-    data, x = _operand("coo_matmat", mat, B, "B", 2, transpose)
+    data, x = _promote_operands("coo_matmat", mat, B, "B", 2, transpose)
     return coo_matmat_p.bind(data, mat.row, mat.col, x, spinfo=mat._info, transpose=bool(transpose))
 
 
 class CompressedMatrix(SparseMatrix):
-    """A matrix stored by rows, or by columns: elements, their places in them, and where each begins."""
+    """A matrix of compressed rows or columns: elements, their positions in these, and where each begins."""
 
     # The axis that `indptr` divides.
     axis = 0
@@ -275,10 +277,10 @@ class CompressedMatrix(SparseMatrix):
     def __init__(self, args: Sequence[Any], *, shape: Sequence[int]) -> None:
         self.data, self.indices, self.indptr = (asarray(x) for x in args)
         super().__init__(args, shape=shape)
-        row_layout(type(self).__name__, self.data, self.indices, self.indptr, self._by_rows)
+        row_layout(type(self).__name__, self.data, self.indices, self.indptr, self._row_shape)
 
     @property
-    def _by_rows(self) -> tuple[int, ...]:
+    def _row_shape(self) -> tuple[int, ...]:
         return self.shape[::-1] if self.axis else self.shape
 
     @property
@@ -312,7 +314,7 @@ class CompressedMatrix(SparseMatrix):
 
     @classmethod
     def tree_unflatten(cls, shape: tuple[int, ...], children: Sequence[Any]) -> Any:
-        """Return a matrix from its buffers, which may be any objects while trees are handled."""
+        """Return a matrix from its buffers, for which tree functions may pass any objects."""
         result = object.__new__(cls)
         result.data, result.indices, result.indptr = children
         result.shape = shape
@@ -431,7 +433,7 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
         >>> sparse.csr_fromdense(jnp.array([[0.0, 2.0]])).indptr
         Array([0, 1], dtype=int32)
     """
-    dense, count = _stored_count("csr_fromdense", mat, nse)
+    dense, count = _check_dense("csr_fromdense", mat, nse)
     buffers = csr_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype("csr_fromdense", index_dtype))
     return CSR(buffers, shape=dense.shape)
 
@@ -457,7 +459,7 @@ def csr_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         Array([6.], dtype=float32)
     """
     mat = _check_matrix("csr_matvec", mat, CSR)
-    data, x = _operand("csr_matvec", mat, v, "v", 1, transpose)
+    data, x = _promote_operands("csr_matvec", mat, v, "v", 1, transpose)
     return csr_matvec_p.bind(
         data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
     )
@@ -484,7 +486,7 @@ def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         Array([[0., 2.]], dtype=float32)
     """
     mat = _check_matrix("csr_matmat", mat, CSR)
-    data, x = _operand("csr_matmat", mat, B, "B", 2, transpose)
+    data, x = _promote_operands("csr_matmat", mat, B, "B", 2, transpose)
     return csr_matmat_p.bind(
         data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
     )

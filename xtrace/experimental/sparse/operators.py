@@ -1,4 +1,4 @@
-"""The operators of BCOO arrays: those of dense arrays, sparsified."""
+"""The operators of BCOO arrays: operators of dense arrays under `sparsify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xtrace.experimental.sparse.sparsification import sparsify
 
 
 def apply_operator(operator: Callable[..., Any], x: Any, y: Any) -> Any:
-    """Return ``operator(x, y)``; of sparse operands, dense ones are constants, so that numbers may be exponents."""
+    """Return ``operator(x, y)``; `sparsify` sees a dense operand as a constant, so that it may be an exponent."""
     if isinstance(y, JAXSparse):
         if isinstance(x, JAXSparse):
             return sparsify(operator)(x, y)
@@ -19,7 +19,7 @@ def apply_operator(operator: Callable[..., Any], x: Any, y: Any) -> Any:
 
 
 class SparsifiedOperators:
-    """The operators and methods of a sparse array that are those of a dense one."""
+    """The operators and methods that sparse arrays share with dense ones."""
 
     def __abs__(self) -> Any:
         return sparsify(abs)(self)

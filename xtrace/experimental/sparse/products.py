@@ -33,7 +33,7 @@ from xtrace.numpy.ufuncs import where
 
 
 def check_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) -> tuple[Numbers, Any]:
-    """Return canonical dimension numbers and the result's type; TypeError, as of dense arrays, if they do not fit."""
+    """Return canonical dimension numbers and the result's type; TypeError as for dense arrays if they do not fit."""
     numbers: Any = tuple([tuple([integer_tuple("dot_general", "dimension_numbers", x) for x in pair])
                           for pair in dimension_numbers])
     common = np.promote_types(lhs.dtype, rhs.dtype) if dtype is None else dtype
@@ -47,7 +47,7 @@ def check_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) ->
 
 
 def transposing_order(numbers: Numbers, lhs_rank: int, rhs_rank: int) -> tuple[int, ...]:
-    """Return the axes of ``dot_general(rhs, lhs)`` in the order that they have in ``dot_general(lhs, rhs)``."""
+    """Return the permutation of axes from ``dot_general(rhs, lhs)`` to ``dot_general(lhs, rhs)``."""
     (lhs_contracted, rhs_contracted), (lhs_batch, _) = numbers
     batch = len(lhs_batch)
     lhs_free = lhs_rank - len(lhs_contracted) - batch
@@ -224,7 +224,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
     sizes = [lhs.shape[i] for i in axes], [rhs.shape[i] for i in axes]
     common = [shape[i] for i in axes]
     equal = [i for i, (m, n) in enumerate(zip(*sizes, strict=True)) if m == n]
-    # The columns that have the index of the result, of the left operand and of the right one.
+    # The result's index columns that come from the left operand, and those from the right one.
     left = [i for i, n in enumerate(common) if sizes[0][i] == n]
     right = [i for i in range(len(common)) if i not in left]
     order = [(*left, *right).index(i) for i in range(len(common))]
@@ -241,7 +241,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
 
 
 def _store_all(x: ArrayLike, like: CoordinateStorage) -> Any:
-    """Return a dense array as a sparse one, of the class of `like`, that stores all elements."""
+    """Convert a dense array to a sparse one of the class of `like` that stores all elements."""
     dense = asarray(x)
     data, indices = bcoo_fromdense_p.bind(
         dense, nse=dense.size, n_batch=0, n_dense=0, index_dtype=np.dtype(like.indices.dtype)

@@ -225,5 +225,5 @@ def bcsr_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
 
 
 def eliminate_row_zeros(mat: RowStorage, nse: int | None) -> Any:
-    """Return the array with duplicates added, without stored elements that are zero."""
+    """Sum duplicates and drop stored zeros."""
     return from_coordinates(eliminate_zeros(to_coordinates(mat), nse), type(mat))

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.sparse.layouts import Layout, SparseInfo, row_layout
-from xtrace.experimental.sparse.sparse_arrays import JAXSparse, mapped_shape
+from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
 
 
@@ -78,7 +78,7 @@ class RowStorage(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, info: SparseInfo, children: Sequence[Any]) -> Any:
-        """Return an array from its buffers, which may be any objects while trees are handled."""
+        """Return an array from its buffers, for which tree functions may pass any objects."""
         result = object.__new__(cls)
         result.data, result.indices, result.indptr = children
         result.shape, result.indices_sorted, result.unique_indices = info
@@ -88,12 +88,12 @@ class RowStorage(JAXSparse):
             rest = 2 + len(data) - 1 - n_batch
             if n_batch + rest != len(result.shape):
                 full = tuple([max(sizes) for sizes in zip(data[:n_batch], indices[:-1], indptr[:-1], strict=False)])
-                result.shape = mapped_shape(result.shape, full, rest)
+                result.shape = infer_mapped_shape(result.shape, full, rest)
         return result
 
 
 def check_rows(name: str, value: object, argument: str) -> Any:
-    """Return `value`, a BCSR array; TypeError if it is none."""
+    """Return `value`; TypeError unless it is a BCSR array."""
     if not isinstance(value, RowStorage):
         raise TypeError(f"{name}: {argument} must be a BCSR array, got {abbreviate(value)} of type {type(value)}")
     return value

@@ -80,7 +80,7 @@ def _product(x: Any, y: Any) -> Array:
 
 
 def _orthonormalize(block: Array, basis: Array) -> Array:
-    """Return orthonormal columns that span `block` without what is in `basis`; zeros where there are too few."""
+    """Return orthonormal columns that span the part of `block` orthogonal to `basis`; missing ones are zero."""
     small = dtypes.finfo(block.dtype).eps
     for _ in range(2):
         block = block - _product(basis, _product(conj(basis.T), block))
@@ -92,10 +92,10 @@ def _orthonormalize(block: Array, basis: Array) -> Array:
     return block
 
 
-def _largest_in(basis: Array, image: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest eigenvalues of the matrix restricted to a basis, and their vectors' coordinates.
+def _find_largest(basis: Array, image: Array, count: int) -> tuple[Array, Array]:
+    """Return the largest eigenvalues of the matrix restricted to a basis, and the eigenvectors' coordinates.
 
-    Columns of zeros in the basis are left out: they get an eigenvalue below all others.
+    Zero columns of the basis get an eigenvalue below all others.
     """
     restricted = _product(conj(basis.T), image)
     restricted = (restricted + conj(restricted.T)) / 2
@@ -157,9 +157,9 @@ def lobpcg_standard(
     accepted = dtypes.finfo(x.dtype).eps if tol is None else tol
 
     def rotate(basis: Array, image: Array) -> tuple[Array, Array, Array, Array]:
-        values, coordinates = _largest_in(basis, image, count)
+        values, coordinates = _find_largest(basis, image, count)
         vectors = _product(basis, coordinates)
-        # A step of Newton and Schulz, without which the vectors would lose orthogonality from step to step.
+        # A Newton-Schulz step: the vectors would otherwise lose orthogonality.
         straighten = 1.5 * eye(count, dtype=x.dtype) - 0.5 * _product(conj(vectors.T), vectors)
         vectors, image = (_product(y, straighten) for y in (vectors, _product(image, coordinates)))
         return values, vectors, image, coordinates
@@ -174,7 +174,7 @@ def lobpcg_standard(
         residual = _orthonormalize(image - vectors * values, concatenate([vectors, directions], 1))
         basis = concatenate([vectors, residual, directions], 1)
         values, vectors, image, coordinates = rotate(basis, apply(basis))
-        # The next directions are what the step added to the vectors.
+        # The next directions are the change of the vectors.
         added = _product(basis[:, count:], coordinates[count:])
         return step + 1, values, vectors, image, _orthonormalize(added, vectors)
 

@@ -1,4 +1,4 @@
-"""What all sparse arrays have in common."""
+"""The base class of sparse arrays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class JAXSparse:
         )
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """Return the buffers, and what is known of the array beside them."""
+        """Return the buffers, and static facts about the array."""
         raise NotImplementedError(f"{type(self).__name__} does not define tree_flatten")
 
     def todense(self) -> Array:
@@ -138,17 +138,16 @@ class JAXSparse:
         raise self._refuse("indexing")
 
 
-def mapped_shape(shape: Shape, batch: Shape, rest: int) -> Shape:
-    """Return the shape of a sparse array whose buffers have other batch axes than `shape` has.
+def infer_mapped_shape(shape: Shape, batch: Shape, rest: int) -> Shape:
+    """Return the shape of a sparse array whose buffers lost or gained batch axes in `vmap` or a loop.
 
-    `vmap` and loops take batch axes off the buffers, or put one before them. batch: those of the buffers, some of them
-    1 where they are broadcast. rest: the number of sparse and dense axes.
+    batch: the sizes of the buffers' batch axes; 1 where they broadcast. rest: the number of sparse and dense axes.
     """
     missing = len(batch) + rest - len(shape)
     if missing >= 0:
         return (*batch[:missing], *shape)
     own = list(shape[: len(shape) - rest])
-    # The axis that was taken off is the first one whose removal leaves sizes that fit.
+    # The lost axis is the first one whose removal leaves sizes that fit.
     for _ in range(-missing):
         fitting = [
             i for i in range(len(own))

@@ -1,4 +1,4 @@
-"""The rules by which operations apply to sparse arrays; each takes and returns sparse arrays beside dense ones."""
+"""The rules of operations on sparse arrays; operands and results may be sparse or dense."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ZERO_PRESERVING = (
     "erf", "erf_inv", "expm1", "floor", "imag", "log1p", "neg", "real", "reduce_precision", "round", "sign", "sin",
     "sinh", "sqrt", "square", "stop_gradient", "tan", "tanh",
 )
-# Those of them that may be applied to the terms of a sum.
+# The linear ones among them, which also apply to duplicates.
 _LINEAR = frozenset(("conj", "copy", "imag", "neg", "real", "stop_gradient"))
 # Functions whose result at zero is not zero.
 DENSE_RESULTS = (
@@ -64,12 +64,12 @@ def refuse_dense_result(primitive: Primitive) -> NotImplementedError:
 
 def apply_to_data(primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
     """Apply an operation that maps zero to zero to the stored elements."""
-    mat = operands[0] if primitive.name in _LINEAR else _with_unique_indices(operands[0])
+    mat = operands[0] if primitive.name in _LINEAR else _sum_duplicates(operands[0])
     return mat.with_data(primitive.bind_positional((mat.data,), parameters))
 
 
-def _with_unique_indices(mat: Any) -> Any:
-    """Return the array with each element stored once, as functions that are not linear need it."""
+def _sum_duplicates(mat: Any) -> Any:
+    """Sum duplicates unless there are none: nonlinear functions need unique indices."""
     return mat if mat.unique_indices else bcoo_sum_duplicates(mat, mat.nse)
 
 
@@ -77,13 +77,13 @@ def _is_sparse(x: object) -> bool:
     return isinstance(x, JAXSparse)
 
 
-def _same_pattern(x: Any, y: Any) -> bool:
+def _have_same_pattern(x: Any, y: Any) -> bool:
     return x.pattern is not None and x.pattern is y.pattern
 
 
 def _multiply(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if _is_sparse(x) and _is_sparse(y):
-        if _same_pattern(x, y) and x.unique_indices:
+        if _have_same_pattern(x, y) and x.unique_indices:
             return x.with_data(x.data * y.data)
         return bcoo_multiply_sparse(x, y)
     mat, v = (x, y) if _is_sparse(x) else (y, x)
@@ -98,7 +98,7 @@ def _divide(x: Any, y: Any) -> Any:
         )
     y = asarray(y)
     if y.ndim:
-        # Nothing is divided by the zeros that stand for elements outside.
+        # Elements out of bounds are divided by 1, not by 0.
         ones = x.with_data((x.data == x.data) | True)
         there = bcoo_multiply_dense(ones, broadcast_to(asarray(True), x.shape))
         y = where(there, bcoo_multiply_dense(x.with_data(there), y.astype(x.dtype)), 1)
@@ -123,7 +123,7 @@ def _add_sparse(x: Any, y: Any) -> Any:
         raise NotImplementedError(
             f"Addition of sparse arrays of different shapes, {x.shape} and {y.shape}; broadcast one first"
         )
-    if _same_pattern(x, y):
+    if _have_same_pattern(x, y):
         return x.with_data(x.data + y.data)
     if (x.n_batch, x.n_dense) != (y.n_batch, y.n_dense):
         raise NotImplementedError(
@@ -148,7 +148,7 @@ def _integer_power(x: Any, *, y: int) -> Any:
             f"sparse rule for integer_pow with non-positive exponent {y} is not implemented because it would result in "
             "dense output. If this is your intent, use sparse.todense() to convert your argument to a dense array."
         )
-    x = _with_unique_indices(x)
+    x = _sum_duplicates(x)
     return x.with_data(x.data**y)
 
 

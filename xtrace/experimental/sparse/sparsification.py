@@ -128,12 +128,12 @@ def apply_jaxpr(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     return [trace.lower(x) for x in results]
 
 
-def _plain(values: Sequence[Any]) -> list[Any]:
-    """Return the values as results of loops and branches, where nothing may be said of the order of indices."""
-    return [_forget(x) if _is_operand(x) else asarray(x) for x in values]
+def _forget_orders(values: Sequence[Any]) -> list[Any]:
+    """Drop facts about the order of indices, which need not hold for all results of loops and branches."""
+    return [_forget_order(x) if _is_operand(x) else asarray(x) for x in values]
 
 
-def _forget(x: Any) -> Any:
+def _forget_order(x: Any) -> Any:
     return x.remake(*x._bufs, x.shape)
 
 
@@ -141,10 +141,10 @@ def _while(
     operands: Sequence[Any], *, cond_nconsts: int, cond_jaxpr: ClosedJaxpr, body_nconsts: int, body_jaxpr: ClosedJaxpr
 ) -> list[Any]:
     of_condition, of_body = operands[:cond_nconsts], operands[cond_nconsts : cond_nconsts + body_nconsts]
-    state = _plain(operands[cond_nconsts + body_nconsts :])
+    state = _forget_orders(operands[cond_nconsts + body_nconsts :])
     return while_loop(
         lambda state: apply_jaxpr(cond_jaxpr, [*of_condition, *state])[0],
-        lambda state: _plain(apply_jaxpr(body_jaxpr, [*of_body, *state])), state,
+        lambda state: _forget_orders(apply_jaxpr(body_jaxpr, [*of_body, *state])), state,
     )
 
 
@@ -155,17 +155,17 @@ def _cond(operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], branches_
 
 
 def _branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
-    return _plain(apply_jaxpr(closed, operands))
+    return _forget_orders(apply_jaxpr(closed, operands))
 
 
 def _scan(
     operands: Sequence[Any], *, jaxpr: ClosedJaxpr, length: int, reverse: bool, unroll: int, num_consts: int,
     num_carry: int,
 ) -> list[Any]:
-    consts, state = operands[:num_consts], _plain(operands[num_consts : num_consts + num_carry])
+    consts, state = operands[:num_consts], _forget_orders(operands[num_consts : num_consts + num_carry])
 
     def step(state: list[Any], x: list[Any]) -> tuple[list[Any], list[Any]]:
-        results = _plain(apply_jaxpr(jaxpr, [*consts, *state, *x]))
+        results = _forget_orders(apply_jaxpr(jaxpr, [*consts, *state, *x]))
         return results[:num_carry], results[num_carry:]
 
     state, stacked = scan(step, state, list(operands[num_consts + num_carry :]), length, reverse, unroll)
@@ -180,7 +180,7 @@ def _is_operand(x: object) -> bool:
     return isinstance(x, CoordinateStorage | RowStorage)
 
 
-def _fresh(x: Any) -> Any:
+def _give_pattern(x: Any) -> Any:
     """Return a sparse argument with a pattern of its own."""
     if not _is_operand(x):
         return x
@@ -217,7 +217,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     @functools.wraps(f)
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = pytree.tree_flatten((args, kwargs), is_leaf=_is_operand)
-        leaves = [_fresh(x) for x in leaves]
+        leaves = [_give_pattern(x) for x in leaves]
         out_tree: Any = None
 
         def flat(*values: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Jaxprs from outside: their classes, functions that walk and run them, as ``jax.extend.core`` has them."""
+"""Jaxprs for other libraries: their classes, and functions that walk and run them, as in ``jax.extend.core``."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def valid_jaxtype(x: object) -> bool:
 
 
 class _TokenType(type):
-    """The class of `Token`: the tokens that operations return are arrays without data, and of it."""
+    """The metaclass of `Token`: tokens that operations return are arrays without data, and count as instances."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or (
@@ -285,7 +285,7 @@ class TraceTag:
 
 
 class _OpaqueTraceState:
-    """Stands for the trace in force; equal to another one of the same trace."""
+    """Identifies the current trace: equal to another state of the same trace."""
 
     __slots__ = ("_trace",)
     __hash__ = None  # type: ignore[assignment]
@@ -318,7 +318,7 @@ def get_opaque_trace_state(convention: str | None = None) -> Any:
 
 
 def find_top_trace(_: object) -> Trace:
-    """Return the trace in force.
+    """Return the current trace.
 
     Args:
         _: not used.
@@ -397,7 +397,7 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     return val if force is None else force(val)
 
 
-def _traces() -> Iterator[Trace]:
+def _list_traces() -> Iterator[Trace]:
     return current_trace.get().enclosing()
 
 
@@ -437,7 +437,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
         >>> xtrace.extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE()
         False
     """
-    return any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in _traces())
+    return any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in _list_traces())
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
@@ -450,7 +450,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
         >>> xtrace.extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE()
         False
     """
-    return any(isinstance(t, BatchTrace) for t in _traces())
+    return any(isinstance(t, BatchTrace) for t in _list_traces())
 
 
 _make_public(globals(), __all__)

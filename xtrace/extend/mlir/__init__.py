@@ -102,7 +102,7 @@ def refine_polymorphic_shapes(
     mlir_module: bytes, enable_shape_assertions: bool = True, validate_static_shapes: bool = True,
     enable_shardy: bool = False,
 ) -> bytes:
-    """Return a StableHLO module in which sizes that are not known follow from those of the inputs of ``main``.
+    """Return a StableHLO module whose unknown sizes are inferred from the inputs of ``main``.
 
     Args:
         mlir_module: the text or the bytecode of the module, whose function ``main`` takes arrays of known sizes.
@@ -144,7 +144,7 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
         An MLIR value.
 
     Raises:
-        TypeError: `aval` is no type of arrays.
+        TypeError: `aval` is not an array type.
 
     Example:
         >>> from xtrace.extend import mlir
@@ -152,7 +152,7 @@ def lower_with_sharding_in_types(ctx: Any, op: Any, aval: ShapedArray) -> Any:
         'value'
     """
     if not isinstance(aval, ShapedArray):
-        raise TypeError(f"lower_with_sharding_in_types: {abbreviate(aval)} is no type of arrays")
+        raise TypeError(f"lower_with_sharding_in_types: {abbreviate(aval)} is not an array type")
     sharding = aval.explicit_sharding
     if sharding is None:
         return op

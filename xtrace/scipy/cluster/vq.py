@@ -17,7 +17,7 @@ __all__ = ["vq"]
 
 
 @inline_jit
-def _nearest(observations: Array, codes: Array) -> tuple[Any, Any]:
+def _find_nearest(observations: Array, codes: Array) -> tuple[Any, Any]:
     if observations.ndim == 1:
         observations, codes = observations[:, None], codes[:, None]
     distances = norm(observations[:, None, :] - codes[None], axis=-1)
@@ -54,7 +54,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
         raise ValueError(f"vq: obs and code_book must have rank 1 or 2, got shapes {shapes[0]} and {shapes[1]}")
     if avals[0].ndim == 2 and shapes[0][1] != shapes[1][1]:
         raise TypeError(f"vq: rows of obs and code_book must be equally long, got shapes {shapes[0]} and {shapes[1]}")
-    return _nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])
+    return _find_nearest(*[cast_to(x, aval, dtype) for x, aval in zip((obs, code_book), avals, strict=True)])
 
 
 _make_public(globals(), __all__)

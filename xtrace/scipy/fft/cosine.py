@@ -1,8 +1,8 @@
 """Discrete cosine transforms of type 2 and their inverses, by Fourier transforms of the same length.
 
-Makhoul, "A fast cosine transform in one and two dimensions" (1980): the elements of even index are followed by those
-of odd index in reverse order. The spectrum of this sequence, each value rotated by a quarter of a step, gives the
-transform.
+Makhoul, "A fast cosine transform in one and two dimensions" (1980): put the elements of even index before the
+elements of odd index in reverse order, take the Fourier transform, and multiply value k by exp(-iπk / 2n). Twice the
+real part is the cosine transform.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from xtrace.numpy.rearrangement import flip
 
 
 def _rotate_values(x: Array, weights: np.ndarray, sign: int) -> Array:
-    """Return the values along the last axis of `x`, as complex numbers, times `weights` turned by quarter steps."""
+    """Multiply value k along the last axis of `x` by ``weights[k] * exp(sign * iπk / 2n)``."""
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
     turns = (weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)).astype(wide)
     return x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
 
 
-def _orthogonal(n: int) -> np.ndarray:
+def _make_orthogonal_weights(n: int) -> np.ndarray:
     """Return the factors that make the transform of `n` numbers orthogonal."""
     return np.where(np.arange(n) == 0, 1 / math.sqrt(4 * n), 1 / math.sqrt(2 * n))
 
@@ -45,13 +45,13 @@ def _orthogonal(n: int) -> np.ndarray:
 def _forward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
     spectrum = fourier.fft(concatenate([x[..., ::2], flip(x[..., 1::2], -1)], -1))
-    weights = 2 * (_orthogonal(n) if ortho else np.ones(n))
+    weights = 2 * (_make_orthogonal_weights(n) if ortho else np.ones(n))
     return real(_rotate_values(spectrum, weights, -1)).astype(x.dtype)
 
 
 def _backward(x: Array, ortho: bool) -> Array:
     n = x.shape[-1]
-    weights = 2 * n * _orthogonal(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
+    weights = 2 * n * _make_orthogonal_weights(n) if ortho else np.where(np.arange(n) == 0, 0.5, 1.0)
     signal = real(fourier.ifft(_rotate_values(x, weights, 1))).astype(x.dtype)
     half = (n + 1) // 2
     even, odd = signal[..., :half], flip(signal[..., half:], -1)
@@ -74,7 +74,7 @@ def _transform_axis(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inver
     return x
 
 
-def _cosines(
+def _transform(
     function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
 ) -> Array:
     if type != 2:
@@ -90,7 +90,7 @@ def _cosines(
     if axes is None and s is not None:
         axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
     transformed = axes_of(function, axes, aval.ndim)
-    # The lengths belong to the first axes. SciPy requires one for each axis.
+    # Lengths belong to the first of the axes. SciPy requires one for each axis.
     lengths = (*wanted[: len(transformed)], *[aval.shape[i] for i in transformed[len(wanted) :]])
     if min(lengths, default=1) < 1:
         raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
@@ -126,7 +126,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _cosines("dct", x, type, None if n is None else (n,), (axis,), norm, False)
+    return _transform("dct", x, type, None if n is None else (n,), (axis,), norm, False)
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -154,7 +154,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _cosines("idct", x, type, None if n is None else (n,), (axis,), norm, True)
+    return _transform("idct", x, type, None if n is None else (n,), (axis,), norm, True)
 
 
 def dctn(
@@ -185,7 +185,7 @@ def dctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _cosines("dctn", x, type, s, axes, norm, False)
+    return _transform("dctn", x, type, s, axes, norm, False)
 
 
 def idctn(
@@ -215,4 +215,4 @@ def idctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _cosines("idctn", x, type, s, axes, norm, True)
+    return _transform("idctn", x, type, s, axes, norm, True)

@@ -60,7 +60,7 @@ def _interpolate(
     places, outside = [], []
     for points, x in zip(grid, moveaxis(xi, 1, 0), strict=True):
         index = clip(searchsorted(points, x) - 1, 0, max(len(points) - 2, 0))
-        # In [0, 1] within the cell; outside of it where the outermost cell is extrapolated.
+        # The relative position is in [0, 1] inside the grid, and beyond where the outermost cell extrapolates.
         places.append((index, (x - points[index]) / (points[index + 1] - points[index])))
         outside.append((x < points[0]) | (x > points[-1]))
     if method == "nearest":
@@ -144,7 +144,7 @@ class RegularGridInterpolator:
         """Return the values at points.
 
         xi: an array whose last axis holds the coordinates of a point; or a tuple with an array for each coordinate,
-        which are broadcast. method: ``"linear"`` or ``"nearest"``; None for that of the interpolator. The result has
+        which are broadcast. method: ``"linear"`` or ``"nearest"``; None for the interpolator's. The result has
         the shape of the points and the further axes of the values.
         """
         method = self.method if method is None else method

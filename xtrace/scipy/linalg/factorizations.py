@@ -1,4 +1,4 @@
-"""Factorisations of matrices and systems solved by them, with SciPy's arguments."""
+"""Matrix factorizations, with SciPy's arguments."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def qr_multiply(
 
 # Unitary reductions
 
-def complex_form(x: ArrayLike) -> ArrayLike:
+def to_complex(x: ArrayLike) -> ArrayLike:
     """Convert `x` to complex numbers of the same precision."""
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
@@ -362,10 +362,10 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviate(output)}.")
     (a,) = promote_to_inexact("schur", a)
-    return list(reduced.schur(complex_form(a) if output == "complex" else a))
+    return list(reduced.schur(to_complex(a) if output == "complex" else a))
 
 
-def _rotation(block: Array) -> Array:
+def _make_rotation(block: Array) -> Array:
     """Return the unitary 2 by 2 matrix G with G block Gᴴ upper triangular."""
     a, b, c, d = [
         squeeze(slice_in_dim(slice_in_dim(block, i, i + 1), j, j + 1, 1, 1), (0, 1)) for i in (0, 1) for j in (0, 1)
@@ -375,7 +375,7 @@ def _rotation(block: Array) -> Array:
     root = lax.sqrt(lax.add(lax.mul(mean, mean), lax.mul(b, c)))
     # The rotation turns the vector (eigenvalue - d, c) into the first axis.
     first = lax.add(mean, root)
-    size = complex_form(lax.sqrt(lax.add(*[lax.mul(lax.abs(x), lax.abs(x)) for x in (first, c)])))
+    size = to_complex(lax.sqrt(lax.add(*[lax.mul(lax.abs(x), lax.abs(x)) for x in (first, c)])))
     still = eq(c, constant_like(c, 0))
     one, zero = lax.add(zeros_like(c), constant_like(c, 1)), zeros_like(c)
     safe = select(still, one, size)
@@ -385,13 +385,13 @@ def _rotation(block: Array) -> Array:
     return concatenate([concatenate([as_column(as_column(x)) for x in row], 1) for row in rows], 0)
 
 
-def _triangular_form(form: Array, vectors: Array) -> tuple[Array, Array]:
+def _triangularize(form: Array, vectors: Array) -> tuple[Array, Array]:
     size = aval_of(form).shape[-1]
 
     def step(count: ArrayLike, state: tuple[Array, Array]) -> tuple[Array, Array]:
         form, vectors = state
         first = lax.sub(constant_like(count, size - 2), count)
-        turn = _rotation(dynamic_slice(form, (first, first), (2, 2)))
+        turn = _make_rotation(dynamic_slice(form, (first, first), (2, 2)))
         zero = constant_like(first, 0)
         rows = product(turn, dynamic_slice(form, (first, zero), (2, size)))
         form = dynamic_update_slice(form, rows, (first, zero))
@@ -430,7 +430,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
-    return for_each_matrix(_triangular_form, *[complex_form(x) for x in promote_to_inexact("rsf2csf", T, Z)])
+    return for_each_matrix(_triangularize, *[to_complex(x) for x in promote_to_inexact("rsf2csf", T, Z)])
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)

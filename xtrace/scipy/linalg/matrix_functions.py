@@ -1,4 +1,4 @@
-"""Functions of matrices, and equations between them."""
+"""Matrix functions and matrix equations."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ from xtrace._src.ops.selection import select
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.linalg.operands import for_each_matrix, matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import solve_systems
-from xtrace.scipy.linalg.factorizations import complex_form
+from xtrace.scipy.linalg.factorizations import to_complex
 
 __all__ = ["expm", "expm_frechet", "funm", "solve_sylvester", "sqrtm"]
 
-# Padé approximants of exp by precision: the order, and the largest 1-norm for which it is exact to rounding (Higham,
+# Padé approximants of exp by precision: the order, and the largest 1-norm for which they are exact to rounding (Higham,
 # The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3).
 _ORDERS = {dtypes.float32: (7, 3.925724783138660), dtypes.float64: (13, 5.371920351148152)}
 
 
-def _coefficients(order: int) -> list[float]:
-    """Return the coefficients of the numerator, the constant term first, as integers."""
+def _compute_coefficients(order: int) -> list[float]:
+    """Return the integer coefficients of the numerator, the constant term first."""
     return [
         float(math.factorial(2 * order - k) * math.comb(order, k) // math.factorial(order)) for k in range(order + 1)
     ]
 
 
-def _pade(a: Array, order: int) -> tuple[Array, Array]:
+def _evaluate_pade_numerator(a: Array, order: int) -> tuple[Array, Array]:
     """Return the odd and the even part of the numerator; the denominator is even minus odd."""
-    weights = _coefficients(order)
+    weights = _compute_coefficients(order)
     one = identity(aval_of(a).dtype, aval_of(a).shape)
     square = product(a, a)
     powers = [one, square]
@@ -75,7 +75,7 @@ def _pade(a: Array, order: int) -> tuple[Array, Array]:
     return product(a, combine(weights[1::2])), combine(weights[0::2])
 
 
-def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
+def _exponentiate(a: Array, upper_triangular: bool, most: int) -> Array:
     aval = aval_of(a)
     batch, last = aval.shape[:-2], aval.ndim - 1
     if not aval.size:
@@ -89,10 +89,10 @@ def _exponential(a: Array, upper_triangular: bool, most: int) -> Array:
         return broadcast_in_dim(x, aval.shape, range(len(batch)))
 
     scale = broadcast(convert_to(lax.exp2(lax.neg(count)), aval.dtype))
-    odd, even = _pade(lax.mul(a, scale), order)
+    odd, even = _evaluate_pade_numerator(lax.mul(a, scale), order)
     right, left = lax.add(even, odd), lax.sub(even, odd)
     power = triangular_solve(left, right, left_side=True) if upper_triangular else solve_systems(left, right)
-    # A matrix with NaN needs no squarings. It must not change the number for the other matrices.
+    # A matrix with NaN counts as 0, so that it does not change the number of squarings of the others.
     known = select(ne(count, count), full_like(count, 0), count)
     most_needed = reduce_max(known, tuple(range(len(batch))))
 
@@ -132,7 +132,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     """
     matrix_type("expm", A, square=True)
     (a,) = promote_to_inexact("expm", A)
-    return _exponential(a, bool(upper_triangular), int(max_squarings))
+    return _exponentiate(a, bool(upper_triangular), int(max_squarings))
 
 
 @inline_jit(static=("method", "compute_expm"), public=True)
@@ -167,7 +167,7 @@ def expm_frechet(
     if method not in (None, "SPS"):
         raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviate(method)}")
     a, e = promote_to_inexact("expm_frechet", A, E)
-    exponential, derivative = jvp(lambda x: _exponential(x, False, 16), (a,), (e,))
+    exponential, derivative = jvp(lambda x: _exponentiate(x, False, 16), (a,), (e,))
     return (exponential, derivative) if compute_expm else derivative
 
 
@@ -180,19 +180,19 @@ def _mask_before(index: Array, size: int) -> Array:
     return lt(positions, broadcast_in_dim(index, (size,), ()))
 
 
-def _column(x: Array, index: Array) -> Array:
+def _take_column(x: Array, index: Array) -> Array:
     return dynamic_slice_in_dim(x, index, 1, 1)
 
 
-def _part(mask: Array, x: Array) -> Array:
+def _zero_outside(mask: Array, x: Array) -> Array:
     """Return a column with zeros outside of `mask`."""
     return select(as_column(mask), x, full_like(x, 0))
 
 
 def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Array:
-    """Solve (matrix + shift) x = right for the rows and columns of an upper triangular matrix in `mask`.
+    """Solve (matrix + shift I) x = right within the rows and columns of `mask`, for an upper triangular matrix.
 
-    Zeros on the diagonal count as ones.
+    Zeros on the shifted diagonal count as ones.
     """
     aval = aval_of(matrix)
     one = identity(aval.dtype, aval.shape)
@@ -200,20 +200,20 @@ def _solve_shifted(matrix: Array, shift: Array, right: Array, mask: Array) -> Ar
     unsound = bitwise_or(bitwise_not(mask), eq(main, constant_like(main, 0)))
     main = select(unsound, full_like(main, 1), main)
     rows = select(eq(one, constant_like(one, 1)), broadcast_in_dim(main, aval.shape, (0,)), matrix)
-    return _part(mask, triangular_solve(rows, _part(mask, right), left_side=True))
+    return _zero_outside(mask, triangular_solve(rows, _zero_outside(mask, right), left_side=True))
 
 
-def _with_column(x: Array, index: Array, column: Array) -> Array:
-    return dynamic_update_slice_in_dim(x, lax.add(_column(x, index), column), index, 1)
+def _add_to_column(x: Array, index: Array, column: Array) -> Array:
+    return dynamic_update_slice_in_dim(x, lax.add(_take_column(x, index), column), index, 1)
 
 
-def _on_diagonal(values: Array) -> Array:
+def _make_diagonal(values: Array) -> Array:
     size = aval_of(values).shape[0]
     one = identity(aval_of(values).dtype, (size, size))
     return lax.mul(one, as_row(values))
 
 
-def _element(values: Array, index: ArrayLike) -> Array:
+def _take_element(values: Array, index: ArrayLike) -> Array:
     """Return the element of a vector at `index`, as a scalar."""
     return reduce_sum(broadcast_in_dim(dynamic_slice_in_dim(values, index, 1, 0), (1, 1), (0,)), (0, 1))
 
@@ -241,24 +241,24 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     Reference:
         A. Bjorck and S. Hammarling, "A Schur method for the square root of a matrix" (1983).
     """
-    _check_one("sqrtm", A)
+    _check_single_matrix("sqrtm", A)
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not implemented; leave blocksize at 1")
-    form, vectors = reduced.schur(complex_form(*promote_to_inexact("sqrtm", A)))
+    form, vectors = reduced.schur(to_complex(*promote_to_inexact("sqrtm", A)))
     size = aval_of(form).shape[-1]
     roots = lax.sqrt(diagonal(form))
 
     # (R + rⱼⱼ) x = tⱼ gives the elements x of column j above the diagonal, where R is the part to the left of column j
     # (Björck and Hammarling, A Schur method for the square root of a matrix, 1983).
     def step(j: Array, root: Array) -> Array:
-        column = _solve_shifted(root, _element(roots, j), _column(form, j), _mask_before(j, size))
-        return _with_column(root, j, column)
+        column = _solve_shifted(root, _take_element(roots, j), _take_column(form, j), _mask_before(j, size))
+        return _add_to_column(root, j, column)
 
-    root = fori_loop(0, size, step, _on_diagonal(roots)) if size else form
+    root = fori_loop(0, size, step, _make_diagonal(roots)) if size else form
     return product(product(vectors, root), adjoint(vectors))
 
 
-def _check_one(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
+def _check_single_matrix(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
     aval = matrix_type(function, a, position, square=True)
     if aval.ndim != 2:
         raise ValueError(f"{function} takes one square matrix, got shape {aval.shape}; use vmap for several")
@@ -289,33 +289,33 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     Reference:
         B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
     """
-    _check_one("funm", A)
+    _check_single_matrix("funm", A)
     (a,) = promote_to_inexact("funm", A)
-    form, vectors = reduced.schur(complex_form(asarray(a)))
+    form, vectors = reduced.schur(to_complex(asarray(a)))
     size = aval_of(form).shape[-1]
     main = diagonal(form)
     values = convert_to(func(main), aval_of(form).dtype)
 
     # From F T = T F: (T - tⱼⱼ) x = F tⱼ - tⱼ fⱼⱼ gives the elements x of column j of F above the diagonal.
     def step(j: Array, image: Array) -> Array:
-        above = _part(_mask_before(j, size), _column(form, j))
-        right = lax.sub(product(image, above), lax.mul(above, _element(values, j)))
-        column = _solve_shifted(form, lax.neg(_element(main, j)), right, _mask_before(j, size))
-        return _with_column(image, j, column)
+        above = _zero_outside(_mask_before(j, size), _take_column(form, j))
+        right = lax.sub(product(image, above), lax.mul(above, _take_element(values, j)))
+        column = _solve_shifted(form, lax.neg(_take_element(main, j)), right, _mask_before(j, size))
+        return _add_to_column(image, j, column)
 
-    image = fori_loop(0, size, step, _on_diagonal(values)) if size else form
+    image = fori_loop(0, size, step, _make_diagonal(values)) if size else form
     result = product(product(vectors, image), adjoint(vectors))
     if disp:
         return result
-    return result, _parlett_error(form, main)
+    return result, _estimate_parlett_error(form, main)
 
 
-def _parlett_error(form: Array, main: Array) -> Array:
-    """Return an error estimate: eps times the norm of the part above the diagonal over the least gap of eigenvalues."""
+def _estimate_parlett_error(form: Array, main: Array) -> Array:
+    """Estimate the error: eps times the norm of the part above the diagonal over the least gap of eigenvalues."""
     gaps = lax.abs(lax.sub(as_column(main), as_row(main)))
     size = aval_of(gaps).shape[0]
     own = eq(identity(aval_of(gaps).dtype, (size, size)), constant_like(gaps, 1))
-    largest = lax.abs(broadcast_in_dim(_element(main, np.int32(0)), (size, size), ()))
+    largest = lax.abs(broadcast_in_dim(_take_element(main, np.int32(0)), (size, size), ()))
     least = lax.neg(reduce_max(lax.neg(select(own, largest, gaps)), (0, 1)))
     eps = constant_like(least, float(dtypes.finfo(aval_of(least).dtype).eps))
     least = select(eq(least, constant_like(least, 0)), lax.add(least, eps), least)
@@ -338,13 +338,13 @@ def _solve_sylvester(a: Array, b: Array, c: Array, tol: float, method: str) -> A
         inside = product(product(adjoint(u), c), v)
         everything = eq(broadcasted_iota(dtypes.int32, (rows,), 0), broadcasted_iota(dtypes.int32, (rows,), 0))
 
-        # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only the columns of Y before j enter (Bartels and Stewart
+        # From R Y + Y S = F: (R + sⱼⱼ) yⱼ = fⱼ - Y sⱼ, where only columns of Y before j contribute (Bartels and Stewart
         # 1972).
         def step(j: Array, solution: Array) -> Array:
-            known = product(solution, _part(_mask_before(j, columns), _column(s, j)))
-            rest = lax.sub(_column(inside, j), known)
-            column = _solve_shifted(r, _element(right, j), rest, everything)
-            return _with_column(solution, j, column)
+            known = product(solution, _zero_outside(_mask_before(j, columns), _take_column(s, j)))
+            rest = lax.sub(_take_column(inside, j), known)
+            column = _solve_shifted(r, _take_element(right, j), rest, everything)
+            return _add_to_column(solution, j, column)
 
         solution = fori_loop(0, columns, step, full_like(inside, 0)) if rows and columns else inside
         solution = product(product(u, solution), adjoint(v))
@@ -396,6 +396,6 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviate(method)}")
     operands = promote_to_inexact("solve_sylvester", A, B, C)
     solution = for_each_matrix(
-        lambda a, b, c: _solve_sylvester(a, b, c, float(tol), method), *[complex_form(x) for x in operands]
+        lambda a, b, c: _solve_sylvester(a, b, c, float(tol), method), *[to_complex(x) for x in operands]
     )
     return solution if dtypes.is_complex(aval_of(operands[0]).dtype) else complex_numbers.real(solution)

@@ -1,4 +1,4 @@
-"""Solutions of linear systems, inverses and determinants."""
+"""Linear solves, inverses and determinants."""
 
 from __future__ import annotations
 
@@ -82,16 +82,16 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return linalg.inv(a)
 
 
-def _columns(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
-    """Return matrices and right-hand sides of equal batch axes, and whether the right-hand sides were vectors."""
+def _broadcast_system(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
+    """Broadcast matrices and right-hand sides; return them as matrices, and whether the latter were vectors."""
     left, right = type_of(function, a, 0), type_of(function, b, 1)
     a, b = promote_to_inexact(function, a, b)
     vector = _are_vectors(left, right)
     if vector:
         b = as_column(b)
     batch = np.broadcast_shapes(left.shape[:-2], aval_of(b).shape[:-2])
-    spread = [broadcast_to(x, (*batch, *aval_of(x).shape[-2:])) for x in (a, b)]
-    return spread[0], spread[1], vector
+    a, b = [broadcast_to(x, (*batch, *aval_of(x).shape[-2:])) for x in (a, b)]
+    return a, b, vector
 
 
 def _are_vectors(left: ShapedArray, right: ShapedArray) -> bool:
@@ -114,16 +114,16 @@ def _check_system(function: str, a: ArrayLike, b: ArrayLike) -> None:
         ) from None
 
 
-def _as_given(x: Array, vector: bool) -> Array:
+def _restore_vectors(x: Array, vector: bool) -> Array:
     return squeeze(x, (aval_of(x).ndim - 1,)) if vector else x
 
 
 @inline_jit
 def _cho_solve(c: Array, b: ArrayLike, *, lower: bool) -> Array:
-    c, b, vector = _columns("cho_solve", c, b)
+    c, b, vector = _broadcast_system("cho_solve", c, b)
     x = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
     x = triangular_solve(c, x, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
-    return _as_given(x, vector)
+    return _restore_vectors(x, vector)
 
 
 def cho_solve(
@@ -193,7 +193,7 @@ def solve(
 
 @inline_jit
 def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
-    a, b, vector = _columns("solve", a, b)
+    a, b, vector = _broadcast_system("solve", a, b)
     factor = cholesky(stop_gradient(a), lower)
 
     def forwards(_: object, right: Array) -> Array:
@@ -203,8 +203,8 @@ def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
         # The transposed system is the conjugate of this one.
         return conj_if_complex(forwards(None, conj_if_complex(right)))
 
-    # The derivative takes all elements of the matrix into account, not only one triangle.
-    return _as_given(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
+    # The solver reads one triangle, but the derivative is with respect to all elements.
+    return _restore_vectors(custom_linear_solve(lambda x: product(a, x), b, forwards, backwards), vector)
 
 
 @inline_jit(static=("trans", "lower", "unit_diagonal", "overwrite_b", "debug", "check_finite"), public=True)
@@ -242,23 +242,23 @@ def solve_triangular(
             f"solve_triangular: Invalid 'trans' value {abbreviate(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
         )
     _check_system("solve_triangular", a, b)
-    a, b, vector = _columns("solve_triangular", a, b)
+    a, b, vector = _broadcast_system("solve_triangular", a, b)
     form = forms[trans]
     x = triangular_solve(
         a, b, left_side=True, lower=bool(lower), transpose_a=form > 0, conjugate_a=form == 2,
         unit_diagonal=bool(unit_diagonal),
     )
-    return _as_given(x, vector)
+    return _restore_vectors(x, vector)
 
 
 @inline_jit
 def _lu_solve(factors: Array, pivots: Array, b: ArrayLike, *, trans: int) -> Array:
     permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
-    factors, b, vector = _columns("lu_solve", factors, b)
+    factors, b, vector = _broadcast_system("lu_solve", factors, b)
     permutation = broadcast_to(permutation, aval_of(factors).shape[:-1])
     b = conj_if_complex(b) if trans == 1 else b
     x = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
-    return _as_given(conj_if_complex(x) if trans == 1 else x, vector)
+    return _restore_vectors(conj_if_complex(x) if trans == 1 else x, vector)
 
 
 def lu_solve(

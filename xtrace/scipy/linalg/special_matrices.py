@@ -1,4 +1,4 @@
-"""Matrices of a given pattern, made from vectors (Toeplitz, companion …) or from a size alone (Hilbert, Pascal …)."""
+"""Structured matrices, made from vectors (Toeplitz, companion …) or from a size (Hilbert, Pascal …)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _KINDS = ("symmetric", "lower", "upper")
 _NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 
-def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
-    """Broadcast operands to equal batch axes, with at least one axis each; ValueError if they do not broadcast."""
+def _broadcast_vectors(function: str, *operands: ArrayLike) -> list[Any]:
+    """Broadcast the leading axes of operands of at least one axis; ValueError if they do not broadcast."""
     arrays = [atleast_1d(to_array_operand(function, x, i)) for i, x in enumerate(operands)]
     try:
         batch = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
@@ -68,11 +68,11 @@ def _vectors(function: str, *operands: ArrayLike) -> list[Any]:
 
 
 def _place_values(values: Array, positions: np.ndarray) -> Array:
-    """Return the matrices whose elements are the entries of `values`, along the last axis, at `positions`."""
+    """Return matrices whose element (i, j) is ``values[..., positions[i, j]]``."""
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
 
-def _size(function: str, n: int, least: int = 0) -> int:
+def _check_size(function: str, n: int, least: int = 0) -> int:
     size = to_integer(function, "n", n)
     if least and size < least:
         raise ValueError(f"{function}: n must be a positive integer; got {n}.")
@@ -80,21 +80,21 @@ def _size(function: str, n: int, least: int = 0) -> int:
 
 
 def _to_default_float(values: np.ndarray) -> Array:
-    return asarray(np.asarray(values), _default_float())
+    return asarray(np.asarray(values), _get_default_float())
 
 
-def _grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
+def _make_grid(rows: int, columns: int | None = None) -> tuple[Any, Any]:
     columns = rows if columns is None else columns
     return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
 
 def _compute_grid(size: int, dtype: np.dtype[Any] = dtypes.int32) -> tuple[Any, Any]:
-    """Compute `_grid` in the program, which then holds no matrix as a constant."""
+    """Compute `_make_grid` in the program, so that the program holds no matrix as a constant."""
     numbers = arange(size, dtype=dtype)
     return expand_dims(numbers, 1), expand_dims(numbers, 0)
 
 
-def _default_float() -> np.dtype[Any]:
+def _get_default_float() -> np.dtype[Any]:
     return dtypes.default_float(config.enable_x64.value)
 
 
@@ -124,10 +124,10 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """
     if r is not None:
         check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
-    column, row = _vectors("toeplitz", c, conj(to_array_operand("toeplitz", c)) if r is None else r)
+    column, row = _broadcast_vectors("toeplitz", c, conj(to_array_operand("toeplitz", c)) if r is None else r)
     if r is not None:
         column = convert_to(column, column.dtype)
-    i, j = _grid(column.shape[-1], row.shape[-1])
+    i, j = _make_grid(column.shape[-1], row.shape[-1])
     values = concatenate([column, row[..., 1:]], axis=-1)
     return _place_values(values, np.where(i >= j, i - j, column.shape[-1] - 1 + j - i))
 
@@ -158,10 +158,10 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = to_array_operand("hankel", c)
     if not c.ndim:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
-    column, row = _vectors("hankel", c, zeros_like(c) if r is None else r)
+    column, row = _broadcast_vectors("hankel", c, zeros_like(c) if r is None else r)
     if r is not None:
         column = convert_to(column, column.dtype)
-    i, j = _grid(column.shape[-1], row.shape[-1])
+    i, j = _make_grid(column.shape[-1], row.shape[-1])
     return _place_values(concatenate([column, row[..., 1:]], axis=-1), i + j)
 
 
@@ -188,8 +188,8 @@ def circulant(c: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8.2.
     """
-    (column,) = _vectors("circulant", c)
-    i, j = _grid(column.shape[-1])
+    (column,) = _broadcast_vectors("circulant", c)
+    i, j = _make_grid(column.shape[-1])
     return _place_values(column, (i - j) % max(column.shape[-1], 1))
 
 
@@ -218,8 +218,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8: Toeplitz matrices.
     """
-    columns = _size("convolution_matrix", n, 1)
-    (vector,) = _vectors("convolution_matrix", a)
+    columns = _check_size("convolution_matrix", n, 1)
+    (vector,) = _broadcast_vectors("convolution_matrix", a)
     length = vector.shape[-1]
     if not length:
         raise ValueError(f"convolution_matrix: a must have at least one element; got shape {vector.shape}.")
@@ -234,13 +234,13 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return _place_values(extended, np.where(inside, offset, length))
 
 
-def _with_constants(values: Array) -> Array:
-    """Return `values` after a zero and a one, along the last axis."""
+def _prepend_constants(values: Array) -> Array:
+    """Prepend a zero and a one to `values` along the last axis."""
     constants = broadcast_to(asarray(np.array([0, 1]), aval_of(values).dtype), (*values.shape[:-1], 2))
     return concatenate([constants, values], axis=-1)
 
 
-def _monic(function: str, a: ArrayLike, least: int) -> Array:
+def _normalize_polynomial(function: str, a: ArrayLike, least: int) -> Array:
     (a,) = promote_to_inexact(function, to_array_operand(function, a))
     if a.ndim < 1 or a.shape[-1] < least:
         raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
@@ -269,10 +269,10 @@ def companion(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.6.
     """
-    row = _monic("companion", a, 2)
+    row = _normalize_polynomial("companion", a, 2)
     size = row.shape[-1]
-    i, j = _grid(size)
-    return _place_values(_with_constants(row), np.where(i == 0, 2 + j, i == j + 1))
+    i, j = _make_grid(size)
+    return _place_values(_prepend_constants(row), np.where(i == 0, 2 + j, i == j + 1))
 
 
 @inline_jit(public=True)
@@ -297,7 +297,7 @@ def fiedler(a: ArrayLike) -> Array:
     Reference:
         J. Todd, Basic Numerical Mathematics, vol. 2 (1977): Fiedler's matrix.
     """
-    (vector,) = _vectors("fiedler", a)
+    (vector,) = _broadcast_vectors("fiedler", a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
@@ -323,7 +323,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Reference:
         M. Fiedler, "A note on companion matrices" (2003).
     """
-    terms = _monic("fiedler_companion", a, 1)
+    terms = _normalize_polynomial("fiedler_companion", a, 1)
     size = terms.shape[-1]
     positions = np.zeros((size, size), np.int32)
     for k in range(size):
@@ -337,7 +337,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         positions[1, 0] = 1
     for k in range(2, size):
         positions[(k - 2, k) if k % 2 == 0 else (k, k - 2)] = 1
-    return _place_values(_with_constants(terms), positions)
+    return _place_values(_prepend_constants(terms), positions)
 
 
 @inline_jit(public=True)
@@ -363,7 +363,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     Reference:
         P. H. Leslie, "On the use of matrices in certain population mathematics" (1945).
     """
-    first, below = _vectors("leslie", f, s)
+    first, below = _broadcast_vectors("leslie", f, s)
     size = first.shape[-1]
     if below.shape[-1] != size - 1:
         raise ValueError(
@@ -372,10 +372,10 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         )
     if size < 2:
         raise ValueError(f"The length of f along the last axis must be at least 2; got shape {first.shape}.")
-    i, j = _grid(size)
+    i, j = _make_grid(size)
     positions = np.where(i == 0, 2 + j, np.where(i == j + 1, 2 + size + j, 0))
     values = concatenate([first, below], axis=-1)
-    return convert_to(_place_values(_with_constants(values), positions), values.dtype, values.weak_type)
+    return convert_to(_place_values(_prepend_constants(values), positions), values.dtype, values.weak_type)
 
 
 @inline_jit(public=True)
@@ -417,7 +417,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     return concatenate(rows, axis=0).astype(result_type(*arrays))
 
 
-# Matrices of a size
+# Matrices made from a size
 
 
 @inline_jit(static=("n", "scale", "dtype"), public=True)
@@ -444,7 +444,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 1.4.1.
     """
-    size = _size("dft", n)
+    size = _check_size("dft", n)
     if scale not in _NORMS:
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviate(scale)}.")
     wanted = requested_dtype("dft", complex if dtype is None else dtype)
@@ -477,13 +477,13 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     Reference:
         J. J. Sylvester, "Thoughts on inverse orthogonal matrices" (1867).
     """
-    size = _size("hadamard", n)
+    size = _check_size("hadamard", n)
     if size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     wanted = requested_dtype("hadamard", float if dtype is None else dtype)
     if dtypes.is_boolean(wanted):
         raise TypeError("hadamard: booleans have no -1; give a signed dtype.")
-    # Each bit that a row's and a column's number share changes the sign.
+    # Each bit that is set in both the row's and the column's index changes the sign.
     common = bitwise_count(bitwise_and(*_compute_grid(size)))
     return where(equal(bitwise_and(common, 1), 0), 1, -1).astype(wanted)
 
@@ -510,8 +510,8 @@ def helmert(n: int, full: bool = False) -> Array:
     Reference:
         H. O. Lancaster, "The Helmert matrices" (1965).
     """
-    size = _size("helmert", n, 1)
-    i, j = _compute_grid(size, _default_float())
+    size = _check_size("helmert", n, 1)
+    i, j = _compute_grid(size, _get_default_float())
     contrasts = where(less(j, i), 1, where(equal(i, j), negative(i), 0))
     matrix = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
     return matrix if full else getitem(matrix, slice(1, None))
@@ -539,7 +539,7 @@ def hilbert(n: int) -> Array:
     Reference:
         M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
     """
-    i, j = _compute_grid(_size("hilbert", n), _default_float())
+    i, j = _compute_grid(_check_size("hilbert", n), _get_default_float())
     return true_divide(1, add(add(i, j), 1))
 
 
@@ -565,7 +565,7 @@ def invhilbert(n: int) -> Array:
     Reference:
         M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
     """
-    size = _size("invhilbert", n)
+    size = _check_size("invhilbert", n)
     rows = range(size)
 
     def element(i: int, j: int) -> int:
@@ -575,17 +575,17 @@ def invhilbert(n: int) -> Array:
     return _to_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
 
 
-def _kind(function: str, kind: str | None) -> str:
+def _check_kind(function: str, kind: str | None) -> str:
     if kind is not None and kind not in _KINDS:
         raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {abbreviate(kind)}")
     return kind or "symmetric"
 
 
-def _binomials(size: int) -> np.ndarray:
+def _compute_binomials(size: int) -> np.ndarray:
     return np.array([[math.comb(i, j) for j in range(size)] for i in range(size)], object).reshape(size, size)
 
 
-def _triangle(lower: np.ndarray, kind: str, symmetric: np.ndarray) -> np.ndarray:
+def _choose_triangle(lower: np.ndarray, kind: str, symmetric: np.ndarray) -> np.ndarray:
     return {"symmetric": symmetric, "lower": lower, "upper": lower.T}[kind]
 
 
@@ -613,9 +613,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    kind = _kind("pascal", kind)
-    lower = _binomials(_size("pascal", n))
-    return asarray(_triangle(lower, kind, lower.dot(lower.T)).astype(np.float32))
+    kind = _check_kind("pascal", kind)
+    lower = _compute_binomials(_check_size("pascal", n))
+    return asarray(_choose_triangle(lower, kind, lower.dot(lower.T)).astype(np.float32))
 
 
 @inline_jit(static=("n", "kind"), public=True)
@@ -641,8 +641,8 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    kind = _kind("invpascal", kind)
-    size = _size("invpascal", n)
-    i, j = _grid(size)
-    inverse = _binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
-    return _to_default_float(_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))
+    kind = _check_kind("invpascal", kind)
+    size = _check_size("invpascal", n)
+    i, j = _make_grid(size)
+    inverse = _compute_binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
+    return _to_default_float(_choose_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))

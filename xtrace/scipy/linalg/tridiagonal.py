@@ -35,19 +35,19 @@ __all__ = ["eigh_tridiagonal"]
 
 _FUNCTION = "eigh_tridiagonal"
 _DTYPES = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
-# One step of inverse iteration usually leaves an error of the order of rounding. The others correct unlucky starts.
+# One step of inverse iteration usually reaches rounding error. The others correct unlucky starts.
 _ITERATIONS = 3
 
 
-def _size(d: Array, e: Array) -> Array:
-    """Return an upper bound of the eigenvalues' moduli, larger than zero (Gershgorin)."""
+def _bound_eigenvalues(d: Array, e: Array) -> Array:
+    """Return a positive upper bound of the eigenvalues' moduli (Gershgorin)."""
     none, beside = zeros(1, e.dtype), absolute(e)
     sums = absolute(d) + concatenate([none, beside]) + concatenate([beside, none])
     return maximum(largest(sums), float(dtypes.finfo(d.dtype).tiny))
 
 
-def _count(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Array:
-    """Return the number of eigenvalues below each shift x, which is the number of negative pivots of T - x (Sturm)."""
+def _count_below(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Array:
+    """Count the eigenvalues below each shift x: the negative pivots of T - x (Sturm)."""
 
     def pivot(state: tuple[Array, ...], row: tuple[Array, ...]) -> tuple[Any, None]:
         last, count = state
@@ -60,11 +60,11 @@ def _count(d: Array, squares: Array, smallest_pivot: float, shifts: Array) -> Ar
     return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
 
 
-def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array:
-    """Return the eigenvalues numbered `first` to `last` by bisection, each to `tol`, or to rounding of the largest."""
+def _compute_eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array:
+    """Compute eigenvalues `first` to `last` by bisection to an error of `tol`, at least eps times the largest."""
     info = dtypes.finfo(d.dtype)
-    size = _size(d, e)
-    # Scaled by the bound of the eigenvalues, squares do not overflow, and squares that underflow are negligible.
+    size = _bound_eigenvalues(d, e)
+    # Dividing by the bound keeps squares from overflow. Squares that underflow are negligible.
     squares, scaled = (e / size) ** 2, d / size
     allowed = maximum(float(info.eps), tol / size)
     numbers = arange(first, last + 1, dtype=dtypes.int32)
@@ -72,7 +72,7 @@ def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array
     def halve(state: tuple[Array, ...]) -> tuple[Array, ...]:
         low, high = state
         middle = (low + high) / 2
-        beyond = _count(scaled, squares, float(info.tiny / info.eps), middle) <= numbers
+        beyond = _count_below(scaled, squares, float(info.tiny / info.eps), middle) <= numbers
         return where(beyond, middle, low), where(beyond, high, middle)
 
     bound = ones(numbers.shape, d.dtype) * (1 + 4 * d.size * float(info.eps))
@@ -80,13 +80,13 @@ def _eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array
     return (low + high) / 2 * size
 
 
-def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
-    """Return orthonormal eigenvectors as columns, by inverse iteration from random vectors for all at once.
+def _compute_eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
+    """Compute orthonormal eigenvectors as columns, all at once, by inverse iteration from random vectors.
 
-    Each step orthogonalizes the vectors, which separates those of clustered eigenvalues (Peters and Wilkinson, "Inverse
+    Each step orthogonalizes the vectors. This separates clustered ones (Peters and Wilkinson, "Inverse
     iteration, ill-conditioned equations and Newton's method", 1979).
     """
-    size = _size(d, e)
+    size = _bound_eigenvalues(d, e)
     count, rank = values.shape[0], d.shape[0]
     below, above = concatenate([zeros(1, e.dtype), e / size]), concatenate([e / size, zeros(1, e.dtype)])
     below, above = [broadcast_in_dim(x, (count, rank), (1,)) for x in (below, above)]
@@ -94,31 +94,31 @@ def _eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Array:
 
     def improve(_: ArrayLike, vectors: Array) -> Array:
         solutions = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
-        # Solutions are huge and only their directions count.
+        # Only the directions of the solutions matter; scaling keeps them from overflow.
         return qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
 
     return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(4, 5, 6))
-def _decomposition(
+def _decompose(
     d: Array, e: Array, key: Array, tol: Array, first: int, last: int, vectors: bool
 ) -> tuple[Array, ...]:
-    """Return eigenvalues, and optionally eigenvectors, of the real matrix with diagonal `d` and `e` beside it."""
-    values = _eigenvalues(d, e, tol, first, last)
-    return (values, _eigenvectors(d, e, values, key)) if vectors else (values,)
+    """Return eigenvalues, and optionally eigenvectors, of the real matrix with diagonal `d` and off-diagonal `e`."""
+    values = _compute_eigenvalues(d, e, tol, first, last)
+    return (values, _compute_eigenvectors(d, e, values, key)) if vectors else (values,)
 
 
-@_decomposition.defjvp
-def _decomposition_jvp(
+@_decompose.defjvp
+def _decompose_jvp(
     first: int, last: int, vectors: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    # dλ = vᵀ dT v and dv = Σ u (uᵀ dT v) / (λ - μ), a sum over the other eigenvectors u with eigenvalues μ.
+    # dλ = vᵀ dT v and dv = Σ u (uᵀ dT v) / (λ - μ), summed over the other eigenvectors u with eigenvalues μ.
     d, e, key, tol = primals
     dd, de = tangents[:2]
-    parts = _decomposition(d, e, key, tol, first, last, vectors)
-    own = parts if vectors else _decomposition(d, e, key, tol, first, last, True)
-    every = _decomposition(d, e, key, tol, 0, d.shape[0] - 1, True) if vectors else own
+    parts = _decompose(d, e, key, tol, first, last, vectors)
+    own = parts if vectors else _decompose(d, e, key, tol, first, last, True)
+    every = _decompose(d, e, key, tol, 0, d.shape[0] - 1, True) if vectors else own
     v = own[1]
     moved = dd[:, None] * v
     moved = moved.at[:-1].add(de[:, None] * v[1:]).at[1:].add(de[:, None] * v[:-1])
@@ -135,17 +135,17 @@ def _decomposition_jvp(
 def _solve(d: Any, e: Any, key: Any, tol: ArrayLike, *, first: int, last: int, vectors: bool) -> tuple[Array, ...]:
     sizes, diagonal = e, real(d)
     if dtypes.is_complex(e.dtype):
-        # T = D S Dᴴ with a real S: the phases of D are products of the phases below the diagonal.
+        # T = D S Dᴴ with a real S; D is the cumulative product of the phases below the diagonal.
         sizes = absolute(e)
         phases = where(sizes == 0, 1, conj(e) / where(sizes == 0, 1, sizes))
-    parts = _decomposition(diagonal, sizes, key, asarray(tol, diagonal.dtype), first, last, vectors)
+    parts = _decompose(diagonal, sizes, key, asarray(tol, diagonal.dtype), first, last, vectors)
     if vectors and dtypes.is_complex(e.dtype):
         turned = cumprod(concatenate([ones(1, e.dtype), phases]))
         return parts[0], turned[:, None] * parts[1]
     return parts
 
 
-def _selection(select: str, select_range: tuple[float, float] | None, size: int) -> tuple[int, int]:
+def _parse_selection(select: str, select_range: tuple[float, float] | None, size: int) -> tuple[int, int]:
     """Return the indices of the first and the last wanted eigenvalue."""
     if select == "a":
         return 0, size - 1
@@ -164,7 +164,7 @@ def _selection(select: str, select_range: tuple[float, float] | None, size: int)
     if first > last:
         raise ValueError(f"{_FUNCTION}: Got empty index range in select_range, {select_range}")
     if first < 0 or last >= size:
-        raise ValueError(f"{_FUNCTION}: select_range {select_range} goes beyond the {size} eigenvalues")
+        raise ValueError(f"{_FUNCTION}: select_range {select_range} is out of bounds for {size} eigenvalues")
     return first, last
 
 
@@ -216,7 +216,7 @@ def eigh_tridiagonal(
             f"Only float32 and float64 inputs and their complex forms are supported by {_FUNCTION}, got "
             f"{diagonal.dtype.name}"
         )
-    first, last = _selection(select, select_range, diagonal.size)
+    first, last = _parse_selection(select, select_range, diagonal.size)
     if diagonal.size == 0:
         none = zeros(0, dtypes.real_part_dtype(diagonal.dtype))
         return none if eigvals_only else (none, zeros((0, 0), diagonal.dtype))

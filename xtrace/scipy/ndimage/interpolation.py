@@ -28,29 +28,29 @@ def _mirror_indices(i: Array, n: int) -> Array:
     return abs(mod(i + distance, max(2 * distance, 1)) - distance)
 
 
-# By mode: the index of the sample that replaces one out of bounds.
+# For each mode, the index of the sample that replaces a sample out of bounds.
 _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda i, n: clip(i, 0, n - 1),
     "nearest": lambda i, n: clip(i, 0, n - 1),
     "wrap": mod,
     "mirror": _mirror_indices,
-    # A reflection about the edges is a mirror image on the grid of half samples.
+    # Reflection about the edges is "mirror" on a grid twice as fine.
     "reflect": lambda i, n: _mirror_indices(2 * i + 1, 2 * n + 1) // 2,
 }
 
 
-def _nearest(x: Array) -> Array:
+def _round_to_nearest(x: Array) -> Array:
     """Round `x` to whole numbers, halves away from 0."""
     return rounded(x)
 
 
-def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
-    """Return the indices of the samples next to coordinates along one axis, and the weight of each (None: 1)."""
+def _find_neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
+    """Return the indices of the samples next to coordinates along one axis, and their weights (None for 1)."""
     if not dtypes.is_floating(x.dtype):
         index = convert_to(x, dtypes.int32)
         return [(index, 1), (index + 1, 0)] if order else [(index, None)]
     if not order:
-        return [(convert_to(_nearest(x), dtypes.int32), None)]
+        return [(convert_to(_round_to_nearest(x), dtypes.int32), None)]
     low = floor(x)
     upper = x - low
     index = convert_to(low, dtypes.int32)
@@ -60,7 +60,7 @@ def _neighbours(x: Array, order: int) -> list[tuple[Any, Any]]:
 @inline_jit
 def _interpolate(image: Array, fill: Array, *coordinates: Array, order: int, mode: str) -> Array:
     parts = []
-    sides = [_neighbours(x, order) for x in coordinates]
+    sides = [_find_neighbours(x, order) for x in coordinates]
     for corner in itertools.product(*sides):
         places = tuple([_OUTSIDE[mode](i, n) for (i, _), n in zip(corner, image.shape, strict=True)])
         value = image[places]
@@ -71,7 +71,7 @@ def _interpolate(image: Array, fill: Array, *coordinates: Array, order: int, mod
         parts.append(functools.reduce(operator.mul, weights, 1) * value if weights else value)
     total = functools.reduce(operator.add, parts)
     if dtypes.is_integer(image.dtype):
-        total = _nearest(total) if dtypes.is_inexact(total.dtype) else total
+        total = _round_to_nearest(total) if dtypes.is_inexact(total.dtype) else total
     return convert_to(total, image.dtype)
 
 

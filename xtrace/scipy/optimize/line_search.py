@@ -16,11 +16,11 @@ from xtrace.numpy.floating_point import isfinite
 from xtrace.numpy.ufuncs import abs as absolute
 from xtrace.numpy.ufuncs import minimum, sqrt, where
 
-# The constants of the Wolfe conditions: c1 of sufficient decrease, and c2 of curvature.
+# The constants of the Wolfe conditions: c1 (sufficient decrease) and c2 (curvature).
 _DECREASE, _CURVATURE = 1e-4, 0.9
-# The least distances of interpolated steps from the ends of an interval, as fractions of its length.
+# The least distance of an interpolated step from the ends of the interval, as a fraction of its length.
 _CUBIC_MARGIN, _QUADRATIC_MARGIN = 0.2, 0.1
-# After so many halvings an interval is below single precision.
+# 30 halvings shrink an interval below single precision.
 _ZOOMS = 30
 
 Tree = TypeVar("Tree")
@@ -37,10 +37,10 @@ class Sample(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A state of the search. Its last phase is `FOUND`, or the reason of a failure: `EXHAUSTED` or `UNBOUNDED`.
+    """The state of a search. It ends in the phase `FOUND`, or in a failure: `EXHAUSTED` or `UNBOUNDED`.
 
-    While the steps grow, `low` is the sample before; afterwards the interval lies between `low` and `high`, and
-    `recent` was one of its ends.
+    While steps grow, `low` is the previous sample. Afterwards `low` and `high` bound the interval, and `recent` is the
+    end that was replaced last.
     """
 
     phase: Array
@@ -65,15 +65,15 @@ def inner_product(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def _is_inside(x: Array, low: Array, high: Array, margin: float) -> Array:
-    """Return whether `x` lies between two numbers, with a margin to either of them."""
+    """Return whether `x` lies between two numbers, at least `margin` of their distance from each."""
     kept = margin * absolute(high - low)
     return (x >= minimum(low, high) + kept) & (x <= -minimum(-low, -high) - kept)
 
 
-def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Array:
-    """Return the minimum of the cubic through all three samples, with the slope of the first.
+def _minimize_cubic(a: Sample, b: Sample, c: Sample) -> Array:
+    """Return the minimum of the cubic through three samples with the slope of the first.
 
-    With t counted from a, f(t) = A t³ + B t² + C t + f(a), where C is the slope; the values at b and c give A and B.
+    f(t) = A t³ + B t² + C t + f(a), where t is the distance from a and C the slope; the values at b and c give A and B.
     """
     tb, tc = b.step - a.step, c.step - a.step
     ub, uc = (b.value - a.value) / tb - a.slope, (c.value - a.value) / tc - a.slope
@@ -82,14 +82,14 @@ def _lowest_of_cubic(a: Sample, b: Sample, c: Sample) -> Array:
     return a.step + (sqrt(square * square - 3 * cubic * a.slope) - square) / (3 * cubic)
 
 
-def _lowest_of_parabola(a: Sample, b: Sample) -> Array:
+def _minimize_parabola(a: Sample, b: Sample) -> Array:
     t = b.step - a.step
     return a.step - a.slope * t * t / (2 * (b.value - a.value - a.slope * t))
 
 
 def _choose_between(low: Sample, high: Sample, recent: Sample, zooms: Array) -> Array:
     """Return the next trial step in an interval: the minimum of a cubic, else of a parabola, else the middle."""
-    parabola, cubic = _lowest_of_parabola(low, high), _lowest_of_cubic(low, high, recent)
+    parabola, cubic = _minimize_parabola(low, high), _minimize_cubic(low, high, recent)
     fits = _is_inside(parabola, low.step, high.step, _QUADRATIC_MARGIN)
     middle = where(fits, parabola, (low.step + high.step) / 2)
     return where((zooms > 0) & _is_inside(cubic, low.step, high.step, _CUBIC_MARGIN), cubic, middle)
@@ -101,15 +101,15 @@ def line_search(
 ) -> Search:
     """Search along `direction` from `x` for a point where the strong Wolfe conditions hold.
 
-    evaluate: a function from a point to the value and the gradient, which is the direction of steepest ascent. value,
+    evaluate: a function from a point to the value and the gradient, the direction of steepest ascent. value,
     gradient: its results at `x`. first: the first trial step. growths: the largest number of doublings of the step.
-    After a failure the step, value and gradient are those at `x`. The number of evaluations is growths + zooms.
+    A failed search returns step 0, with the value and gradient at `x`. It evaluates growths + zooms times.
 
     Nocedal and Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6.
     """
     dtype = value.dtype
     slope = inner_product(direction, gradient).astype(dtype)
-    # Values that differ by rounding alone count as equal. Otherwise searches near a minimum would fail.
+    # Values that differ by rounding only count as equal; otherwise a search near a minimum would fail.
     rounding = 2 * float(dtypes.finfo(dtype).eps) * absolute(value)
 
     def is_low(at: Sample) -> Array:
@@ -122,7 +122,7 @@ def line_search(
         return search.phase <= ZOOMING
 
     def grow(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
-        """Return phase, low, high and recent after a trial of algorithm 3.5."""
+        """Return phase, low, high and recent after a trial step of algorithm 3.5."""
         before = search.low
         over = ~is_low(at) | ((search.growths > 0) & (at.value >= before.value))
         ends = ~over & is_flat(at)
@@ -133,7 +133,7 @@ def line_search(
         return phase, low, high, high
 
     def zoom(search: Search, at: Sample) -> tuple[Array, Sample, Sample, Sample]:
-        """Return the same after a trial of algorithm 3.6."""
+        """Return phase, low, high and recent after a trial step of algorithm 3.6."""
         low, high = search.low, search.high
         over = ~is_low(at) | (at.value >= low.value)
         turns = at.slope * (high.step - low.step) >= 0

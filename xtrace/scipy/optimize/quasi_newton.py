@@ -1,4 +1,4 @@
-"""Quasi-Newton methods: BFGS, and L-BFGS, which keeps a few steps in place of the inverse Hessian."""
+"""Quasi-Newton methods: BFGS, and L-BFGS, which stores the last few steps instead of a matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xtrace.scipy.optimize.line_search import FOUND, UNBOUNDED, inner_product, l
 
 
 class State(NamedTuple):
-    """The state of a method; `gradient` points along the steepest ascent, `memory` approximates the Hessian."""
+    """The state of a method: `gradient` points uphill, and `memory` represents the inverse Hessian."""
 
     x: Array
     value: Array
@@ -34,8 +34,8 @@ class State(NamedTuple):
     going: Array
 
 
-def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Array, Array]]:
-    """Return a function from a point to the value and the direction of steepest ascent, of strong types."""
+def _make_evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Array, Array]]:
+    """Return a function from a point to the value, strongly typed, and the direction of steepest ascent."""
     both = value_and_grad(function)
 
     def evaluate(x: ArrayLike) -> tuple[Array, Array]:
@@ -45,7 +45,7 @@ def _evaluation(function: Callable[[Any], Any]) -> Callable[[Any], tuple[Array, 
     return evaluate
 
 
-def _reciprocal(x: Array) -> Array:
+def _invert_or_zero(x: Array) -> Array:
     return where(x == 0, 0, 1 / where(x == 0, 1, x))
 
 
@@ -58,10 +58,10 @@ def bfgs(
     The status is 0 for success, 1 after `maxiter` steps (None: 200 for each element of `x`), and 3 or 5 after a line
     search whose phase is `EXHAUSTED` or `UNBOUNDED`.
 
-    Nocedal and Wright, Numerical Optimization (2006), algorithm 6.1; the first step tried is that of equation 3.60.
+    Nocedal and Wright, Numerical Optimization (2006), algorithm 6.1; equation 3.60 gives the first trial step.
     """
     limit = 200 * x.size if maxiter is None else maxiter
-    evaluate = _evaluation(function)
+    evaluate = _make_evaluation(function)
     identity = eye(x.size, dtype=x.dtype)
 
     def advance(state: State) -> State:
@@ -75,12 +75,12 @@ def bfgs(
         first = where(first > 0, first, 1)
         search = line_search(evaluate, state.x, direction, state.value, gradient, first, line_search_maxiter)
         ended = search.phase == FOUND
-        # After a small decrease the first trial step may be too small to grow enough: repeat the search from 1.
+        # After a small decrease the first trial step may be too small to grow enough. Search again from step 1.
         again = (search.phase == UNBOUNDED) & (first < 1) & (state.steps > 0)
         step = search.step.astype(direction.dtype) * direction
         change = search.gradient - gradient
         curvature = inner_product(change, step)
-        factor = _reciprocal(curvature).astype(direction.dtype)
+        factor = _invert_or_zero(curvature).astype(direction.dtype)
         reduced = identity - factor * outer(step, conj(change))
         updated = matmul(matmul(reduced, inverse, precision="highest"), conj(reduced.T), precision="highest")
         inverse = where(ended & (curvature > 0), updated + factor * outer(step, conj(step)), inverse)
@@ -101,8 +101,8 @@ def bfgs(
     return while_loop(lambda state: state.going, advance, start)
 
 
-def _descent(gradient: Array, memory: tuple[Array, ...]) -> Array:
-    """Return minus the inverse Hessian times the gradient, by the two-loop recursion over the kept steps."""
+def _compute_direction(gradient: Array, memory: tuple[Array, ...]) -> Array:
+    """Return minus the inverse Hessian times the gradient, by the two-loop recursion over the stored steps."""
     steps, changes, factors, scale = memory
 
     def back(vector: Array, kept: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -129,27 +129,27 @@ def limited_bfgs(
     ftol: RealLike = 2.220446049250313e-09, gtol: RealLike = 1e-5, maxfun: RealLike = math.inf,
     maxgrad: RealLike = math.inf, maxls: int = 20,
 ) -> State:
-    """Minimize by L-BFGS, which keeps `maxcor` steps, until the gradient's `norm` is below `gtol`.
+    """Minimize by L-BFGS with `maxcor` stored steps until the `norm` of the gradient is below `gtol`.
 
-    The status is 0 for success, and otherwise the reason of the end: 1 for `maxiter` steps, 2 for `maxfun` values, 3
-    for `maxgrad` gradients, 4 for a decrease below `ftol`, 5 for a failed line search (of at most `maxls` doublings).
+    The status is 0 for success, 1 after `maxiter` steps, 2 after `maxfun` values, 3 after `maxgrad` gradients, 4 for a
+    decrease below `ftol`, and 5 for a failed line search of at most `maxls` doublings.
 
     Nocedal and Wright, Numerical Optimization (2006), algorithms 7.4 and 7.5.
     """
     limit = 200 * x.size if maxiter is None else maxiter
-    evaluate = _evaluation(function)
+    evaluate = _make_evaluation(function)
 
     def advance(state: State) -> State:
         steps, changes, factors, _ = state.memory
-        direction = _descent(state.gradient, state.memory)
+        direction = _compute_direction(state.gradient, state.memory)
         first = ones_like(state.value)
         search = line_search(evaluate, state.x, direction, state.value, state.gradient, first, maxls)
         step = search.step.astype(direction.dtype) * direction
         change = search.gradient - state.gradient
         curvature, square = inner_product(change, step), inner_product(change, change)
         memory = (
-            _push(steps, step), _push(changes, change), _push(factors, _reciprocal(curvature)),
-            where(curvature > 0, curvature * _reciprocal(square), 1),
+            _push(steps, step), _push(changes, change), _push(factors, _invert_or_zero(curvature)),
+            where(curvature > 0, curvature * _invert_or_zero(square), 1),
         )
         status = where(state.value - search.value < ftol, 4, 0)
         status = where(state.evaluations >= maxgrad, 3, status)

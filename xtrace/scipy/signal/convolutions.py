@@ -21,7 +21,7 @@ from xtrace.numpy.operands import axes_of, cast_to
 _MODES = ("full", "same", "valid")
 
 
-def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Array], list[Shape]]:
+def _promote_operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Array], list[Shape]]:
     """Return arrays of a common floating or complex dtype, and their shapes."""
     avals, dtype, _ = common_dtype(function, (in1, in2), as_inexact)
     shapes = [x.shape for x in avals]
@@ -35,7 +35,7 @@ def _operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple
 
 
 def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
-    """Raise ValueError unless one shape is at most the other in every dimension."""
+    """Raise ValueError unless one shape is no larger than the other in every dimension."""
     pairs = list(zip(*shapes, strict=True))
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ValueError(
@@ -69,11 +69,11 @@ def _slide(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, pre
     return convolved[0, 0]
 
 
-def _direct(
+def _convolve_directly(
     function: str, in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool,
     rank: int | None = None,
 ) -> Array:
-    (x, y), shapes = _operands(function, in1, in2, mode)
+    (x, y), shapes = _promote_operands(function, in1, in2, mode)
     if rank is not None and len(shapes[0]) != rank:
         raise ValueError(f"{function}: inputs must have {rank} dimensions, got shapes {shapes[0]} and {shapes[1]}")
     if 0 in shapes[0] or 0 in shapes[1]:
@@ -89,9 +89,9 @@ def _convolve_by(
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviate(method)}")
     if method != "fft":
-        return _direct(function, in1, in2, mode, precision, flipped)
+        return _convolve_directly(function, in1, in2, mode, precision, flipped)
     if not flipped:
-        (in1, in2), shapes = _operands(function, in1, in2, mode)
+        (in1, in2), shapes = _promote_operands(function, in1, in2, mode)
         in2 = conj(rev(in2, tuple(range(len(shapes[1])))))
     return fftconvolve(in1, in2, mode)
 
@@ -192,7 +192,7 @@ def convolve2d(
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
     _check_boundary("convolve2d", boundary, fillvalue)
-    return _direct("convolve2d", in1, in2, mode, precision, True, 2)
+    return _convolve_directly("convolve2d", in1, in2, mode, precision, True, 2)
 
 
 def correlate2d(
@@ -225,7 +225,7 @@ def correlate2d(
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
     _check_boundary("correlate2d", boundary, fillvalue)
-    return _direct("correlate2d", in1, in2, mode, precision, False, 2)
+    return _convolve_directly("correlate2d", in1, in2, mode, precision, False, 2)
 
 
 @inline_jit
@@ -272,7 +272,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 8.7.
     """
-    (x, y), shapes = _operands("fftconvolve", in1, in2, mode)
+    (x, y), shapes = _promote_operands("fftconvolve", in1, in2, mode)
     chosen = axes_of("fftconvolve", axes, len(shapes[0]))
     kept = [[n for i, n in enumerate(shape) if i not in chosen] for shape in shapes]
     if kept[0] != kept[1]:

@@ -1,4 +1,4 @@
-"""Power spectra, cross power spectra, and short-time Fourier transforms of signals in overlapping segments.
+"""Power spectra, cross power spectra and short-time Fourier transforms: spectra of overlapping segments.
 
 Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967); Griffin and Lim, "Signal
 estimation from modified short-time Fourier transform" (1984).
@@ -34,13 +34,13 @@ from xtrace.numpy.ufuncs import abs, square
 from xtrace.scipy.signal.tapers import sample_window
 from xtrace.scipy.signal.trends import detrend as without_trend
 
-# A window: its name, a tuple of its name and parameters, or an array. A trend: its kind, or a function that removes it.
+# A window is a name, a tuple of a name and parameters, or an array. A trend is a kind, or a function that removes it.
 _WindowLike = Union[str, tuple[Any, ...], list[float], ArrayLike]  # noqa: UP007
 _TrendLike = Union[str, Literal[False], Callable[[Any], Any]]  # noqa: UP007
 
 
 class _Plan(NamedTuple):
-    """The size of segments, the step from one to the next, the transformed length, and one side or both."""
+    """The segments' size and step, the length of the transform, and whether the spectrum is one-sided."""
 
     size: int
     step: int
@@ -48,7 +48,7 @@ class _Plan(NamedTuple):
     one_sided: bool
 
 
-def _complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
+def _to_complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
     return dtypes.complex128 if part == dtypes.float64 else dtypes.complex64
 
 
@@ -56,17 +56,17 @@ def _complex_dtype(part: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _resize_last_axis(x: Array, count: int) -> Array:
-    """Append `count` zeros to the last axis of `x`, or cut -`count` elements off."""
+    """Append `count` zeros to the last axis of `x`, or drop -`count` elements."""
     if count <= 0:
         return x[..., : x.shape[-1] + count]
     return pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
 
 
-def _segments(x: Array, size: int, step: int) -> Array:
+def _cut_segments(x: Array, size: int, step: int) -> Array:
     """Return (..., count, size), the segments of `x` that begin at multiples of `step`.
 
-    The signal, in rows of `step` samples, is copied once for each row of a segment. Splitting the copies one row later
-    each time shifts each copy by one row more than the one before. So no gather is needed.
+    This needs no gather. The signal, in rows of `step` samples, is copied once for each row of a segment. Reshaping the
+    copies to rows that are one longer shifts copy k by k rows.
     """
     count, rows = (x.shape[-1] - size) // step + 1, -(-size // step)
     whole = _resize_last_axis(x, (count + rows - 1) * step - x.shape[-1])
@@ -77,7 +77,7 @@ def _segments(x: Array, size: int, step: int) -> Array:
 
 
 def _add_overlapping(segments: Array, step: int) -> Array:
-    """Add segments (..., count, size) that begin at multiples of `step`, the transpose of `_segments`."""
+    """Add segments (..., count, size) that begin at multiples of `step`, the transpose of `_cut_segments`."""
     *batch, count, size = segments.shape
     rows = -(-size // step)
     cut = _resize_last_axis(segments, rows * step - size).reshape((*batch, count, rows, step))
@@ -90,7 +90,7 @@ def _add_overlapping(segments: Array, step: int) -> Array:
 # Arguments
 
 
-def _sizes(
+def _check_lengths(
     function: str, size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None
 ) -> tuple[int, int]:
     """Return the step from one segment to the next and the transformed length."""
@@ -103,7 +103,7 @@ def _sizes(
     return size - overlap, length
 
 
-def _window(function: str, window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
+def _sample_window(function: str, window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
     """Return a window and its size; a window by name has the given `size`."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
@@ -117,7 +117,7 @@ def _window(function: str, window: _WindowLike, size: int | None) -> tuple[Array
     return window, int(shape[0])
 
 
-def _positive(function: str, nperseg: int | None) -> int | None:
+def _check_positive(function: str, nperseg: int | None) -> int | None:
     """Return `nperseg` as an integer, or None; ValueError if it is not positive."""
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
@@ -125,23 +125,25 @@ def _positive(function: str, nperseg: int | None) -> int | None:
     return size
 
 
-def _segment_window(function: str, window: _WindowLike, nperseg: int | None, count: int) -> tuple[ArrayLike, int]:
-    """Return the window for segments of a signal of `count` samples, and its size."""
-    size = _positive(function, nperseg)
+def _sample_segment_window(
+    function: str, window: _WindowLike, nperseg: int | None, count: int
+) -> tuple[ArrayLike, int]:
+    """Return the window and its size, for segments of a signal of `count` samples."""
+    size = _check_positive(function, nperseg)
     if isinstance(window, (str, tuple)):
         if size is not None and size > count:
             warn_user(
                 f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}"
             )
         size = count if size is None else min(size, count)
-    samples, own = _window(function, window, size)
+    samples, own = _sample_window(function, window, size)
     if own > count:
         raise ValueError(f"{function}: window is longer than input signal, {own} and {count} samples")
     return samples, own
 
 
-def _trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
-    """Return a function that removes the trend of segments along the last axis; a user's works along `axis`."""
+def _make_trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
+    """Return a function that removes trends along the last axis; the user's function works along `axis`."""
     if not detrend:
         return lambda x: x
     if callable(detrend):
@@ -166,31 +168,31 @@ def _choose_one_sided(function: str, wanted: bool, dtype: np.dtype[Any]) -> bool
 # Spectra
 
 
-def _spectra(x: Array, window: ArrayLike, plan: _Plan, detrend: _TrendLike, axis: int) -> Array:
+def _compute_spectra(x: Array, window: ArrayLike, plan: _Plan, detrend: _TrendLike, axis: int) -> Array:
     """Return the spectra of the segments of the last axis of `x`, (..., segments, frequencies)."""
-    segments = _trend_remover(detrend, axis)(_segments(x, plan.size, plan.step))
+    segments = _make_trend_remover(detrend, axis)(_cut_segments(x, plan.size, plan.step))
     transform = fourier.rfft if plan.one_sided else fourier.fft
     return transform(segments * broadcast_to_shape(convert_to(window, segments.dtype), segments.shape), plan.length, -1)
 
 
-def _frequencies(plan: _Plan, fs: ArrayLike, dtype: np.dtype[Any]) -> Array:
+def _compute_frequencies(plan: _Plan, fs: ArrayLike, dtype: np.dtype[Any]) -> Array:
     frequencies = fourier.rfftfreq if plan.one_sided else fourier.fftfreq
     return frequencies(plan.length, 1 / fs, dtype=dtypes.real_part_dtype(dtype))
 
 
-def _median(products: Array) -> Array:
+def _compute_median(products: Array) -> Array:
     if dtypes.is_complex(products.dtype):
         return of_parts(median(products.real, -2), median(products.imag, -2))
     return median(products, -2)
 
 
-def _median_bias(count: int) -> float:
+def _compute_median_bias(count: int) -> float:
     """Return the median of `count` powers over their mean (Allen et al., gr-qc/0509116, appendix B)."""
     even = 2 * np.arange(1, (count - 1) // 2 + 1)
     return float(1 + np.sum(1 / (even + 1) - 1 / even))
 
 
-def _powers(
+def _average_products(
     fs: ArrayLike, window: ArrayLike, *signals: Array, plan: _Plan, detrend: _TrendLike, axis: int, density: bool,
     average: str,
 ) -> tuple[Array, Array]:
@@ -200,23 +202,27 @@ def _powers(
     window = convert_to(window, part)
     longest = max([x.shape[axis] for x in signals])
     moved = [moveaxis(x, axis, -1) for x in signals]
-    spectra = [_spectra(_resize_last_axis(x, longest - x.shape[-1]), window, plan, detrend, axis) for x in moved]
+    resized = [_resize_last_axis(x, longest - x.shape[-1]) for x in moved]
+    spectra = [_compute_spectra(x, window, plan, detrend, axis) for x in resized]
     products = conj(spectra[0]) * spectra[-1]
     if len(signals) == 1:
         products = real(products)
     scale = 1 / (convert_to(fs, part) * sum(square(window)) if density else square(sum(window)))
-    # One side counts twice, except for the constant and, in even lengths, the Nyquist frequency.
+    # A one-sided spectrum counts twice, except at frequency 0 and, for even lengths, at the Nyquist frequency.
     factors = np.full(products.shape[-1], 2 if plan.one_sided else 1, part)
     factors[[0] if plan.length % 2 else [0, -1]] = 1
     products = products * broadcast_to_shape(convert_to(scale * factors, products.dtype), products.shape)
-    powers = mean(products, -2) if average == "mean" else _median(products) / _median_bias(products.shape[-2])
-    return _frequencies(plan, fs, dtype), moveaxis(powers, -1, axis)
+    if average == "mean":
+        powers = mean(products, -2)
+    else:
+        powers = _compute_median(products) / _compute_median_bias(products.shape[-2])
+    return _compute_frequencies(plan, fs, dtype), moveaxis(powers, -1, axis)
 
 
-_powers_program = inline_jit(_powers)
+_average_products_program = inline_jit(_average_products)
 
 
-def _power_spectra(
+def _compute_power_spectra(
     function: str, signals: Sequence[ArrayLike], fs: ArrayLike, window: _WindowLike, nperseg: int | None,
     noverlap: int | None, nfft: int | None, detrend: _TrendLike, return_onesided: bool, scaling: str, axis: int,
     average: str,
@@ -235,11 +241,11 @@ def _power_spectra(
     if 0 in counts or 0 in outer:
         shape = (*outer[:along], min(counts), *outer[along:])
         part = dtypes.real_part_dtype(dtype)
-        return zeros(shape, part), zeros(shape, part if function == "welch" else _complex_dtype(part))
+        return zeros(shape, part), zeros(shape, part if function == "welch" else _to_complex_dtype(part))
     one_sided = _choose_one_sided(function, return_onesided, dtype)
-    samples, size = _segment_window(function, window, nperseg, max(counts))
-    plan = _Plan(size, *_sizes(function, size, noverlap, nfft), one_sided)
-    program = _powers if callable(detrend) else _powers_program
+    samples, size = _sample_segment_window(function, window, nperseg, max(counts))
+    plan = _Plan(size, *_check_lengths(function, size, noverlap, nfft), one_sided)
+    program = _average_products if callable(detrend) else _average_products_program
     ready = [cast_to(x, aval, dtype) for x, aval in zip(signals, avals, strict=True)]
     return program(
         fs, samples, *ready, plan=plan, detrend=detrend or False, axis=axis, density=scaling == "density",
@@ -282,7 +288,7 @@ def csd(
         P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
     """
     signals = (x,) if y is None else (x, y)
-    return _power_spectra(
+    return _compute_power_spectra(
         "csd", signals, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
 
@@ -321,7 +327,7 @@ def welch(
     Reference:
         P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
     """
-    return _power_spectra(
+    return _compute_power_spectra(
         "welch", (x,), fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average
     )
 
@@ -332,7 +338,7 @@ _EXTENSIONS: dict[str, dict[str, str]] = {
 }
 
 
-def _short_time(
+def _compute_short_time_spectra(
     fs: ArrayLike, window: ArrayLike, x: Array, *, plan: _Plan, detrend: _TrendLike, axis: int, boundary: str | None,
     padded: bool,
 ) -> tuple[Array, Array, Array]:
@@ -345,14 +351,14 @@ def _short_time(
         x = pad(x, [(0, 0)] * (rank - 1) + [(half, half)], **_EXTENSIONS[boundary])
     if padded:
         x = _resize_last_axis(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
-    spectra = _spectra(x, window, plan, detrend, axis)
+    spectra = _compute_spectra(x, window, plan, detrend, axis)
     spectra = spectra / convert_to(abs(sum(window)), spectra.dtype)
     starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
     times = starts.astype(part) / convert_to(fs, part)
-    return _frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
+    return _compute_frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
 
 
-_short_time_program = inline_jit(_short_time)
+_short_time_spectra_program = inline_jit(_compute_short_time_spectra)
 
 
 def stft(
@@ -399,11 +405,11 @@ def stft(
     _check_trend("stft", detrend)
     part = dtypes.real_part_dtype(dtype)
     if not aval.size:
-        return zeros(aval.shape, part), zeros(aval.shape, part), zeros(aval.shape, _complex_dtype(part))
+        return zeros(aval.shape, part), zeros(aval.shape, part), zeros(aval.shape, _to_complex_dtype(part))
     one_sided = _choose_one_sided("stft", return_onesided, dtype)
-    samples, size = _segment_window("stft", window, nperseg, aval.shape[along])
-    plan = _Plan(size, *_sizes("stft", size, noverlap, nfft), one_sided)
-    program = _short_time if callable(detrend) else _short_time_program
+    samples, size = _sample_segment_window("stft", window, nperseg, aval.shape[along])
+    plan = _Plan(size, *_check_lengths("stft", size, noverlap, nfft), one_sided)
+    program = _compute_short_time_spectra if callable(detrend) else _short_time_spectra_program
     return program(
         fs, samples, cast_to(x, aval, dtype), plan=plan, detrend=detrend or False, axis=axis, boundary=boundary,
         padded=bool(padded),
@@ -414,14 +420,14 @@ def stft(
 def _restore_signal(
     fs: ArrayLike, window: ArrayLike, spectra: Array, *, plan: _Plan, frequency_axis: int, time_axis: int, trimmed: bool
 ) -> tuple[Array, Array]:
-    """Return times and the signal, whose samples are along the axis of the segments."""
+    """Return times and the signal, whose samples lie along the former axis of segments."""
     spectra = moveaxis(spectra, (time_axis, frequency_axis), (-2, -1))
     part = dtypes.real_part_dtype(spectra.dtype)
     window = convert_to(window, part)
     inverse = fourier.irfft if plan.one_sided else fourier.ifft
     segments = inverse(spectra, plan.length, -1)[..., : plan.size]
     weighted = segments * convert_to(sum(window), segments.dtype)
-    # The least squares solution: the signal whose segments are nearest to these.
+    # The least-squares solution: the signal whose segments are nearest to these.
     x = _add_overlapping(weighted * broadcast_to_shape(convert_to(window, weighted.dtype), weighted.shape), plan.step)
     weights = _add_overlapping(broadcast_to_shape(square(window), (spectra.shape[-2], plan.size)), plan.step)
     if trimmed and plan.size > 1:
@@ -476,12 +482,12 @@ def istft(
         raise ValueError(f"istft: there must be a segment, got shape {aval.shape} with time_axis={time_axis}")
     frequencies = aval.shape[axes[0]]
     even = 2 * (frequencies - 1) if input_onesided else frequencies
-    samples, size = _window("istft", window, _positive("istft", even if nperseg is None else nperseg))
-    # Lengths of 2 k and 2 k + 1 have equally many frequencies on one side.
+    samples, size = _sample_window("istft", window, _check_positive("istft", even if nperseg is None else nperseg))
+    # One-sided spectra of lengths 2 k and 2 k + 1 have the same number of frequencies.
     length = even + 1 if input_onesided and size == even + 1 else even
-    plan = _Plan(size, *_sizes("istft", size, noverlap, nfft, length), bool(input_onesided))
+    plan = _Plan(size, *_check_lengths("istft", size, noverlap, nfft, length), bool(input_onesided))
     _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)
-    wide = _complex_dtype(dtypes.real_part_dtype(dtype))
+    wide = _to_complex_dtype(dtypes.real_part_dtype(dtype))
     return _restore_signal(
         fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],
         trimmed=bool(boundary),

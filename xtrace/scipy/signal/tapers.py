@@ -1,7 +1,7 @@
-"""Windows for the segments of signals by name, as ``scipy.signal.get_window`` has them, in double precision.
+"""Named windows for segments of signals, as ``scipy.signal.get_window`` has them, in double precision.
 
-They are periodic: a sample after the last would equal the first. Formulas as in Harris, "On the use of windows for
-harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good sidelobe
+They are periodic: a sample after the last would equal the first. The formulas are from Harris, "On the use of windows
+for harmonic analysis with the discrete Fourier transform" (1978), and Nuttall, "Some windows with very good sidelobe
 behavior" (1981).
 """
 
@@ -18,27 +18,27 @@ from xtrace._src.core.abbreviation import abbreviate
 _Window = Callable[..., np.ndarray]
 
 
-def _turns(n: int) -> np.ndarray:
+def _make_angles(n: int) -> np.ndarray:
     """Return angles from -π to π, both included."""
     return np.linspace(-np.pi, np.pi, n)
 
 
-def _distances(n: int) -> np.ndarray:
+def _make_distances(n: int) -> np.ndarray:
     """Return distances from the middle, in samples."""
     return np.arange(n) - (n - 1) / 2
 
 
-def _cosines(n: int, weights: Sequence[float]) -> np.ndarray:
-    return np.asarray(sum(weight * np.cos(k * _turns(n)) for k, weight in enumerate(weights)))
+def _sum_cosines(n: int, weights: Sequence[float]) -> np.ndarray:
+    return np.asarray(sum(weight * np.cos(k * _make_angles(n)) for k, weight in enumerate(weights)))
 
 
 def _make_cosine_window(*weights: float) -> _Window:
-    return lambda n: _cosines(n, weights)
+    return lambda n: _sum_cosines(n, weights)
 
 
 def _parzen(n: int) -> np.ndarray:
-    x = np.abs(_distances(n)) / (n / 2)
-    return np.where(np.abs(_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
+    x = np.abs(_make_distances(n)) / (n / 2)
+    return np.where(np.abs(_make_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
 
 
 def _bartlett_hann(n: int) -> np.ndarray:
@@ -56,7 +56,7 @@ def _bohman(n: int) -> np.ndarray:
 def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
     if center is not None:
         raise ValueError(f"get_window: the exponential window of a spectrum has its center in the middle, got {center}")
-    return np.exp(-np.abs(_distances(n)) / tau)
+    return np.exp(-np.abs(_make_distances(n)) / tau)
 
 
 def _tukey(n: int, alpha: float = 0.5) -> np.ndarray:
@@ -81,7 +81,7 @@ def _chebyshev(n: int, at: float) -> np.ndarray:
     return samples / np.max(samples)
 
 
-# Functions of the number of samples, and of the parameters in the order of a tuple with the name.
+# Functions of the number of samples, followed by the parameters of the tuple.
 _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("boxcar", "box", "ones", "rect", "rectangular"): np.ones,
     ("hann", "han"): _make_cosine_window(0.5, 0.5),
@@ -90,8 +90,8 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("blackmanharris", "blackharr", "bkh"): _make_cosine_window(0.35875, 0.48829, 0.14128, 0.01168),
     ("nuttall", "nutl", "nut"): _make_cosine_window(0.3635819, 0.4891775, 0.1365995, 0.0106411),
     ("flattop", "flat", "flt"): _make_cosine_window(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
-    ("bartlett", "bart", "brt"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n - 1),
-    ("triangle", "triang", "tri"): lambda n: 1 - np.abs(_distances(n)) * 2 / (n + n % 2),
+    ("bartlett", "bart", "brt"): lambda n: 1 - np.abs(_make_distances(n)) * 2 / (n - 1),
+    ("triangle", "triang", "tri"): lambda n: 1 - np.abs(_make_distances(n)) * 2 / (n + n % 2),
     ("parzen", "parz", "par"): _parzen,
     ("bohman", "bman", "bmn"): _bohman,
     ("barthann", "brthan", "bth"): _bartlett_hann,
@@ -99,20 +99,20 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
     ("lanczos", "sinc"): lambda n: np.sinc(2 * np.arange(n) / (n - 1) - 1),
     ("exponential", "poisson"): _exponential,
     ("tukey", "tuk"): _tukey,
-    ("gaussian", "gauss", "gss"): lambda n, std: np.exp(-((_distances(n) / std) ** 2) / 2),
+    ("gaussian", "gauss", "gss"): lambda n, std: np.exp(-((_make_distances(n) / std) ** 2) / 2),
     ("general gaussian", "general_gaussian", "general gauss", "general_gauss", "ggs"): (
-        lambda n, p, sig: np.exp(-(np.abs(_distances(n) / sig) ** (2 * p)) / 2)
+        lambda n, p, sig: np.exp(-(np.abs(_make_distances(n) / sig) ** (2 * p)) / 2)
     ),
     ("kaiser", "ksr"): np.kaiser,
-    ("general hamming", "general_hamming"): lambda n, alpha: _cosines(n, (alpha, 1 - alpha)),
-    ("general cosine", "general_cosine"): _cosines,
+    ("general hamming", "general_hamming"): lambda n, alpha: _sum_cosines(n, (alpha, 1 - alpha)),
+    ("general cosine", "general_cosine"): _sum_cosines,
     ("chebwin", "cheb"): _chebyshev,
 }
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 
 def sample_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
-    """Return `count` samples of the window of a name, or of a tuple of a name and parameters.
+    """Return `count` samples of the window with a name, or with a tuple of a name and parameters.
 
     ValueError for an unknown name, and for missing or too many parameters.
     """

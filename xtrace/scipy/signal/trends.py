@@ -21,7 +21,7 @@ from xtrace.numpy.statistics import mean
 
 
 def _subtract_line(x: Array) -> Array:
-    """Subtract the line of least squares along the last axis, by projection on an orthonormal basis of lines."""
+    """Subtract the least-squares line along the last axis, by projection on an orthonormal basis of lines."""
     n = x.shape[-1]
     lines = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
     norms = np.sqrt(np.sum(lines * lines, -1, keepdims=True))

@@ -47,23 +47,23 @@ _Operator = Union[ArrayLike, _Matrix, Callable[[_Tree], _Tree]]  # noqa: UP007
 _Multiply = Callable[[Array], Array]
 
 
-def _inner(x: _Tree, y: _Tree) -> Any:
+def _inner_product(x: _Tree, y: _Tree) -> Any:
     """Return the inner product of two trees, the first one conjugated."""
     pairs = zip(pytree.tree_leaves(x), pytree.tree_leaves(y), strict=True)
     return sum(vdot(a, b, precision="highest") for a, b in pairs)
 
 
-def _product(x: _Tree, y: _Tree) -> Array:
+def _real_inner_product(x: _Tree, y: _Tree) -> Array:
     """Return the real part of the inner product of two trees."""
-    return real(_inner(x, y))
+    return real(_inner_product(x, y))
 
 
-def _plus(x: _Tree, factor: Array, y: _Tree) -> _Tree:
+def _add_scaled(x: _Tree, factor: Array, y: _Tree) -> _Tree:
     return pytree.tree_map(lambda a, b: a + factor.astype(a.dtype) * b, x, y)
 
 
-def _multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
-    """Return the function that multiplies by a matrix or an object with ``shape`` and ``@``; functions are kept."""
+def _make_multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
+    """Return `matrix` if it is a function, and otherwise a function that multiplies by it."""
     if callable(matrix):
         return matrix
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
@@ -73,7 +73,7 @@ def _multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tre
     return (lambda x: matrix @ x) if operator else (lambda x: matmul(matrix, x, precision="highest"))
 
 
-def _leaves_like(function: str, tree: _Tree) -> _Tree:
+def _promote_leaves(function: str, tree: _Tree) -> _Tree:
     """Convert the leaves of a tree to arrays of a floating or complex dtype."""
 
     def leaf(x: ArrayLike) -> Array:
@@ -83,12 +83,12 @@ def _leaves_like(function: str, tree: _Tree) -> _Tree:
     return pytree.tree_map(leaf, tree)
 
 
-def _system(
+def _prepare_system(
     function: str, A: _Operator, b: _Tree, x0: _Tree, M: _Operator | None, maxiter: ArrayLike | None
 ) -> tuple[_Tree, _Tree, Callable[[_Tree], _Tree], Callable[[_Tree], _Tree], ArrayLike]:
-    """Return the right-hand side, the start, the functions that multiply by `A` and `M`, and the step limit."""
-    b = _leaves_like(function, b)
-    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _leaves_like(function, x0)
+    """Return the right-hand side, the initial guess, functions that multiply by `A` and `M`, and the step limit."""
+    b = _promote_leaves(function, b)
+    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _promote_leaves(function, x0)
     shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
     trees = [pytree.tree_structure(tree) for tree in (x0, b)]
     if trees[0] != trees[1] or shapes[0] != shapes[1]:
@@ -96,14 +96,14 @@ def _system(
             f"{function}: x0 and b must have the same tree and shapes, got {trees[0]} of {shapes[0]} and {trees[1]} of "
             f"{shapes[1]}"
         )
-    multiply = _multiplier(function, "A", A)
-    precondition = (lambda x: x) if M is None else _multiplier(function, "M", M)
+    multiply = _make_multiplier(function, "A", A)
+    precondition = (lambda x: x) if M is None else _make_multiplier(function, "M", M)
     limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
     return b, x0, multiply, precondition, limit
 
 
-def _weak_as(x: _Tree, b: _Tree, x0: _Tree) -> _Tree:
-    """Return the solution, weakly typed where both the right-hand side and the start are."""
+def _match_weak_types(x: _Tree, b: _Tree, x0: _Tree) -> _Tree:
+    """Return the solution, weakly typed where both the right-hand side and the initial guess are."""
 
     def leaf(value: Array, one: ArrayLike, other: ArrayLike) -> Array:
         return convert_to(value, aval_of(value).dtype, aval_of(one).weak_type and aval_of(other).weak_type)
@@ -142,28 +142,29 @@ def cg(
     Reference:
         M. R. Hestenes and E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
     """
-    b, x0, multiply, precondition, limit = _system("cg", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system("cg", A, b, x0, M, maxiter)
 
     def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
-        square = _product(b, b)
+        square = _real_inner_product(b, b)
         bound = maximum(square * tol**2, atol**2)
 
         def is_unfinished(state: tuple[_Tree, ...]) -> Array:
             _, residual, _, _, step = state
-            return (_product(residual, residual) > bound) & (step < limit)
+            return (_real_inner_product(residual, residual) > bound) & (step < limit)
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, gamma, step = state
             image = multiply(direction)
-            length = gamma / _product(direction, image)
-            x, residual = _plus(x, length, direction), _plus(residual, -length, image)
+            length = gamma / _real_inner_product(direction, image)
+            x, residual = _add_scaled(x, length, direction), _add_scaled(residual, -length, image)
             corrected = precondition(residual)
-            following = _product(residual, corrected)
-            return x, residual, _plus(corrected, following / gamma, direction), following, step + 1
+            following = _real_inner_product(residual, corrected)
+            return x, residual, _add_scaled(corrected, following / gamma, direction), following, step + 1
 
         residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
         corrected = precondition(residual)
-        return while_loop(is_unfinished, advance, (x0, residual, corrected, _product(residual, corrected), 0))[0]
+        start = (x0, residual, corrected, _real_inner_product(residual, corrected), 0)
+        return while_loop(is_unfinished, advance, start)[0]
 
     # The transpose of a complex Hermitian matrix is its conjugate, not itself.
     symmetric = not any(dtypes.is_complex(aval_of(x).dtype) for x in pytree.tree_leaves(b))
@@ -201,69 +202,69 @@ def bicgstab(
     Reference:
         H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
     """
-    b, x0, multiply, precondition, limit = _system("bicgstab", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system("bicgstab", A, b, x0, M, maxiter)
 
     def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
-        bound = maximum(_product(b, b) * tol**2, atol**2)
+        bound = maximum(_real_inner_product(b, b) * tol**2, atol**2)
         shadow = residual = pytree.tree_map(lambda x, y: x - y, b, multiply(x0))
-        one = _inner(b, b) * 0 + 1
+        one = _inner_product(b, b) * 0 + 1
 
         def is_unfinished(state: tuple[_Tree, ...]) -> Array:
-            return (_product(state[1], state[1]) > bound) & (state[-1] < limit)
+            return (_real_inner_product(state[1], state[1]) > bound) & (state[-1] < limit)
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, image, rho, alpha, omega, step = state
-            following = _inner(shadow, residual)
+            following = _inner_product(shadow, residual)
             beta = following / rho * (alpha / omega)
-            direction = _plus(residual, beta, _plus(direction, -omega, image))
+            direction = _add_scaled(residual, beta, _add_scaled(direction, -omega, image))
             corrected = precondition(direction)
             image = multiply(corrected)
-            alpha = following / _inner(shadow, image)
-            half = _plus(residual, -alpha, image)
+            alpha = following / _inner_product(shadow, image)
+            half = _add_scaled(residual, -alpha, image)
             smoothed = precondition(half)
             change = multiply(smoothed)
-            length = _inner(change, change)
+            length = _inner_product(change, change)
             # The half step is the solution if `change` is zero: no smoothing.
-            omega = where(length == 0, 0, _inner(change, half) / where(length == 0, 1, length))
-            x = _plus(_plus(x, alpha, corrected), omega, smoothed)
-            return x, _plus(half, -omega, change), direction, image, following, alpha, omega, step + 1
+            omega = where(length == 0, 0, _inner_product(change, half) / where(length == 0, 1, length))
+            x = _add_scaled(_add_scaled(x, alpha, corrected), omega, smoothed)
+            return x, _add_scaled(half, -omega, change), direction, image, following, alpha, omega, step + 1
 
         nothing = pytree.tree_map(zeros_like, b)
         return while_loop(is_unfinished, advance, (x0, residual, nothing, nothing, one, one, one, 0))[0]
 
-    return _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0), None
+    return _match_weak_types(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0), None
 
 
 # GMRES: all leaves of a tree form one vector; the rows of `basis` are an orthonormal basis of the Krylov space.
 
 
-def _length(x: Array) -> Array:
+def _norm(x: Array) -> Array:
     return sqrt(real(vdot(x, x, precision="highest")))
 
 
 def _extend_basis(product: _Multiply, basis: Array, step: Array) -> tuple[Array, Array]:
-    """Return the basis with one more row, and the column of the Hessenberg matrix that goes with it.
+    """Return the basis with one more row, and the next column of the Hessenberg matrix.
 
-    Gram and Schmidt's projection is done twice, which makes the rows orthogonal to rounding (Giraud, Langou and
-    Rozložník 2005). After the space is complete, rows are zero and columns are unit vectors.
+    Two Gram-Schmidt projections make the rows orthogonal to rounding (Giraud, Langou and Rozložník 2005). Once the
+    space is complete, new rows are zero and new columns are unit vectors.
     """
     vector = basis[step]
     image = product(vector)
-    negligible = dtypes.finfo(image.dtype).eps * _length(image)
+    negligible = dtypes.finfo(image.dtype).eps * _norm(image)
     column = zeros_like(basis[:, 0])
     for _ in range(2):
         parts = matmul(conj(basis), image, precision="highest")
         image = image - matmul(parts, basis, precision="highest")
         column = column + parts
-    length = _length(image)
+    length = _norm(image)
     ends = length <= negligible
     basis = basis.at[step + 1].set(where(ends, 0, image / where(ends, 1, length)))
-    below = where(_length(vector) == 0, 1, where(ends, 0, length))
+    below = where(_norm(vector) == 0, 1, where(ends, 0, length))
     return basis, column.at[step + 1].set(below.astype(column.dtype))
 
 
 def _solve_at_once(product: _Multiply, first: Array, size: Array, width: int, _: Array) -> Array:
-    """Return the step in the Krylov space with the least residual, by one QR factorisation."""
+    """Return the step in the Krylov space with the least residual, by one QR factorization."""
 
     def extend(step: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         basis, columns = state
@@ -283,7 +284,7 @@ def _rotate(cosine: Array, sine: Array, first: Array, second: Array) -> tuple[Ar
 
 
 def _solve_in_steps(product: _Multiply, first: Array, size: Array, width: int, bound: Array) -> Array:
-    """Return the same step by Givens rotations, which give the norm of the residual; stop when it is at most `bound`.
+    """Return the step with the least residual by Givens rotations; stop when its norm is at most `bound`.
 
     A rotation by (c, s) takes (a, b) to (c̄ a + s b, c b - s a); s is real. Rows of `triangle` are columns of R.
     """
@@ -359,7 +360,7 @@ def gmres(
         Y. Saad and M. H. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear
         systems" (1986).
     """
-    b, x0, multiply, precondition, limit = _system("gmres", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system("gmres", A, b, x0, M, maxiter)
     if solve_method not in _METHODS:
         raise ValueError(
             f"gmres: invalid solve_method {solve_method}, must be either 'incremental' or 'batched'; the second is the "
@@ -380,19 +381,19 @@ def gmres(
         def precondition_vector(x: Array) -> Array:
             return ravel_pytree(precondition(tree_of(x)))[0]
 
-        bound = maximum(tol * _length(right), atol)
+        bound = maximum(tol * _norm(right), atol)
         # Preconditioned residuals have the same bound, relative to the preconditioned right-hand side.
-        share = minimum(1, bound / where(_length(right) == 0, 1, _length(right)))
-        inner = share * _length(precondition_vector(right))
+        share = minimum(1, bound / where(_norm(right) == 0, 1, _norm(right)))
+        inner = share * _norm(precondition_vector(right))
 
         def is_unfinished(state: tuple[Array, ...]) -> Array:
             _, residual, count = state
-            return (_length(residual) > bound) & (count < limit)
+            return (_norm(residual) > bound) & (count < limit)
 
         def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
             x, residual, count = state
             residual = precondition_vector(residual)
-            length = _length(residual)
+            length = _norm(residual)
             first = residual / where(length == 0, 1, length)
             x = x + best(lambda v: precondition_vector(product(v)), first, length, width, inner)
             return x, right - product(x), count + 1
@@ -400,8 +401,8 @@ def gmres(
         start = ravel_pytree(x0)[0]
         return tree_of(while_loop(is_unfinished, advance, (start, right - product(start), 0))[0])
 
-    x = _weak_as(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
-    return x, where(isfinite(_length(ravel_pytree(x)[0])), 0, -1)
+    x = _match_weak_types(custom_linear_solve(multiply, b, solve=solve, transpose_solve=solve), b, x0)
+    return x, where(isfinite(_norm(ravel_pytree(x)[0])), 0, -1)
 
 
 _make_public(globals(), __all__)

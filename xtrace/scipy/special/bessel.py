@@ -25,8 +25,8 @@ from xtrace.scipy.special.series import real_operands
 
 
 @inline_jit
-def _orders(z: Array, *, highest: int, count: int) -> Array:
-    """Return J by Miller's backward recurrence (DLMF 3.6.3) of the ratios J(k) / J(k - 1); values would overflow."""
+def _compute_orders(z: Array, *, highest: int, count: int) -> Array:
+    """Return J by Miller's backward recurrence (DLMF 3.6.3) for J(k) / J(k - 1); that for J(k) would overflow."""
     (z,), dtype = real_operands("bessel_jn", z)
     smallest = float(dtypes.finfo(z.dtype).tiny)
 
@@ -38,7 +38,7 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
         k = count - i
         above, evens = state
         now = ratio(convert_to(k, z.dtype), above)
-        # The sum of J(j) / J(k - 1) over the even j from k on.
+        # The sum of J(j) / J(k - 1) over even j >= k.
         return now, now * (evens + convert_to((k + 1) % 2, z.dtype))
 
     start = z / (2 * (count + 1))
@@ -57,7 +57,9 @@ def _orders(z: Array, *, highest: int, count: int) -> Array:
     return convert_to(concatenate([expand_dims(first, 0), flip(results, 0), missing + expand_dims(0 * z, 0)]), dtype)
 
 
-_bessel_jn = custom_jvp(lambda z, highest, count: _orders(z, highest=highest, count=count), nondiff_argnums=(1, 2))
+_bessel_jn = custom_jvp(
+    lambda z, highest, count: _compute_orders(z, highest=highest, count=count), nondiff_argnums=(1, 2)
+)
 
 
 @_bessel_jn.defjvp

@@ -202,7 +202,7 @@ def _logit_tangent(t: Array, y: Array, x: Array) -> Array:
     return t / (x * (1 - x))
 
 
-def _power_transformed(logarithm: Array, exponent: Array) -> Array:
+def _transform_by_power(logarithm: Array, exponent: Array) -> Array:
     zero = exponent == 0
     divisor = choose(zero, 1.0, exponent)
     return choose(zero, logarithm, expm1(divisor * logarithm) / divisor)
@@ -230,7 +230,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
         Box and Cox, "An analysis of transformations" (1964).
     """
     x, exponent = operands("boxcox", x, lmbda)
-    return _power_transformed(log(x), exponent)
+    return _transform_by_power(log(x), exponent)
 
 
 @inline_jit(public=True)
@@ -255,7 +255,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
         Box and Cox, "An analysis of transformations" (1964).
     """
     x, exponent = operands("boxcox1p", x, lmbda)
-    return _power_transformed(log1p(x), exponent)
+    return _transform_by_power(log1p(x), exponent)
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:

@@ -71,7 +71,7 @@ def _scale_erfc(x: Array) -> Array:
     limit, count = (25.0, 8) if x.dtype == dtypes.float64 else (9.0, 5)
     inverse = 0.5 / (x * x)
     far = polynomial(inverse, tuple(math.prod(range(1 - 2 * k, 0, 2)) for k in range(count))) / (_ROOT * x)
-    # For positive x, erfc has the factor exp(-x²) of the rounded x², which cancels. For negative x, erfc is at least 1.
+    # For positive x, erfc contains exp(-x²) with x² rounded, which cancels. For negative x, erfc is at least 1.
     x = maximum(x, -2 * limit)
     high, low = square_parts(x)
     high, low = choose(x < 0, high, x * x), choose(x < 0, low, 0.0)
@@ -180,7 +180,7 @@ def erfcinv(y: RealLike) -> Array:
     return convert_to(choose(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
 
 
-# dx/dy = -sqrt(π)/2 exp(x²), and exp(x²) is erfcx(|x|) / min(y, 2 - y), which has no error of x magnified by x².
+# dx/dy = -sqrt(π)/2 exp(x²), and exp(x²) is erfcx(|x|) / min(y, 2 - y), which does not magnify the error of x by x².
 @erfcinv.defjvp
 def _erfcinv_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (y,), (t,) = primals, tangents

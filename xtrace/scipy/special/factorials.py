@@ -117,7 +117,7 @@ def loggamma(x: ArrayLike) -> Array:
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 
 
-def _stirling_rest(z: Array) -> Array:
+def _compute_stirling_remainder(z: Array) -> Array:
     inverse = 1 / z
     return polynomial(inverse * inverse, _STIRLING) * inverse
 
@@ -144,18 +144,19 @@ def _expand_near_zeros(z: Array, elsewhere: Array) -> Array:
 
 
 def _right_loggamma(z: Array) -> Array:
-    """Return log gamma for real parts from 1/2 on (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
+    """Return log gamma for real parts of at least 1/2 (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
     far = abs(z) > 11
     side = choose(imag(z) < 0, -1.0, 1.0)
     product, turns = choose(far, 1.0, z), 0.0
     for k in range(1, 11):
         factor = choose(far, 1.0, z + k)
         before, product = side * imag(product), product * factor
-        # Count a turn where the sum of the factors' angles passes half a turn.
+        # Count a full turn where the sum of the factors' angles passes half a turn.
         turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
     large = choose(far, z, z + 11)
     logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
-    result = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2 + _stirling_rest(large) - logarithm
+    result = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2
+    result = result + _compute_stirling_remainder(large) - logarithm
     return _expand_near_zeros(z, result)
 
 
@@ -200,9 +201,9 @@ def betaln(a: RealLike, b: RealLike) -> Array:
     large = choose(b < 8, 8.0, b)
     ratio = a / large
     # log gamma(b) - log gamma(a + b) by Stirling's formula, with the large terms combined.
-    rest = _stirling_rest(large) - _stirling_rest(choose(b < 8, 8.0, a + b))
-    joined = rest - a * (log(large) - 1) - (large + (a - 0.5)) * log1p(ratio)
-    return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), joined)
+    rest = _compute_stirling_remainder(large) - _compute_stirling_remainder(choose(b < 8, 8.0, a + b))
+    difference = rest - a * (log(large) - 1) - (large + (a - 0.5)) * log1p(ratio)
+    return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), difference)
 
 
 @inline_jit(public=True)

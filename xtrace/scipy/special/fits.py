@@ -1,7 +1,8 @@
 """Coefficients of rational functions and Chebyshev series, each computed to 40 digits by interpolation.
 
-A pair of tuples is a numerator and a denominator, from the constant terms; a tuple is a Chebyshev series on the
-interval that its comment names, its constant term doubled. Errors are below 5e-16 of the value.
+A pair of tuples is a numerator and a denominator, from the constant terms. A tuple is a Chebyshev series with its
+constant term doubled. Comments name the fitted function, its variable and the interval. Relative errors are below
+5e-16.
 """
 
 # dawsn(x) / x of x² up to 16.
@@ -26,7 +27,7 @@ DAWSON_MIDDLE = (
     -2.871422646314724e-14, 5.194111737274701e-15, 8.989032024476765e-16, -2.741288345238877e-16,
     -1.258664714290345e-17, 1.2890244425341343e-17,
 )
-# The same up to 1/40.
+# 2 x dawsn(x) of 1 / x², up to 1/40.
 DAWSON_FAR = (
     2.0128714380796655, 0.006499365947545225, 6.47268028986529e-05, 1.1063485070960667e-06, 2.7314337055822943e-08,
     8.96503611589e-10, 3.728375915823561e-11, 1.905826587760103e-12, 1.1738107468544164e-13, 8.60243193696471e-15,
@@ -106,7 +107,7 @@ FRESNEL_F = (
         1.6003293817678076e+23, 1.1903172019319029e+24, 3.3630149669268454e+24, 2.124329680670946e+24,
     ),
 )
-# π² x³ g(x) of the same.
+# π² x³ g(x) of (π x²)⁻², x > 1.6.
 FRESNEL_G = (
     (
         0.9999999999999992, 4876.05783977113, 9260469.627713878, 9037271227.272493, 5035081231849.33,
@@ -122,7 +123,7 @@ FRESNEL_G = (
         8.313859275471344e+25, 6.414415265074206e+26, 2.0239241200709323e+27, 1.681260922265626e+27,
     ),
 )
-# These four with the digits of float32, S and C as polynomials.
+# The four Fresnel fits in the precision of float32; S and C are polynomials.
 FRESNEL_S_NARROW = (
     0.5235987745, -0.09228056834, 0.007244742538, -0.0003120785823, 8.427383127e-06, -1.526231889e-07, 1.664935658e-09
 )
@@ -174,7 +175,7 @@ SICI_F = (
         1.0712154595126649e+19, 1.877355374262358e+19, 1.3082053681152778e+19, 2.2485754729781263e+18,
     ),
 )
-# x² g(x) of the same.
+# x² g(x) of 1 / x², x > 4.
 SICI_G = (
     (
         0.9999999999999993, 1425.96775714602, 802285.0890304064, 235310473.87683126, 40048908504.115105,
@@ -205,7 +206,7 @@ FADDEEVA = (
     -5.980582306294681e-17, 1.1239721046711718e-17, 1.0143644768076384e-17, -1.700241470370992e-18,
     -1.722992942473381e-18,
 )
-# The same for 22 terms, enough for float32.
+# Coefficients for 22 terms, enough for float32.
 FADDEEVA_NARROW = (
     2.094173124, 1.742744299, 1.276066797, 0.8143673209, 0.4456229261, 0.2031005868, 0.07275589748, 0.01756905018,
     0.0009501826994, -0.001318062438, -0.0005360302961, -1.374383967e-05, 5.877244234e-05, 1.501372255e-05,

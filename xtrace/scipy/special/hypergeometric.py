@@ -4,7 +4,7 @@ Each is the regular solution at 0 of a linear differential equation of second or
 series gives the values up to the place where its terms begin to cancel. From there Taylor series about successive
 places continue the solution. It grows as fast as any other solution in that direction, so relative errors do not grow.
 (Pearson, Olver and Porter, Numerical methods for the computation of the confluent and Gauss hypergeometric functions,
-2017, compare the methods.) Solutions that do not grow are polynomials, by a recurrence in their degree.
+2017, compare the methods.) Solutions that do not grow are polynomials; they come from a recurrence in the degree.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from xtrace.scipy.special.series import real_operands
 # The largest number of terms of a series and of steps of a continuation or recurrence; finite values need far fewer.
 _TERMS = 5000
 
-# The distance to the next singular point, and the numbers of a recurrence of Taylor coefficients (`_continue`).
+# The distance to the nearest singular point, and the coefficients of a recurrence (see `_continue`).
 _Equation = tuple[Array, Array, ArrayLike, Array, Callable[[ArrayLike], Array]]
 
 
-def _series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
-    """Return the sum of (a)_k (b)_k / (c)_k x**k / k! over k, and x times its derivative by x, to rounding.
+def _sum_series(above: Array, other: Array, below: Array, x: Array, far: Array | None = None) -> tuple[Any, Any]:
+    """Return the sum of (a)_k (b)_k / (c)_k x**k / k! over k, and x times its derivative by x.
 
-    Derivatives by the parameters are exact to rounding too. Where `far` is 1 the terms have no (c)_k, and
-    where it is 0 they have no (b)_k.
+    These, and the derivatives by parameters, are exact to rounding. Where `far` is 1 the terms lack (c)_k; where it is
+    0 they lack (b)_k.
     """
     tolerance = float(dtypes.finfo(x.dtype).eps) / 1024
     tiny = float(dtypes.finfo(x.dtype).tiny)
@@ -75,7 +75,7 @@ def _continue(
 ) -> Array:
     """Return the solution of a differential equation at `x` from its value and slope at `place`.
 
-    ``equation(place, *given)`` returns the distance to the next singular point, and numbers with which
+    ``equation(place, *given)`` returns the distance to the nearest singular point, weight, first, linear and product:
     weight (k + 1) (k + 2) c[k + 2] = product(k) c[k] - (k + 1) (first k + linear) c[k + 1] for the Taylor coefficients.
     """
     count, smallest = 60 if x.dtype == dtypes.float64 else 30, float(dtypes.finfo(x.dtype).tiny)
@@ -113,10 +113,10 @@ def _continue(
     return while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
 
 
-def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
-    """Return the contribution of the parameters' tangents by forward derivatives, since loops have no others.
+def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
+    """Return the tangent due to the parameters, in forward mode: while loops have no reverse mode.
 
-    Higher derivatives are forward derivatives again.
+    Higher derivatives are in forward mode, too.
     """
     total: Any = 0.0
     for i, tangent in enumerate(tangents):
@@ -129,32 +129,33 @@ def _slopes(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequen
 
             return jvp(vary, (values[i],), (0 * values[i] + 1,))[1]
 
-        total = total + _by_forward_derivatives(differentiate)(*values) * tangent
+        total = total + _make_forward_differentiable(differentiate)(*values) * tangent
     return total
 
 
-def _tangent(
+def _compute_tangent(
     name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
 ) -> Array:
-    """Return the tangent of a function: for the parameters by `formula`, for the last value by `of_last`."""
+    """Return a tangent: `formula` is differentiated by the parameters, ``of_last()`` is the slope in the last value."""
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
         wide, dtype = real_operands(name, *values)
-        total = convert_to(_slopes(formula, wide, tangents[:-1]), dtype)
+        total = convert_to(_sum_forward_derivatives(formula, wide, tangents[:-1]), dtype)
     return total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
 
 
-def _by_forward_derivatives(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `formula` with a rule for its derivatives, which reverse mode can transpose."""
+def _make_forward_differentiable(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `formula` with a jvp rule that reverse mode can transpose."""
     differentiable = custom_jvp(formula)
     differentiable.defjvp(
-        lambda values, tangents: (differentiable(*values), _slopes(formula, values, tangents)), symbolic_zeros=True
+        lambda values, tangents: (differentiable(*values), _sum_forward_derivatives(formula, values, tangents)),
+        symbolic_zeros=True,
     )
     return differentiable
 
 
-def _ends(a: Array) -> Array:
-    """Return whether a is 0 or a negative integer, so that a series with the factor (a)_k ends."""
+def _is_finite_series(a: Array) -> Array:
+    """Return whether a is 0 or a negative integer: a series with the factor (a)_k is then finite."""
     return (a <= 0) & (a == floor(a))
 
 
@@ -207,14 +208,14 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     steady = choose(forward < 0, forward >= fixed_b, (fixed_b > 0) | ~left)
     turned = choose(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
     above = choose(turned, b - a, a)
-    # The series is used up to the limit, where terms neither cancel nor overflow. Beyond it the solution
-    # that is x**(1 - b) near 0 must not exceed the result.
-    spread = abs(stop_gradient(above)) + 1
-    longest = choose(turned, minimum(20.0, 400 / spread), math.inf)
-    limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / spread), 1 / spread))
+    # Up to the limit the terms of the series neither cancel nor overflow. Beyond it the second solution, x**(1 - b)
+    # near 0, must not exceed the result.
+    growth = abs(stop_gradient(above)) + 1
+    longest = choose(turned, minimum(20.0, 400 / growth), math.inf)
+    limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / growth), 1 / growth))
     start = sign(x) * minimum(size, limit)
     inner = choose(turned, -start, start)
-    total, moved = _series(
+    total, moved = _sum_series(
         choose(far, choose(left, a, 1 - a), above), choose(far, choose(left, a - b + 1, b - a), 1.0),
         choose(far, 1.0, b), choose(far, 1 / size, inner), choose(far, 1.0, 0.0),
     )
@@ -252,8 +253,8 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 13.2: the series and Kummer's transformation.
     """
     (a, b, x), dtype = real_operands("hyp1f1", a, b, x)
-    polynomial, pole, rest = _ends(a), _ends(b), b - a
-    other = _ends(rest) & ((b > -1) | (rest == 0))
+    polynomial, pole, rest = _is_finite_series(a), _is_finite_series(b), b - a
+    other = _is_finite_series(rest) & ((b > -1) | (rest == 0))
     degree = choose(polynomial, a, choose(other, rest, 0.0))
     ended = _iterate_recurrence(degree, _laguerre, (b, choose(polynomial, x, -x)))
     value = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
@@ -268,7 +269,7 @@ def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     def of_x() -> Array:
         return a / b * hyp1f1(a + 1, b + 1, x)
 
-    return hyp1f1(a, b, x), _tangent("hyp1f1", _hyp1f1, (a, b, x), tangents, of_x)
+    return hyp1f1(a, b, x), _compute_tangent("hyp1f1", _hyp1f1, (a, b, x), tangents, of_x)
 
 
 # Gauss' function
@@ -279,7 +280,7 @@ def _gauss_equation(z: Array, a: Array, b: Array, c: Array) -> _Equation:
     return minimum(abs(z), 1 - z), z * (1 - z), 1 - 2 * z, c - (a + b + 1) * z, lambda k: (a + k) * (b + k)
 
 
-def _longest(a: Array, b: Array, c: Array) -> Array:
+def _find_largest_argument(a: Array, b: Array, c: Array) -> Array:
     """Return the largest argument, up to 1, for which the terms of the series do not cancel."""
     largest = maximum(abs(a * b / c), abs((a + 1) * (b + 1) / (2 * (c + 1))))
     # If the first two ratios of terms are at most 2, the others are not much larger.
@@ -295,14 +296,14 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
         (a, choose(left, c - b, b), choose(left, -a, 0.0)),
         (c - a, choose(left, b, c - b), choose(left, -b, c - a - b)),
     ]
-    limits = [_longest(*[stop_gradient(v) for v in (*form[:2], c)]) for form in forms]
+    limits = [_find_largest_argument(*[stop_gradient(v) for v in (*form[:2], c)]) for form in forms]
     excess = stop_gradient(c - forms[0][0] - forms[0][1])
     second = choose(((z > 0.5) & (c > 0)) | (limits[0] == limits[1]), excess < 0, limits[1] > limits[0])
     p, q, exponent = (choose(second, two, one) for one, two in zip(*forms, strict=True))
     # The terms decrease at least like a power of order 10 even at 1.
     limit = choose(choose(second, -excess, excess) > 10, choose(left, 0.75, 1.0), 0.5)
     start = minimum(minimum(z, choose(second, limits[1], limits[0])), limit)
-    total, moved = _series(p, q, c, start)
+    total, moved = _sum_series(p, q, c, start)
     slope = moved / choose(start == 0, 1.0, start)
     # For negative x continue in x, since z approaches 1.
     ratio = choose(left, 1 - start, 1.0)
@@ -314,15 +315,15 @@ def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
 
 
 def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
-    """Return two terms of the recurrence in the first parameter (DLMF 15.5.11); for negative c a term and the sum."""
+    """Return two terms of the recurrence in the first parameter (DLMF 15.5.11); for negative c, a term and the sum."""
     term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
     recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
     return choose(c > -1, now, term), choose(c > -1, recurring, now + term)
 
 
-def _degree(a: Array, b: Array) -> Array:
-    """Return the degree of the polynomial of a series with (a)_k (b)_k, inf where it does not end."""
-    return minimum(choose(_ends(a), -a, math.inf), choose(_ends(b), -b, math.inf))
+def _find_degree(a: Array, b: Array) -> Array:
+    """Return the degree of a series with (a)_k (b)_k, inf where it is not finite."""
+    return minimum(choose(_is_finite_series(a), -a, math.inf), choose(_is_finite_series(b), -b, math.inf))
 
 
 @inline_jit(public=True)
@@ -350,8 +351,8 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
         transformations.
     """
     (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
-    excess, pole = c - a - b, _ends(c)
-    own, turned_degree = _degree(a, b), _degree(c - a, c - b)
+    excess, pole = c - a - b, _is_finite_series(c)
+    own, turned_degree = _find_degree(a, b), _find_degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole
     degree = choose(turned, turned_degree, own)
     short = degree < math.inf
@@ -383,4 +384,4 @@ def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[An
     def of_x() -> Array:
         return a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
 
-    return hyp2f1(a, b, c, x), _tangent("hyp2f1", _hyp2f1, (a, b, c, x), tangents, of_x)
+    return hyp2f1(a, b, c, x), _compute_tangent("hyp2f1", _hyp2f1, (a, b, c, x), tangents, of_x)

@@ -27,7 +27,7 @@ _EULER = 0.57721566490153286061
 
 # The sum of -(-x)**k / (k k!) is E1(x) + log(x) + γ (DLMF 6.6.2).
 _ENTIRE = (0.0, *[-((-1) ** k) / (k * math.factorial(k)) for k in range(1, 20)])
-# The zero of Ei, as a part of 20 bits and a remainder.
+# The zero of Ei, split into a part of 20 bits and a remainder.
 _ZERO = 0.37250741078136663446
 _ZERO_HIGH, _ZERO_LOW = 390602 / 2**20, 0.37250741078136663446 - 390602 / 2**20
 # The polynomial of the sum of (x**k - zero**k) / (k k!) divided by x - zero; its coefficients are positive.
@@ -124,7 +124,7 @@ def _expn_series(n: Array, x: Array) -> Array:
 
 
 def _expn_fraction(n: Array, x: Array) -> Array:
-    """Return the even form of the continued fraction DLMF 8.19.17, for x from 1/2 on."""
+    """Return the even form of the continued fraction DLMF 8.19.17, for x >= 1/2."""
     count = 170 if x.dtype == dtypes.float64 else 48
 
     def step(i: Array, rest: Array) -> Array:
@@ -170,7 +170,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
 @expn.defjvp
 def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     n, x = operands("expn", *primals)
-    # The derivative of E0 is that of exp(-x) / x.
+    # E0 is exp(-x) / x.
     slope = choose(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
     return expn(n, x), tangents[1] * slope
 
@@ -178,7 +178,7 @@ def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any,
 # Fresnel's integrals (DLMF 7)
 
 
-def _quarter_turns(x: Array) -> Array:
+def _reduce_phase(x: Array) -> Array:
     """Return pi x² / 2 modulo 2 pi."""
     high, low = square_parts(x)
     return (math.pi / 2) * (remainder(high, 4) + low)
@@ -212,7 +212,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     size = abs(x)
     square = size * size
     fourth = square * square
-    turns = _quarter_turns(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
+    turns = _reduce_phase(minimum(size, 1 / float(dtypes.finfo(x.dtype).eps)))
     sine, cosine = sin(turns), cos(turns)
     inverse = 1 / (math.pi * square)
     of_f: Any
@@ -234,7 +234,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
 @fresnel.defjvp
 def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,), dtype = real_operands("fresnel", *primals)
-    turns = _quarter_turns(x)
+    turns = _reduce_phase(x)
     t = tangents[0]
     return fresnel(primals[0]), (t * convert_to(sin(turns), dtype), t * convert_to(cos(turns), dtype))
 
@@ -300,7 +300,7 @@ def _dilogarithm(u: Array) -> Array:
     return u * polynomial(square, _DILOGARITHM) - square / 4
 
 
-def _log_of_rest(x: Array) -> Array:
+def _log_complement(x: Array) -> Array:
     """Return log(1 - x), corrected by the rounding error of the difference; XLA's log1p loses 7 bits around -0.4."""
     rest = 1 - x
     return log(rest) + ((1 - rest) - x) / rest
@@ -332,7 +332,7 @@ def spence(x: RealLike) -> Array:
     inner = choose(x > 2, 1 / x, x)
     small = inner < 0.5
     logarithm = log(inner)
-    other = -_log_of_rest(choose(small, inner, 0.0))
+    other = -_log_complement(choose(small, inner, 0.0))
     zero = inner == 0
     product = choose(zero, 0.0, choose(zero, 1.0, logarithm) * other)
     result = choose(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))

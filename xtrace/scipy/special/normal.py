@@ -43,11 +43,11 @@ def ndtr(x: RealLike) -> Array:
     return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
 
 
-# The range of log(erfc) by dtype: below it the series is exact to rounding, above it -ndtr(-x).
+# The range of log(ndtr) by dtype: below it the series is exact to rounding, above it -ndtr(-x) is.
 _BOUNDS = {dtypes.float32: (-10.0, 5.0), dtypes.float64: (-20.0, 8.0)}
 
 
-def _series(x: Array, order: int) -> RealLike:
+def _sum_series(x: Array, order: int) -> RealLike:
     """Return 1 - 1/x² + 3/x⁴ - 15/x⁶ … with `order` terms after the first (DLMF 7.12.1)."""
     inverse = 1 / square(x)
     total: RealLike = 1.0
@@ -64,7 +64,7 @@ def _log_ndtr_value(x: Array, *, order: int) -> Array:
     x = wide_operand("log_ndtr", x)
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
-    tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_series(far, order))
+    tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_sum_series(far, order))
     return choose(x > upper, -ndtr(-x), choose(x > lower, log(ndtr(maximum(x, lower))), tail))
 
 

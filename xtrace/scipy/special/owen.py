@@ -23,7 +23,7 @@ from xtrace.scipy.special.series import odd, square_parts
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
 
 
-def _wide_operands(h: RealLike, a: RealLike) -> list[Any]:
+def _promote_to_wide(h: RealLike, a: RealLike) -> list[Any]:
     refuse_complex("owens_t", h, a)
     arrays = operands("owens_t", h, a)
     default = dtypes.default_float(config.enable_x64.value)
@@ -70,7 +70,7 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
     Reference:
         M. Patefield and D. Tandy, "Fast and accurate calculation of Owen's T function" (2000).
     """
-    h, a = _wide_operands(h, a)
+    h, a = _promote_to_wide(h, a)
     size, slope = abs(h), abs(a)
     steep = slope > 1
     product = choose(size == 0, 0.0, size * slope)
@@ -82,7 +82,7 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
 
 @owens_t.defjvp
 def _owens_t_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    h, a = _wide_operands(*primals)
+    h, a = _promote_to_wide(*primals)
     by_h = -exp(-h * h / 2) * erf(a * h * math.sqrt(0.5)) / math.sqrt(8 * math.pi)
     by_a = exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a))
     return owens_t(h, a), by_h * tangents[0] + by_a * tangents[1]

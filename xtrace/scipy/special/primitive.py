@@ -249,7 +249,7 @@ _ZETA_TERMS = 10
 
 
 def _zeta_expansion(x: Array, q: Array) -> Array:
-    """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), which also continues the sum."""
+    """Return zeta(x, q) by Euler's and Maclaurin's formula (DLMF 25.11.5), which also continues zeta analytically."""
     total: Any = 0.0
     rest: Any = 0.5
     for k in range(_ZETA_TERMS):

@@ -27,7 +27,7 @@ def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
 
 
 def evaluate_in_groups(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:
-    """Return the result of `polynomial` by a loop over groups of `terms`, whose number divides that of coefficients."""
+    """Evaluate `polynomial` in a loop over groups of `terms` coefficients; `terms` must divide their number."""
     table = np.reshape(np.asarray(coefficients[::-1], x.dtype), (-1, terms))
 
     def step(i: Array, value: Array) -> Array:

@@ -48,7 +48,7 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
     start = 0 * theta + 0.5 / np.sqrt(np.pi)
     size, _ = fori_loop(0, highest, step, (start, 0 * theta))
     size = choose(order > degree, 0.0, size)
-    # The harmonic of order -m is (-1)**m times the conjugate of that of order m.
+    # Y(n, -m) is (-1)**m times the conjugate of Y(n, m).
     size = choose((signed < 0) & (signed % 2 != 0), -size, size)
     angle = signed * phi
     return complex_of(size * cos(angle), size * sin(angle))
@@ -89,7 +89,7 @@ def sph_harm_y(
             raise TypeError(f"sph_harm_y: {name} must be of integer type, got {dtype.name}")
     theta, phi = [to_array(x) for x in promote("sph_harm_y", theta, phi, adjust=as_inexact)]
     if theta.dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(f"sph_harm_y: angles of dtype {theta.dtype.name}; convert them to float32 or float64")
+        raise TypeError(f"sph_harm_y: angles must be float32 or float64, got {theta.dtype.name}; convert them")
     if n_max is None:
         if isinstance(n, Tracer):
             raise ConcretizationTypeError("sph_harm_y: n is traced, so the largest degree is unknown: give n_max")

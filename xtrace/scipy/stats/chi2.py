@@ -20,7 +20,7 @@ class _Function(Protocol):
 
 
 def _make_from_gamma(name: str, gives: str, strong: bool = True) -> _Function:
-    """Return the function called `name` of the gamma distribution of shape df / 2 and twice the scale."""
+    """Make a function from its namesake for the gamma distribution, with shape df / 2 and twice the scale."""
     function = getattr(gamma, name)
 
     def formula(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:

@@ -41,21 +41,21 @@ def _check_policy(function: str, nan_policy: str) -> None:
     if nan_policy not in _POLICIES:
         raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviate(nan_policy)}")
     if nan_policy == "omit":
-        raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; leave NaN out beforehand")
+        raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; remove NaN beforehand")
     if nan_policy == "raise":
         raise NotImplementedError(
             f"{function}: nan_policy='raise' is not implemented, as values are not known while a program is traced; "
-            "look for NaN beforehand"
+            "check for NaN beforehand"
         )
 
 
-def _part(x: Array, axis: int, part: slice) -> Array:
+def _slice_axis(x: Array, axis: int, part: slice) -> Array:
     return x[(slice(None),) * axis + (part,)]
 
 
-def _starts(ordered: Array, axis: int) -> Array:
-    """Return where a run of equal values begins along an axis that is sorted; all NaN are one run."""
-    here, before = _part(ordered, axis, slice(1, None)), _part(ordered, axis, slice(None, -1))
+def _mark_starts(ordered: Array, axis: int) -> Array:
+    """Mark the starts of runs of equal values along a sorted axis; NaN values form one run."""
+    here, before = _slice_axis(ordered, axis, slice(1, None)), _slice_axis(ordered, axis, slice(None, -1))
     differ = here != before
     if dtypes.is_inexact(ordered.dtype):
         differ = differ & ~(isnan(here) & isnan(before))
@@ -63,16 +63,16 @@ def _starts(ordered: Array, axis: int) -> Array:
     return concatenate([ones(shape, bool), differ], axis)
 
 
-def _places(x: Array, axis: int) -> Array:
+def _number_positions(x: Array, axis: int) -> Array:
     return broadcasted_iota(dtypes.default_int(config.enable_x64.value), x.shape, axis)
 
 
-def _mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
+def _find_mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
-    places = _places(ordered, axis)
-    first = cummax(choose(_starts(ordered, axis), places, 0), axis)
+    places = _number_positions(ordered, axis)
+    first = cummax(choose(_mark_starts(ordered, axis), places, 0), axis)
     lengths = places - first + 1
-    # The first of the longest runs ends where their length is first reached; it has the smallest value.
+    # Argmax finds the first of the longest runs, which has the smallest value.
     value = take_along_axis(ordered, take_along_axis(first, argmax(lengths, axis, keepdims=True), axis), axis)
     count = max(lengths, axis, keepdims=True)
     return (value, count) if keepdims else (value.squeeze(axis), count.squeeze(axis))
@@ -110,25 +110,25 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         dtype = dtypes.default_float(config.enable_x64.value)
         result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        result = ModeResult(*_mode(a, along, keepdims))
+        result = ModeResult(*_find_mode(a, along, keepdims))
     return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 
-def _ranks(a: Any, axis: int, method: str) -> Array:
+def _compute_ranks(a: Any, axis: int, method: str) -> Array:
     dtype = dtypes.default_float(config.enable_x64.value)
     if not a.shape[axis]:
         return zeros(a.shape, dtype)
-    places = _places(a, axis)
+    places = _number_positions(a, axis)
     ordered, order = sort((a, places), axis)
     if method == "ordinal":
         ranks = places + 1
     elif method == "dense":
-        ranks = cumsum(convert_to(_starts(ordered, axis), places.dtype), axis)
+        ranks = cumsum(convert_to(_mark_starts(ordered, axis), places.dtype), axis)
     else:
-        starts, n = _starts(ordered, axis), a.shape[axis]
+        starts, n = _mark_starts(ordered, axis), a.shape[axis]
         first = cummax(choose(starts, places, 0), axis) + 1
         last_of_all = zeros([1 if i == axis else m for i, m in enumerate(a.shape)], bool)
-        ends = concatenate([_part(starts, axis, slice(1, None)), ~last_of_all], axis)
+        ends = concatenate([_slice_axis(starts, axis, slice(1, None)), ~last_of_all], axis)
         last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
         ranks = {"min": first, "max": last, "average": convert_to(first + last, dtype) / 2}[method]
     # Sorting by the original positions moves the ranks back to them.
@@ -167,8 +167,8 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
         raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviate(method)}")
     aval = type_of("rankdata", a)
     if axis is None:
-        return _ranks(ravel(a), 0, method)
-    return _ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
+        return _compute_ranks(ravel(a), 0, method)
+    return _compute_ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)

@@ -28,8 +28,8 @@ def _log_density(x: Array, alpha: Array) -> Array:
     count = alpha.shape[0]
     if x.shape[0] == count - 1:
         x = concatenate([x, 1 - sum(x, 0, keepdims=True)], 0)
-    spread = alpha.reshape((count,) + (1,) * (x.ndim - 1))
-    logarithm = sum(xlogy(spread - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
+    column = alpha.reshape((count,) + (1,) * (x.ndim - 1))
+    logarithm = sum(xlogy(column - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
     return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), logarithm, -math.inf)
 
 

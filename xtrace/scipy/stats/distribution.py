@@ -1,4 +1,4 @@
-"""The family of a distribution's functions: promotion of operands, exponentials and logarithms, and documentation."""
+"""The functions of a distribution, made from formulas: they promote operands and are documented."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Distribution:
     def function(
         self, name: str, formula: Callable[P, Array], gives: str, *, strong: bool = True
     ) -> Callable[P, Array]:
-        """Return the function called `name` of a formula without documentation; other arguments as for `defines`."""
+        """Return the function called `name` with an undocumented formula; other arguments as for `defines`."""
         return self._make(formula, formula, name, gives, None, strong)
 
     def standard(
         self, name: str, formula: Callable[[RealLike], Array], gives: str, *, strong: bool = True,
         mirrored: bool = False,
     ) -> LocationScale:
-        """Return a function of location and scale from its formula for 0 and 1; `mirrored` negates the distance."""
+        """Return a function of location and scale from its formula for loc 0 and scale 1; `mirrored` negates it."""
 
         def shifted(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
             return formula((loc - x) / scale if mirrored else (x - loc) / scale)

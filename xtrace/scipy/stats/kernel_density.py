@@ -34,13 +34,13 @@ from xtrace.random.multivariate import multivariate_normal
 from xtrace.scipy.special.normal import ndtr
 from xtrace.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 
-# A rule by its name, a factor, or a function that gives it.
+# The name of a rule, a factor, or a function that returns a factor.
 _Bandwidth = Union[str, float, Array, Callable[["gaussian_kde"], Any], None]  # noqa: UP007
 
 
 @inline_jit
 def _normalize_weights(dataset: Array, *weights: Array) -> tuple[Array, Array]:
-    """Return the effective number of samples, and the weights with sum 1 (without weights, equal ones)."""
+    """Return the effective number of samples, and normalized weights; without weights they are equal."""
     count = dataset.shape[1]
     shares = weights[0] / sum(weights[0]) if weights else full((count,), 1 / count, dataset.dtype)
     return 1 / sum(square(shares)), shares
@@ -50,7 +50,7 @@ def _normalize_weights(dataset: Array, *weights: Array) -> tuple[Array, Array]:
 def _compute_covariances(
     dataset: Array, weights: Array, neff: Array, *given: ArrayLike, rule: str
 ) -> tuple[Array, Array]:
-    """Return the covariance of the kernels, that of the data times the squared bandwidth, and its inverse."""
+    """Return the kernels' covariance (the data's covariance times the squared bandwidth) and its inverse."""
     d = dataset.shape[0]
     base = neff * (d + 2) / 4 if rule == "silverman" else neff
     factor = square(given[0] if given else base ** (-1 / (d + 4)))
@@ -58,8 +58,8 @@ def _compute_covariances(
     return of_data * factor, inv(of_data) / factor
 
 
-def _log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
-    """Return the logarithm of the density at each point, by row, of the normal distribution around each sample."""
+def _evaluate_log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
+    """Return (points, samples): the log density at a point of the normal distribution around a sample."""
     factor = cholesky(inverse)
     samples, places = [matmul(x.T, factor, precision="highest") for x in (dataset, points)]
     distances = sum(square(places[:, None] - samples[None]), -1)
@@ -68,18 +68,18 @@ def _log_kernels(dataset: Array, inverse: Array, points: Array) -> Array:
 
 @inline_jit
 def _evaluate_density(dataset: Array, weights: Array, inverse: Array, points: Array, *, logarithm: bool) -> Array:
-    kernels = _log_kernels(dataset, inverse, points)
+    kernels = _evaluate_log_kernels(dataset, inverse, points)
     return logsumexp(kernels, -1, weights[None]) if logarithm else sum(exp(kernels) * weights[None], -1)
 
 
 @inline_jit
-def _overlap_of_normal(dataset: Array, weights: Array, covariance: Array, mean: Any, cov: Any) -> Array:
+def _integrate_with_normal(dataset: Array, weights: Array, covariance: Array, mean: Any, cov: Any) -> Array:
     density = normal_logpdf(dataset.T, mean.reshape((1, -1)), covariance + cov.reshape(covariance.shape))
     return sum(exp(density) * weights)
 
 
 @inline_jit
-def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Array:
+def _integrate_product(first: Sequence[Any], second: Sequence[Any]) -> Array:
     """Return the integral of the product of two densities; each has samples, weights and a covariance."""
     (x, x_weights, x_covariance), (y, y_weights, y_covariance) = first, second
     # For two normal distributions this is a normal density at the difference of their means.
@@ -88,7 +88,7 @@ def _overlap(first: Sequence[Any], second: Sequence[Any]) -> Array:
 
 
 @inline_jit
-def _mass_between(dataset: Array, weights: Array, covariance: Array, low: ArrayLike, high: ArrayLike) -> Array:
+def _integrate_interval(dataset: Array, weights: Array, covariance: Array, low: ArrayLike, high: ArrayLike) -> Array:
     deviation = sqrt(covariance[0, 0])
     below = [ndtr((limit - dataset[0]) / deviation) for limit in (low, high)]
     return sum(weights * (below[1] - below[0]))
@@ -135,20 +135,20 @@ class gaussian_kde:
         data = atleast_2d(cast_to(dataset, avals[0], dtype))
         if weights is not None and avals[1].shape != data.shape[1:]:
             raise ValueError(
-                f"gaussian_kde: weights must be one-dimensional and as many as there are samples, {data.shape[1]}; "
+                f"gaussian_kde: weights must be a vector, one for each of the {data.shape[1]} samples; "
                 f"got shape {avals[1].shape}"
             )
         given = [cast_to(x, aval, dtype) for x, aval in zip(operands[1:], avals[1:], strict=True)]
         neff, normalized = _normalize_weights(data, *given)
-        self._fill(neff=neff, dataset=data, weights=normalized)
-        covariance, inverse = self._scale(bw_method)
-        self._fill(covariance=covariance, inv_cov=inverse)
+        self._set_fields(neff=neff, dataset=data, weights=normalized)
+        covariance, inverse = self._scale_covariance(bw_method)
+        self._set_fields(covariance=covariance, inv_cov=inverse)
 
-    def _fill(self, **fields: Any) -> None:
+    def _set_fields(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    def _scale(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
+    def _scale_covariance(self, bw_method: _Bandwidth) -> tuple[Array, Array]:
         """Return the covariance and its inverse."""
         given: list[Any] = []
         rule = "scott" if bw_method is None else bw_method
@@ -167,9 +167,9 @@ class gaussian_kde:
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Sequence[Any]) -> gaussian_kde:
-        """Return an object of the given arrays."""
+        """Return an object that holds the given arrays."""
         estimate = object.__new__(cls)
-        estimate._fill(**dict(zip(cls.__slots__, children, strict=True)))
+        estimate._set_fields(**dict(zip(cls.__slots__, children, strict=True)))
         return estimate
 
     @property
@@ -182,7 +182,7 @@ class gaussian_kde:
         """The number of samples."""
         return int(self.dataset.shape[1])
 
-    def _places(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:
+    def _to_columns(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:
         """Return `points` as columns, and the dtype of results."""
         aval = type_of(function, points)
         if dtypes.is_complex(aval.dtype):
@@ -198,17 +198,17 @@ class gaussian_kde:
             )
         return places, dtype
 
-    def _at(self, function: str, points: ArrayLike, logarithm: bool) -> Array:
-        places, dtype = self._places(function, points)
+    def _evaluate_at(self, function: str, points: ArrayLike, logarithm: bool) -> Array:
+        places, dtype = self._to_columns(function, points)
         dataset, weights, inverse = [convert_to(x, dtype) for x in (self.dataset, self.weights, self.inv_cov)]
         return _evaluate_density(dataset, weights, inverse, places, logarithm=logarithm)
 
     def evaluate(self, points: ArrayLike) -> Array:
-        """Return the density at `points`, (d, m), (m,) where d is 1, or one vector (d,); the result is (m,).
+        """Return the densities (m,) at `points` of shape (d, m), (d,) for one point, or (m,) if d is 1.
 
         ValueError for other shapes, NotImplementedError for complex points.
         """
-        return self._at("evaluate", points, False)
+        return self._evaluate_at("evaluate", points, False)
 
     def __call__(self, points: ArrayLike) -> Array:
         """Return the density at `points`, as `evaluate`."""
@@ -220,10 +220,10 @@ class gaussian_kde:
 
     def logpdf(self, x: ArrayLike) -> Array:
         """Return the logarithm of the density at `x`, without underflow; shapes and errors as in `evaluate`."""
-        return self._at("logpdf", x, True)
+        return self._evaluate_at("logpdf", x, True)
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """Return the integral of the density times that of the normal distribution of `mean`, (d,), and `cov`, (d, d).
+        """Return the integral of the density times the normal density of `mean`, (d,), and `cov`, (d, d).
 
         ValueError for other shapes; where d is 1 they may be numbers.
         """
@@ -234,22 +234,22 @@ class gaussian_kde:
         matrix = (1,) * (2 - sizes[1].ndim) + sizes[1].shape
         if matrix != (self.d, self.d):
             raise ValueError(f"gaussian_kde.integrate_gaussian: cov does not have dimension {self.d}: {sizes[1]}")
-        return _overlap_of_normal(self.dataset, self.weights, self.covariance, mean, cov)
+        return _integrate_with_normal(self.dataset, self.weights, self.covariance, mean, cov)
 
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
-            raise ValueError(f"gaussian_kde.integrate_box_1d: only densities of numbers have it, not of {self.d}")
+            raise ValueError(f"gaussian_kde.integrate_box_1d: the data must be 1-dimensional, got dimension {self.d}")
         limits = [type_of("integrate_box_1d", x, i) for i, x in enumerate((low, high))]
         if limits[0].shape or limits[1].shape:
             raise ValueError(
                 "gaussian_kde.integrate_box_1d: the limits of integration must be scalars; "
                 f"got {limits[0]} and {limits[1]}"
             )
-        return _mass_between(self.dataset, self.weights, self.covariance, low, high)
+        return _integrate_interval(self.dataset, self.weights, self.covariance, low, high)
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """Return the integral of the density times that of `other`.
+        """Return the integral of the product of the densities of this object and `other`.
 
         ValueError where the dimensions differ, TypeError unless `other` is a gaussian_kde.
         """
@@ -260,21 +260,21 @@ class gaussian_kde:
                 f"gaussian_kde.integrate_kde: KDEs are not the same dimensionality, {self.d} and {other.d}"
             )
         parts = [(x.dataset, x.weights, x.covariance) for x in (self, other)]
-        return _overlap(*parts)
+        return _integrate_product(*parts)
 
     def integrate_box(self, low_bounds: ArrayLike, high_bounds: ArrayLike, maxpts: int | None = None) -> NoReturn:
         """Raise NotImplementedError: only integrals over intervals are implemented, by `integrate_box_1d`."""
         raise NotImplementedError("gaussian_kde.integrate_box: only 1D integrations are supported: integrate_box_1d")
 
     def set_bandwidth(self, bw_method: _Bandwidth = None) -> NoReturn:
-        """Raise NotImplementedError: the object does not change; make another one with the `bw_method` wanted."""
+        """Raise NotImplementedError: the object does not change; make a new one with another `bw_method`."""
         raise NotImplementedError(
             "gaussian_kde.set_bandwidth: changing the bandwidth of an object is not supported; make a new "
             "gaussian_kde(dataset, bw_method)"
         )
 
     def resample(self, key: ArrayLike, shape: Sequence[int] = ()) -> Array:
-        """Return a sample of the density, of shape (d, *shape). TypeError for a shape that is no sequence."""
+        """Return a sample of the density, of shape (d, *shape). TypeError unless the shape is a sequence."""
         which, around = split(key)
         chosen = choice(which, self.n, shape, p=self.weights)
         noise = multivariate_normal(around, zeros(self.d, self.covariance.dtype), self.covariance, shape)

@@ -29,7 +29,7 @@ def logpdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> 
 pdf = distribution.exponential(logpdf, "0.1875")
 
 
-def _logarithm_of_survival(x: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
+def _log_survival(x: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     below = x < loc + scale
     return choose(below, 0.0, -b * log(choose(below, 1.0, (x - loc) / scale)))
 
@@ -37,7 +37,7 @@ def _logarithm_of_survival(x: RealLike, b: RealLike, loc: RealLike, scale: RealL
 @distribution.defines("-2.0794415")
 def logsf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
-    return _logarithm_of_survival(x, b, loc, scale)
+    return _log_survival(x, b, loc, scale)
 
 
 sf = distribution.exponential(logsf, "0.125")
@@ -52,7 +52,7 @@ def cdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Arr
 @distribution.defines("-0.13353139", strong=False)
 def logcdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
-    return log1mexp(-_logarithm_of_survival(x, b, loc, scale))
+    return log1mexp(-_log_survival(x, b, loc, scale))
 
 
 @distribution.defines("1.1006424", "0.25, 3.0")

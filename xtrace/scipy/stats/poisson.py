@@ -41,7 +41,7 @@ def cdf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     return choose(n < 0, 0.0, gammaincc(floor(choose(n < 0, 0.0, n) + 1), mu))
 
 
-# Below this mean the entropy is a sum over the counts, exact to rounding; above it, it is a series.
+# Below this mean the entropy is a sum over the first counts, exact to rounding; above it, a series.
 _LARGE_MEAN, _COUNTS = 100, 250
 
 

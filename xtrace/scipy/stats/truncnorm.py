@@ -1,4 +1,4 @@
-"""The normal distribution of mean `loc` and deviation `scale`, cut off `a` and `b` deviations from the mean."""
+"""The normal distribution of mean `loc` and deviation `scale`, truncated at `a` and `b` deviations from the mean."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def _log_density(x: RealLike, a: RealLike, b: RealLike, loc: RealLike, scale: Re
 
 
 def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
-    """Return the logarithm of the part of the mass between `a` and `b` that is below `z`."""
+    """Return the logarithm of the fraction of the mass between `a` and `b` that lies below `z`."""
     total = _log_mass(a, b)
     outside = (z <= a) | (z >= b)
     # The unselected branch must have a finite derivative.
     inner = choose(outside, choose((a <= 0) & (b > 0), 0.0, choose(a > 0, a, b)), z)
     below = _log_mass(choose(outside, inner - 1, a), inner) - total
-    # Where the part is nearly all, the remainder is more exact.
+    # Where the fraction is nearly 1, compute it from the mass above `z`, which is more accurate.
     most = (below > -0.1) & ~outside
     rest = _log_mass(choose(most, inner, 0.0), choose(most, b, 1.0)) - choose(most, total, 0.0)
     logarithm = choose(most, log1p(-exp(rest)), below)

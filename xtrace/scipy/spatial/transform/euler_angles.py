@@ -43,8 +43,8 @@ def _wrap(angle: Array) -> Array:
 def make_euler_angles(quat: Array, *, axes: tuple[int, ...], intrinsic: bool) -> Array:
     """Return three angles about the axes; where they are not unique the third one is 0.
 
-    The method is that of Bernardes and Viollet, "Quaternion to Euler angles conversion: a direct, general and
-    computationally efficient method", 2022. It is for extrinsic rotations; intrinsic ones reverse the order.
+    Bernardes and Viollet, "Quaternion to Euler angles conversion: a direct, general and computationally efficient
+    method", 2022, for extrinsic rotations; intrinsic ones reverse the order.
     """
     i, j, k = axes[::-1] if intrinsic else axes
     symmetric = i == k

@@ -60,7 +60,7 @@ def _negate_where(condition: Array, quat: Array) -> Array:
 
 @inline_jit
 def make_canonical(quat: Array) -> Array:
-    """Return q or -q: the one whose first nonzero component of (w, x, y, z) is positive."""
+    """Choose q or -q so that the first nonzero component of (w, x, y, z) is positive."""
     negative = reduce(
         # From the last component to the first: a nonzero component overrides those after it.
         lambda later, i: (quat[..., i] < 0) | ((quat[..., i] == 0) & later), (1, 0, 3), quat[..., 2] < 0
@@ -121,7 +121,7 @@ def make_rotation_vectors(quat: Array) -> Array:
     squared = total(square(vector), -1, keepdims=True)
     small = squared <= square(_SMALL / 2 * scalar)
     angle = 2 * arctan2(sqrt(where(small, 1, squared)), scalar)
-    # Where the angle is small, its square is 4 tan² (1 - 2 tan² / 3), of half the angle.
+    # A small angle has the square 4 tan² (1 - 2 tan² / 3), for the tangent of half the angle.
     tangent = squared / where(small, square(scalar), 1)
     near = 4 * tangent * (1 - 2 * tangent / 3)
     return where(small, 2 + near / 12 + 7 * square(near) / 2880, angle / sin(angle / 2)) * vector
@@ -150,18 +150,18 @@ def measure_angles(quat: Array) -> Array:
 
 @inline_jit
 def rotate_vectors(quat: Array, vectors: Array) -> Array:
-    """Return vectors rotated."""
+    """Rotate vectors."""
     return total(make_matrices(quat) * vectors[..., None, :], -1)
 
 
 @inline_jit
 def average(quat: Array, weights: Array) -> Array:
-    """Return the quaternion whose squared scalar products with those given have the greatest weighted sum."""
+    """Return the unit quaternion q that maximizes the weighted sum of (q · quat[i])²."""
     _, vectors = eigh(matmul((weights[:, None] * quat).T, quat, precision="highest"))
     return normalize(vectors[:, -1])
 
 
-def _elementary(axis: int, angle: Any) -> Array:
+def _rotate_about(axis: int, angle: Any) -> Array:
     """Return the quaternions of rotations about an axis."""
     half = angle / 2
     turning = sin(half)
@@ -170,6 +170,6 @@ def _elementary(axis: int, angle: Any) -> Array:
 
 @inline_jit
 def convert_euler_angles(angles: Array, *, axes: tuple[int, ...], intrinsic: bool) -> Array:
-    """Return the quaternions of rotations about axes, one after another; intrinsic ones turn the later axes, too."""
-    turns = [_elementary(axis, angles[..., i]) for i, axis in enumerate(axes)]
+    """Return the quaternions of successive rotations about axes; intrinsic ones also turn the later axes."""
+    turns = [_rotate_about(axis, angles[..., i]) for i, axis in enumerate(axes)]
     return reduce((lambda p, q: compose(p, q)) if intrinsic else (lambda p, q: compose(q, p)), turns)

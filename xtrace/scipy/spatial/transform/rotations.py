@@ -87,24 +87,24 @@ class Rotation(NamedTuple):
     @classmethod
     @boundary
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """Return rotations about vectors, by angles that are the lengths of these, in radians or degrees."""
+        """Return rotations from vectors along the axes; their lengths are the angles, in radians or degrees."""
         vector = _to_vectors("Rotation.from_rotvec", rotvec, "rotvec", 3)
         return cls(quaternions.convert_rotation_vectors(deg2rad(vector) if degrees else vector))
 
     @classmethod
     @boundary
     def from_mrp(cls, mrp: Any) -> Rotation:
-        """Return rotations from modified Rodrigues parameters: about vectors of length tan(angle / 4)."""
+        """Return rotations from modified Rodrigues parameters: vectors along the axes of length tan(angle / 4)."""
         return cls(quaternions.convert_rodrigues(_to_vectors("Rotation.from_mrp", mrp, "mrp", 3)))
 
     @classmethod
     @boundary
     def from_euler(cls, seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """Return rotations about one to three axes, one after another.
+        """Return successive rotations about one to three axes.
 
-        seq: the axes, of "xyz" for extrinsic rotations, of "XYZ" for intrinsic ones (about the axes of the body).
-        angles: the last axis has an angle for each letter; a scalar will do for one letter. degrees: whether they are
-        in degrees.
+        seq: the axes, letters of "xyz" for extrinsic rotations or of "XYZ" for intrinsic ones (about the body's axes).
+        angles: an array whose last axis has an angle for each letter, or a scalar for one letter. degrees: whether
+        angles are in degrees.
         """
         axes, intrinsic = parse_sequence("Rotation.from_euler", seq)
         array = atleast_1d(to_real("Rotation.from_euler", angles, "angles"))
@@ -120,7 +120,7 @@ class Rotation(NamedTuple):
     @classmethod
     @boundary
     def identity(cls, num: int | None = None, dtype: Any = float) -> Rotation:
-        """Return the rotation by no angle, or an array of `num` of them."""
+        """Return the identity rotation, or an array of `num` of them."""
         quat = asarray([0, 0, 0, 1], dtype=dtype)
         return cls(quat if num is None else broadcast_to(quat, (num, 4)))
 
@@ -128,7 +128,7 @@ class Rotation(NamedTuple):
     @boundary
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
         """Draw a rotation, or an array of `num` rotations, from the uniform distribution on all rotations."""
-        # The direction of independent normal numbers is uniform.
+        # A vector of independent normal numbers has a uniform direction.
         return cls.from_quat(normal(random_key, (4,) if num is None else (num, 4)))
 
     @classmethod
@@ -149,7 +149,7 @@ class Rotation(NamedTuple):
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """Return unit quaternions (x, y, z, w).
 
-        canonical: of q and -q give the one whose first nonzero component of (w, x, y, z) is positive.
+        canonical: choose q or -q so that the first nonzero component of (w, x, y, z) is positive.
         scalar_first: give (w, x, y, z).
         """
         quat = quaternions.make_canonical(self.quat) if canonical else asarray(self.quat)
@@ -162,7 +162,7 @@ class Rotation(NamedTuple):
 
     @boundary
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Return vectors along the axes whose lengths are the angles, from 0 to π, or to 180 degrees."""
+        """Return vectors along the axes; their lengths are the angles, from 0 to π, or to 180 degrees."""
         vector = quaternions.make_rotation_vectors(self.quat)
         return rad2deg(vector) if degrees else vector
 
@@ -173,10 +173,10 @@ class Rotation(NamedTuple):
 
     @boundary
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """Return the angles about three axes; `seq` and `degrees` are as of `from_euler`.
+        """Return the angles about three axes; `seq` and `degrees` are as in `from_euler`.
 
-        The angles are between -π and π; that in the middle is between -π/2 and π/2, or between 0 and π where the first
-        axis is the last one. At the ends of this range the others are not unique, and the third is 0.
+        Angles lie between -π and π; the middle one lies between -π/2 and π/2, or between 0 and π if the first and the
+        last axis are equal. At the ends of this range the outer angles are not unique, and the third is 0.
         """
         axes, intrinsic = parse_sequence("Rotation.as_euler", seq)
         if len(axes) != 3:
@@ -191,7 +191,7 @@ class Rotation(NamedTuple):
         """Return vectors, of shape (..., 3), rotated; with `inverse`, by the inverse rotations."""
         array = _to_vectors("Rotation.apply", vectors, "vectors", 3)
         rotation = self.inv() if inverse else self
-        return quaternions.rotate_vectors(*_match("Rotation.apply", rotation.quat, array))
+        return quaternions.rotate_vectors(*_broadcast_leading("Rotation.apply", rotation.quat, array))
 
     @boundary
     def inv(self) -> Rotation:
@@ -205,7 +205,7 @@ class Rotation(NamedTuple):
 
     @boundary
     def mean(self, weights: Any = None) -> Rotation:
-        """Return the mean of the rotations, the one whose matrix is nearest to the weighted mean of the matrices.
+        """Return the mean rotation: its matrix is nearest to the weighted mean of the matrices.
 
         weights: a number for each rotation; None for equal ones.
 
@@ -230,7 +230,7 @@ class Rotation(NamedTuple):
     @boundary
     def __mul__(self, other: Any) -> Rotation:
         second = _to_rotation("Rotation.__mul__", other)
-        return Rotation(quaternions.compose(*_match("Rotation.__mul__", self.quat, second.quat)))
+        return Rotation(quaternions.compose(*_broadcast_leading("Rotation.__mul__", self.quat, second.quat)))
 
     @boundary
     def __getitem__(self, indexer: Any) -> Rotation:
@@ -245,8 +245,8 @@ class Rotation(NamedTuple):
         return int(self.quat.shape[0])
 
 
-def _match(name: str, quat: Any, other: Any) -> tuple[Array, Array]:
-    """Broadcast the leading axes of quaternions and vectors to one another."""
+def _broadcast_leading(name: str, quat: Any, other: Any) -> tuple[Array, Array]:
+    """Broadcast the leading axes of quaternions and vectors."""
     first, second = quat[..., :1], other[..., :1]
     if first.shape == second.shape:
         return quat, other
