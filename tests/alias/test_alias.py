@@ -123,5 +123,19 @@ def test_private_names_that_libraries_use():
     """)) == {"ok"}
 
 
+def test_prefix_errors_name_the_places():
+    assert run("""
+        import xtrace
+        xtrace.as_jax()
+        from jax._src.tree_util import prefix_errors
+        for error in prefix_errors({"y": 1.0, "z": [2, [3]]}, {"y": [1.0], "z": (2,)}):
+            print(type(error("in_axes")).__name__, error("in_axes"))
+        print(prefix_errors([1.0], [[2.0]]), len(prefix_errors([[1.0]], [[2.0, 3.0]], lambda x: x == [1.0])))
+    """) == [
+        "ValueError not a prefix: at key path in_axes['z']: list of length 2 against tuple of length 1",
+        "[] 0",
+    ]
+
+
 def test_alias_names_lists_modules():
     assert {"jax.version", "jax._src.core", "jax._src.traceback_util"} <= set(xtrace.alias_names())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.compatibility.environments import Environment, fetch_sources
+from tools.compatibility.drawn_tests import VARIABLE, without_address
+from tools.compatibility.environments import ROOT, Environment, cache_folder, fetch_sources
 from tools.compatibility.libraries import Library
 
 # A suite that takes longer than this, in seconds, is ended.
@@ -20,6 +21,7 @@ _LIMIT = 3 * 3600.0
 def run_tests(library: Library, environments: Sequence[Environment], sample: bool) -> dict[str, Any]:
     """Run a library's tests, all or its sample, under each frontend.
 
+    What came out on jax is kept beside the environments, and used again: it changes with a library's version only.
     Returns the number of those that pass on jax, the number of those among them that pass on xtrace too, the failures
     of the others with the first lines of their messages, and the seconds that each frontend took.
     """
@@ -27,9 +29,16 @@ def run_tests(library: Library, environments: Sequence[Environment], sample: boo
     files = [name for name in library.sample if name.endswith(".py")] if sample else [str(library.tests)]
     outcomes, seconds = {}, {}
     for environment in environments:
+        frontend = environment.frontend
+        path = cache_folder() / f"{frontend}-{library.name}-{library.version}-{library.one_of}.json"
+        if frontend == "jax" and path.exists() and not sample:
+            outcomes[frontend], seconds[frontend] = json.loads(path.read_text())
+            continue
         start = time.perf_counter()
-        outcomes[environment.frontend] = _run_pytest(library, environment, sources, files)
-        seconds[environment.frontend] = round(time.perf_counter() - start)
+        outcomes[frontend] = _run_pytest(library, environment, sources, files)
+        seconds[frontend] = round(time.perf_counter() - start)
+        if not sample:
+            path.write_text(json.dumps([outcomes[frontend], seconds[frontend]], indent=1))
     on_jax = [name for name, fault in outcomes["jax"].items() if fault is None]
     on_xtrace = outcomes["xtrace"]
     failures = {n: on_xtrace.get(n, "was not collected") for n in on_jax if on_xtrace.get(n, "") is not None}
@@ -47,13 +56,15 @@ def _run_pytest(
         report = Path(folder) / "report.xml"
         arguments = [
             "-m", "pytest", "-q", "-n", "2", *environment.pytest, "-p", "no:cacheprovider", f"--junitxml={report}",
-            "-o", f"python_files={library.pattern}", *files,
+            "-o", f"python_files={library.pattern}", "-p", "tools.compatibility.drawn_tests",
+            "--continue-on-collection-errors", *files,
         ]
-        done = environment.run(arguments, sources, _LIMIT, dict(library.variables))
+        variables = {"PYTHONPATH": str(ROOT), VARIABLE: str(library.one_of), **dict(library.variables)}
+        done = environment.run(arguments, sources, _LIMIT, variables)
         if not report.exists():
             raise RuntimeError(f"{library.name}: pytest on {environment.frontend} ended early:\n{done.stdout[-2000:]}")
         cases = ElementTree.parse(report).iter("testcase")
-        found = {f"{c.get('classname')}.{_without_address(c.get('name') or '')}": _fault_of(c) for c in cases}
+        found = {f"{c.get('classname')}.{without_address(c.get('name') or '')}": _fault_of(c) for c in cases}
     return {name: fault for name, fault in found.items() if fault != "skipped"}
 
 
@@ -66,8 +77,3 @@ def _fault_of(case: ElementTree.Element) -> str | None:
         if element is not None:
             return (element.get("message") or kind)[:300]
     return None
-
-
-def _without_address(name: str) -> str:
-    """Return the name of a test without addresses of objects, which differ between runs."""
-    return re.sub(r"0x[0-9a-f]+", "0x", name)

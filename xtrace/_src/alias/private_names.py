@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.key_paths import ignore_path, keystr
+from xtrace._src.core.pytree_differences import find_differences
 from xtrace._src.core.source import is_internal, left_out
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.callbacks import effects_barrier
@@ -25,6 +27,19 @@ class _PytreeRegistry:
 
 
 _registry = _PytreeRegistry()
+
+
+def prefix_errors(
+    prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """Return, for each place where one tree is no prefix of another, a function from the first's name to an error."""
+    predicate = None if is_leaf is None else ignore_path(is_leaf)
+    differences = find_differences(prefix_tree, full_tree, predicate, prefix=True)
+    return [
+        lambda name, path=path, kinds=kinds: ValueError(f"not a prefix: at key path {name}{keystr(path)}: {kinds}")
+        for path, kinds in differences
+    ]
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -72,7 +72,7 @@ def structure_difference(
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         predicate = ignore_path(is_leaf)
-    differences = list(_differences(first, other, (), predicate, prefix))
+    differences = [f"at {_place(path)}: {kinds}" for path, kinds in find_differences(first, other, predicate, prefix)]
     if len(differences) > 1:
         return f"at {len(differences)} places:\n{list_faults(differences)}\n"
     return differences[0] if differences else None
@@ -84,9 +84,10 @@ def list_faults(faults: Sequence[str]) -> str:
     return "\n".join(lines + ([f"  * and {len(faults) - _LISTED} more"] if len(faults) > _LISTED else []))
 
 
-def _differences(
-    first: object, other: object, path: tuple[Any, ...], is_leaf: Callable[[Any, Any], bool] | None, prefix: bool
-) -> Iterator[str]:
+def find_differences(
+    first: object, other: object, is_leaf: Callable[[Any, Any], bool] | None, prefix: bool, path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Yield the path and the words of each place at which `other` departs from the structure of `first`."""
     stops = is_leaf is not None and is_leaf(path, first)
     node = None if stops else pytree_registry.flatten_one_level_with_keys(first)
     against = pytree_registry.flatten_one_level_with_keys(other)
@@ -94,17 +95,17 @@ def _differences(
         return
     if node is None or against is None or type(first) is not type(other):
         kinds = _kind(first, node), _kind(other, against)
-        yield f"at {_place(path)}: {kinds[0]} against {kinds[1]}"
+        yield path, f"{kinds[0]} against {kinds[1]}"
         return
     (pairs, metadata), (others, other_metadata) = (list(node[0]), node[1]), (list(against[0]), against[1])
     if isinstance(first, dict) and isinstance(other, dict) and first.keys() != other.keys():
         missing, extra = [k for k in _keys(first) if k not in other], [k for k in _keys(other) if k not in first]
         faults = [f"{word} {abbreviate(keys)}" for word, keys in (("without", missing), ("with", extra)) if keys]
         # Programs look for jaxlib's words.
-        yield f"at {_place(path)}: {_kind(first, node)} against one {' and '.join(faults)} (Dict key mismatch)"
+        yield path, f"{_kind(first, node)} against one {' and '.join(faults)} (Dict key mismatch)"
         return
     if len(pairs) != len(others):
-        yield f"at {_place(path)}: {_kind(first, node)} against {_kind(other, against)}"
+        yield path, f"{_kind(first, node)} against {_kind(other, against)}"
         return
     try:
         comparable, same = True, bool(metadata == other_metadata)
@@ -113,10 +114,10 @@ def _differences(
     if not same:
         advice = "" if comparable else "; comparing them failed: metadata must be hashable and comparable, not an array"
         sides = f"{abbreviate(metadata)} against {abbreviate(other_metadata)}"
-        yield f"at {_place(path)}: {type(first).__name__} with metadata {sides}{advice}"
+        yield path, f"{type(first).__name__} with metadata {sides}{advice}"
         return
     for (key, child), (_, other_child) in zip(pairs, others):
-        yield from _differences(child, other_child, (*path, key), is_leaf, prefix)
+        yield from find_differences(child, other_child, is_leaf, prefix, (*path, key))
 
 
 def _kind(tree: object, node: tuple[Iterable[Any], Hashable] | None) -> str:
