@@ -397,7 +397,7 @@ ERRORS = [
     ((jnp.sin, (1.0,), (1.0,)), TypeError, r"series of x must be a list or a tuple of its derivatives.*\(1.0,\)"),
     ((jnp.sin, (1.0,), ((1.0,), (1.0,))), ValueError, "1 primals and 2 series"),
     ((lambda x, y: x, (1.0, 1.0), ((1.0,), (1.0, 2.0))), ValueError, "must have one length.*1 for x, 2 for y"),
-    ((jnp.sin, (np.ones(2),), ((np.ones(3),),)), ValueError, r"index 0 .*has shape \(3,\); the argument has .*\(2,\)"),
+    ((jnp.sin, (np.ones(2),), ((np.ones(3),),)), ValueError, r"index 0 .*has shape \(3,\); it must have .*\(2,\)"),
     ((jnp.sin, (1.0,), ((1.0, "a"),)), TypeError, "index 1 in the series of x must be an array or a number, got 'a'"),
     ((jnp.sin, (1.0,), ((1j,),)), TypeError, r"is complex.*and the argument real.*astype\(complex128\)"),
     ((jnp.sin, ("a",), ((1.0,),)), TypeError, "argument x of sin: 'a' of type"),
