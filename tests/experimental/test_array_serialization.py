@@ -153,7 +153,7 @@ def _read(spec, sharding=None, **options):
 REFUSED = [
     (lambda p: _write({"driver": "n5", "kvstore": {"driver": "file", "path": p}}), NotImplementedError, "'n5'.*needs"),
     (lambda p: _write(serialization.get_tensorstore_spec("gs://b/a")), NotImplementedError, "'gcs' needs TensorStore"),
-    (lambda p: _write({"driver": "zarr", "kvstore": "s3://b/a"}), NotImplementedError, "needs TensorStore, which xtrace does not use"),
+    (lambda p: _write({"driver": "zarr", "kvstore": "s3://b/a"}), NotImplementedError, "TensorStore, which xtrace"),
     (lambda p: _read(serialization.get_tensorstore_spec(p, ocdbt=True)), NotImplementedError, "'ocdbt' needs"),
     (lambda p: _write(p), TypeError, "a specification is a dictionary"),
     (lambda p: _write(spec_of(p, compressor={"id": "blosc"})), NotImplementedError, "has the compressor 'blosc'"),
