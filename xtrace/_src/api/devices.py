@@ -228,7 +228,7 @@ def device_put(
     avals = []
     for move in moves:
         if move.donated and move.aliased:
-            raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")
+            raise ValueError(f"device_put: may_alias and donate cannot be True at the same time, for {move.name}")
         try:
             avals.append(aval_of(move.leaf))
         except (TypeError, ValueError) as error:
@@ -279,7 +279,10 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
     except ValueError as error:
-        raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
+        raise ValueError(
+            f"device_put {name} specification must be a tree prefix of the corresponding value: {error}. Give "
+            f"{expected}, or a tree of these like x"
+        ) from None
 
 
 def _check_target(target: object) -> Any:
@@ -288,8 +291,8 @@ def _check_target(target: object) -> Any:
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
         return requested_sharding("device_put", "device", target)
     raise ValueError(
-        "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
-        f"a sharding or None, got {abbreviate(target)}"
+        "`xtrace.device_put` only accepts `None`, an `xtrace.sharding.Sharding`, a device (see xtrace.devices()), a "
+        f"`Format`, an `xtrace.memory.Space`, or a tree of these. Received invalid value: {abbreviate(target)}"
     )
 
 
