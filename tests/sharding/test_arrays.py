@@ -137,7 +137,7 @@ BAD = [
     (lambda: OURS.put({"w": np.ones(8)}, OURS.named("x4y2", "x", "y")), r"device_put: x\['w'\]: .*rank at least 2"),
     (lambda: OURS.put(np.ones(8), OURS.P("x")), "non-empty mesh in context.*NamedSharding"),
     (lambda: OURS.put(np.ones(8), {"a": OURS.named("x8", "x")}), "device_put device specification must be a tree prefix of the corresponding value"),
-    (lambda: OURS.put(np.ones(8), "x"), "only accepts .None.*Received invalid value: 'x'"),
+    (lambda: OURS.put(np.ones(8), "x"), "device must be a device.*Received invalid value: 'x'"),
     (lambda: OURS.put(np.ones(8), OURS.named("x8")) + OURS.put(np.ones(8), OURS.devices[1]), "incompatible devices"),
     (lambda: OURS.put(np.ones(8), OURS.named("x8")) + OURS.put(np.ones(8), OURS.named("x8", reverse=True)),
      r"\[0, 1, 2, 3, 4, 5, 6, 7\] of platform cpu, and argument .*\[7, 6, 5"),

@@ -119,6 +119,8 @@ ERRORS = [
     (lambda: pickle.dumps(SingleDeviceSharding(OURS.devices[0])), TypeError, "cannot be pickled"),
     (lambda: xtrace.set_mesh(3), ValueError, "Expected mesh of type .*sharding.Mesh"),
     (lambda: xtrace.jit(lambda: xtrace.set_mesh(OURS.mesh("x8")))(), ValueError, "a function is being traced"),
+    (lambda: setattr(OURS.mesh("x8"), "shape", 3), AttributeError, "cannot assign to field 'shape'"),
+    (lambda: setattr(OURS.mesh("x8").abstract_mesh, "axis_names", ()), AttributeError, "cannot assign to field"),
     (lambda: xtrace.sharding.use_abstract_mesh(3), ValueError, "Expected mesh of type .*AbstractMesh"),
 ]
 

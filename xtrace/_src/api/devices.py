@@ -291,8 +291,8 @@ def _check_target(target: object) -> Any:
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
         return requested_sharding("device_put", "device", target)
     raise ValueError(
-        "`xtrace.device_put` only accepts `None`, an `xtrace.sharding.Sharding`, a device (see xtrace.devices()), a "
-        f"`Format`, an `xtrace.memory.Space`, or a tree of these. Received invalid value: {abbreviate(target)}"
+        "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, a "
+        f"sharding, a Format or None. Received invalid value: {abbreviate(target)}"
     )
 
 

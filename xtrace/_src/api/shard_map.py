@@ -16,7 +16,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.names import correction, name_tuple
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -247,7 +247,8 @@ class ShardMap:
         return f"argument {name}{key_paths.keystr(path[1:])} of {self.name}"
 
     def _check_axes(self, argument: str, spec: PartitionSpec, manual: frozenset[Any]) -> None:
-        for axis in named_axes(spec) | spec.unreduced | spec.reduced:
+        unconstrained = [entry for entry in spec.partitions if entry is UNCONSTRAINED]
+        for axis in [*named_axes(spec), *spec.unreduced, *spec.reduced, *unconstrained]:
             if axis not in manual:
                 raise ValueError(
                     f"shard_map {argument} argument must refer to an axis marked as manual, of "

@@ -429,12 +429,13 @@ def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[Axis
     for kind in types:
         if not isinstance(kind, AxisType):
             raise TypeError(
-                f"axis_types passed to {function} must be of type `xtrace.sharding.AxisType`: Auto, Explicit or Manual "
-                f"for each axis. Got {abbreviate(kind)}"
+                f"axis_types passed to {function} must be of type `xtrace.sharding.AxisType`. Got {abbreviate(kind)}; "
+                "write xtrace.sharding.AxisType.Auto, .Explicit or .Manual for each axis"
             )
     if len(types) != len(names):
         raise ValueError(
-            f"{function}: Number of axis names should match the number of axis_types, got {types} for {names}"
+            f"{function}: Number of axis names should match the number of axis_types, got {types} for {names}; give a "
+            "type for each axis name"
         )
     return types
 
