@@ -13,26 +13,28 @@ X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
 
 def evaluate(lib, expression):
-    """The value of an expression of arrays: `a` on a mesh of the compiler's axes `m`, `e` on one of explicit axes `n`."""
+    """The value of an expression of arrays on a mesh of the compiler's axes, `m`, and on one of explicit axes, `n`."""
     kinds = {"m": lib.mesh("x4y2"), "n": lib.mesh("x4y2", kind="Explicit")}
 
     def named(mesh, *entries):
         return lib.sharding.NamedSharding(mesh, lib.P(*entries))
 
-    def pieces(function, given=lib.P("x", "y"), wanted=lib.P("x", "y"), mesh=kinds["m"], **options):
+    def pieces(function, given=None, wanted=None, mesh=kinds["m"], **options):
+        given, wanted = [spec if spec is not None else lib.P("x", "y") for spec in (given, wanted)]
         return lib.module.shard_map(function, mesh=mesh, in_specs=given, out_specs=wanted, **options)
 
     names = kinds | {
         "X": X, "P": lib.P, "N": named, "jit": lib.jit, "lax": lib.lax, "np": lib.np, "j": lib.module, "lib": lib,
-        "pieces": pieces, "a": lib.put(X, named(kinds["m"], "x")), "e": lib.put(X, named(kinds["n"], "x")),
+        "pieces": pieces, "e": lib.put(X, named(kinds["n"], "x")),
         "text": lambda f, *args: str(lib.module.make_jaxpr(f)(*args)),
     }
     return eval(expression, names)
 
 
 ARRAYS = [
-    "jit(lambda x, y: x + y, in_shardings=[N(m, 'x'), N(m, 'y')])(X, X)", "jit(lambda x: x * 2, in_shardings=N(n, 'x'))(X)",
-    "jit(lambda x: x.T * 2, in_shardings=N(n, 'x', 'y'))(X)", "jit(lambda x: x.sum(0), in_shardings=N(n, None, 'y'))(X)",
+    "jit(lambda x, y: x + y, in_shardings=[N(m, 'x'), N(m, 'y')])(X, X)",
+    "jit(lambda x: x.T * 2, in_shardings=N(n, 'x', 'y'))(X)",
+    "jit(lambda x: x.sum(0), in_shardings=N(n, None, 'y'))(X)",
     "jit(lambda x: x, in_shardings=N(n, 'x'), out_shardings=N(n, 'y'))(X)",
     "j.vmap(lambda r: r * 2, spmd_axis_name='x')(e)",
     "j.make_array_from_process_local_data(N(m, 'x'), {'b': X}, {'b': (8, 8)})['b']",
@@ -68,25 +70,33 @@ def test_texts(expression):
 
 # The words that programs match with regular expressions.
 ERRORS = [
-    ("jit(lambda x: x, out_shardings=N(m, P.UNCONSTRAINED, 'y'))(X)", "Unconstrained dims are not allowed when passed to"),
-    ("lax.with_sharding_constraint(np.ones(6), N(m, 'x'))", "axis 0 is partitioned 4 times, but the dimension size is 6"),
+    ("jit(lambda x: x, out_shardings=N(m, P.UNCONSTRAINED, 'y'))(X)",
+     "Unconstrained dims are not allowed when passed to"),
+    ("lax.with_sharding_constraint(np.ones(6), N(m, 'x'))",
+     "axis 0 is partitioned 4 times, but the dimension size is 6"),
     ("pieces(lambda x: x, P(P.UNCONSTRAINED))(X)", "in_specs refers to"),
     ("pieces(lambda x: lax.pcast(x, 'x', to='varying'))(X)", "Unsupported pcast from=varying, to='varying'"),
     ("pieces(lambda x: pieces(lambda y: y, P('y'), P('y'), axis_names={'y'})(x), P('x'), P('x'), axis_names={'x'})(X)",
      "The context mesh .* should match the mesh passed to shard_map"),
-    ("pieces(lambda x: x, P('x'), P('x'), n)(X)", "in_specs passed to shard_map.*does not match the specs of the input"),
+    ("pieces(lambda x: x, P('x'), P('x'), n)(X)",
+     "in_specs passed to shard_map.*does not match the specs of the input"),
     ("jit(pieces(lambda x: x, P('x'), P('x'), n))(X)", "in_specs passed to shard_map.*does not match the specs of the"),
-    ("lib.sharding.set_mesh(3)", "Expected mesh of type"), ("lib.sharding.use_abstract_mesh(m)", "Expected mesh of type"),
+    ("lib.sharding.set_mesh(3)", "Expected mesh of type"), ("lib.sharding.use_abstract_mesh(m)",
+     "Expected mesh of type"),
     ("j.device_put(X, n.devices.ravel().tolist())", "device_put device specification must be a tree prefix of the"),
-    ("j.device_put(np.ones(8), m.devices[0, 0], donate=True, may_alias=True)", "may_alias and donate cannot be True at"),
-    ("j.make_array_from_callback((8,), N(m, 'x'), lambda i: X)", "Expected shard shape .* doesn't match the single device"),
+    ("j.device_put(np.ones(8), m.devices[0, 0], donate=True, may_alias=True)",
+     "may_alias and donate cannot be True at"),
+    ("j.make_array_from_callback((8,), N(m, 'x'), lambda i: X)",
+     "Expected shard shape .* doesn't match the single device"),
     ("pieces(lambda x: x, P('x'), P())(X)", "which require replication which can't be statically inferred"),
     ("pieces(lambda x: x, P('x', 'y', None))(X)", "in_specs entry which is too long to be compatible"),
     ("pieces(lambda x: x.sum())(X)", "out_specs entry which is too long to be compatible"),
-    ("pieces(lambda x: x, P('x'), P('x'))(np.ones(6))", "axis sizes that are not evenly divisible by the corresponding"),
+    ("pieces(lambda x: x, P('x'), P('x'))(np.ones(6))",
+     "axis sizes that are not evenly divisible by the corresponding"),
     ("pieces(lambda x, y: x, (P('x'),))(X, X)", "pytree structure error"),
     ("jit(lambda x: (x, x), out_shardings=(N(m),))(X)", "pytree structure error"),
-    ("jit(lambda x: x, in_shardings=N(m, 'x', 'y'))(X[0])", "One of pjit arguments with pytree key path x is incompatible"),
+    ("jit(lambda x: x, in_shardings=N(m, 'x', 'y'))(X[0])",
+     "One of pjit arguments with pytree key path x is incompatible"),
 ]
 
 

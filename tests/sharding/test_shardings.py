@@ -95,12 +95,16 @@ def test_pieces(entries, reverse):
 
 
 ERRORS = [
-    (lambda: Mesh(OURS.devices.reshape(4, 2), ("x",)), ValueError, "Mesh requires the ndim of its first argument .* to equal the length of its second"),
+    (lambda: Mesh(OURS.devices.reshape(4, 2), ("x",)), ValueError,
+     "Mesh requires the ndim of its first argument .* to equal the length of its second"),
     (lambda: Mesh(OURS.devices.reshape(4, 2), ("x", None)), ValueError, "axis names cannot be None"),
-    (lambda: Mesh(OURS.devices, "x", axis_types=(1,)), TypeError, r"axis_types passed to Mesh must be of type .*AxisType.*Got 1"),
-    (lambda: Mesh(OURS.devices, "x", (AxisType.Auto,) * 2), ValueError, "Number of axis names should match the number of axis_types"),
+    (lambda: Mesh(OURS.devices, "x", axis_types=(1,)), TypeError,
+     r"axis_types passed to Mesh must be of type .*AxisType.*Got 1"),
+    (lambda: Mesh(OURS.devices, "x", (AxisType.Auto,) * 2), ValueError,
+     "Number of axis names should match the number of axis_types"),
     (lambda: AbstractMesh((2,), ("x", "y")), ValueError, "must have the same length"),
-    (lambda: OURS.mesh("x8").abstract_mesh.devices, ValueError, "AbstractMesh does not implement devices: it describes axes only"),
+    (lambda: OURS.mesh("x8").abstract_mesh.devices, ValueError,
+     "AbstractMesh does not implement devices: it describes axes only"),
     (lambda: xtrace.make_mesh((16,), ("x",)), ValueError, "Number of devices 8 must be >= the product of mesh_shape"),
     (lambda: xtrace.make_mesh((-1,), ("x",)), ValueError, "axis_shapes must be positive"),
     (lambda: xtrace.make_mesh((4, 2), ("x",)), ValueError, "a name for each axis, got"),
