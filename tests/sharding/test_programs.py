@@ -38,7 +38,9 @@ ARRAYS = [
     "jit(lambda x: x, in_shardings=N(n, 'x'), out_shardings=N(n, 'y'))(X)",
     "j.vmap(lambda r: r * 2, spmd_axis_name='x')(e)",
     "j.make_array_from_process_local_data(N(m, 'x'), {'b': X}, {'b': (8, 8)})['b']",
-    "j.make_array_from_process_local_data(N(m, 'x'), [X, X])[1]",
+    "j.make_array_from_process_local_data(N(m, 'x'), [X, X])[1]", "j.device_put(X, j.memory.Space.Host)",
+    "j.device_put(np.array(X), j.memory.Space.Host)", "j.device_put(np.array(X), j.memory.Space.Device)",
+    "j.device_put(np.array(X), m.devices[1, 1])", "j.device_put(j.device_put(X, N(m, 'x')), j.memory.Space.Host)",
 ]
 
 
@@ -81,6 +83,9 @@ ERRORS = [
     ("pieces(lambda x: x, P('x'), P('x'), n)(X)",
      "in_specs passed to shard_map.*does not match the specs of the input"),
     ("jit(pieces(lambda x: x, P('x'), P('x'), n))(X)", "in_specs passed to shard_map.*does not match the specs of the"),
+    ("lax.map(lambda r: r * 2, e)", "0th dimension of all xs should be replicated. Got P.'x', None"),
+    ("lax.scan(lambda c, r: (c, r), 0., e)", "0th dimension of all xs should be replicated"),
+    ("jit(lambda e: lax.scan(lambda c, r: (c, r), 0., e))(e)", "0th dimension of all xs should be replicated"),
     ("lib.sharding.set_mesh(3)", "Expected mesh of type"), ("lib.sharding.use_abstract_mesh(m)",
      "Expected mesh of type"),
     ("j.device_put(X, n.devices.ravel().tolist())", "device_put device specification must be a tree prefix of the"),
