@@ -83,6 +83,8 @@ ERRORS = [
     ("pieces(lambda x: x, P('x'), P('x'), n)(X)",
      "in_specs passed to shard_map.*does not match the specs of the input"),
     ("jit(pieces(lambda x: x, P('x'), P('x'), n))(X)", "in_specs passed to shard_map.*does not match the specs of the"),
+    ("j.device_put(X, j.experimental.layout.Format(j.experimental.layout.Layout.AUTO, N(m, 'x')))",
+     "should be concrete"),
     ("lax.map(lambda r: r * 2, e)", "0th dimension of all xs should be replicated. Got P.'x', None"),
     ("lax.scan(lambda c, r: (c, r), 0., e)", "0th dimension of all xs should be replicated"),
     ("jit(lambda e: lax.scan(lambda c, r: (c, r), 0., e))(e)", "0th dimension of all xs should be replicated"),
@@ -109,6 +111,17 @@ ERRORS = [
 def test_errors(expression, text):
     for lib in (OURS, THEIRS):
         with pytest.raises(ValueError, match=f"(?s){text}"):
+            evaluate(lib, expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jit(pieces(lambda x: lax.with_sharding_constraint(x, P('y'))))(X)",
+    "jit(pieces(lambda x: lax.with_sharding_constraint(x, P('x')), P('x'), P('x'), axis_names={'x'}))(X)",
+])
+def test_constraints_are_on_axes_of_the_compiler(expression):
+    for lib in (OURS, THEIRS):
+        refused = pytest.raises(ValueError, match="passed to with_sharding_constraint can only refer to Auto axes")
+        with lib.module.set_mesh(lib.mesh("x4y2")), refused:
             evaluate(lib, expression)
 
 

@@ -15,7 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.references import Reference
 from xtrace._src.core.requested_shardings import requested_sharding
@@ -288,6 +288,10 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
 def _check_target(target: object) -> Any:
     if isinstance(target, (clients.Device, MemorySpace)):
         return target
+    if isinstance(target, Format) and target.layout is Layout.AUTO:
+        raise ValueError(
+            f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
+        )
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
         return requested_sharding("device_put", "device", target)
     raise ValueError(

@@ -12,7 +12,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import ALWAYS_PRINTED
-from xtrace._src.core.mesh import context_mesh
+from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
@@ -145,14 +145,18 @@ def constrain(x: Array, sharding: Sharding) -> Any:
                 f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
                 f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
             )
-    if isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
+    if isinstance(sharding, NamedSharding):
         named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
+        # In `shard_map` a value is a piece along the manual axes.
+        manual = {*sharding.mesh.manual_axes, *context_abstract_mesh().manual_axes}
+        explicit = sharding.mesh.explicit_axes if sharding.mesh.auto_axes else ()
         for axis in [*named, *sharding.spec.unreduced]:
-            if axis in sharding.mesh.explicit_axes:
+            if axis in manual or axis in explicit:
                 raise ValueError(
-                    f"the spec of a sharding passed to with_sharding_constraint can only refer to Auto axes of the "
-                    f"mesh, got {sharding.spec}, and {axis!s} is an explicit axis of {abbreviate(sharding.mesh)}. "
-                    "Leave it out, or change the split over explicit axes with xtrace.reshard"
+                    f"the spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the "
+                    f"mesh, got {sharding.spec}, and {axis!s} is {'a manual' if axis in manual else 'an explicit'} "
+                    f"axis of {abbreviate(sharding.mesh)}. Leave it out, or change the split over explicit "
+                    "axes with xtrace.reshard"
                 )
     return sharding_constraint_p.bind(
         x, context_mesh=context_mesh(), layout=None, sharding=sharding,

@@ -629,8 +629,8 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
         own = aval.explicit_sharding
         if own is not None and own.spec[0] is not None:
             raise ValueError(
-                f"{function}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each step reads a "
-                "whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
+                f"{function}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each step reads "
+                "a whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
             )
     sizes = sorted({a.shape[0] for a in avals})
     if len(sizes) > 1:
