@@ -317,7 +317,7 @@ def test_series_of_series():
 
 
 def test_series_under_shard_map():
-    mesh = xtrace.make_mesh((1,), ("i",))
+    mesh = xtrace.make_mesh((1,), ("i",), axis_types=xtrace.sharding.AxisType.Auto)
     spec = xtrace.sharding.PartitionSpec("i")
     function = xtrace.shard_map(lambda x: lax.psum(jnp.sin(x) * x, "i"), mesh=mesh, in_specs=spec, out_specs=spec)
     plain = jet(lambda x: jnp.sin(x) * x, (POINT,), (list(CURVE),))

@@ -260,7 +260,7 @@ def test_values_around_a_call_are_in_use_too():
 
 
 def test_functions_of_shards_in_programs_count():
-    mesh, spec = xtrace.make_mesh((1,), ("x",)), xtrace.P("x")
+    mesh, spec = xtrace.make_mesh((1,), ("x",), axis_types=xtrace.sharding.AxisType.Auto), xtrace.P("x")
     out = xtrace.P()
     mapped = xtrace.shard_map(lambda a: xtrace.lax.psum(jnp.sin(a), "x"), mesh=mesh, in_specs=spec, out_specs=out)
     result = roofline(lambda x: mapped(x) + 1)(X)[1]

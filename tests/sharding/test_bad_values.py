@@ -178,7 +178,7 @@ def test_a_generator_that_is_dropped_leaves_its_block():
 def test_arrays_on_explicit_axes_are_no_constants_of_mapped_functions():
     x = put_on_explicit()
     with pytest.raises(NotImplementedError, match=r"float32\[8@x\].*Make it an argument"):
-        mapped(lambda a: x, mesh=EXPLICIT)
+        xtrace.shard_map(lambda a: x, mesh=EXPLICIT, in_specs=P("x"), out_specs=P("x"))(put_on_explicit())
     with pytest.raises(NotImplementedError, match=r"float32\[8@x\].*Make it an argument"):
         xtrace.pmap(lambda a: x)(np.ones((8, 2)))
 

@@ -122,10 +122,10 @@ def test_more_operations(expression):
 
 
 REFUSED = [
-    ("cast(x, 'reduced')", "P()", ValueError, "unsupported cast.*from varying to 'reduced'"),
-    ("cast(w, 'unreduced')", "P()", ValueError, "from invarying to 'unreduced'.*to='varying' first"),
-    ("cast(u, 'varying')", "P()", ValueError, "from unreduced to 'varying'.*psum"),
-    ("cast(r, 'reduced')", "P()", ValueError, "from reduced to 'reduced'"),
+    ("cast(x, 'reduced')", "P()", ValueError, "Unsupported pcast from=varying, to='reduced'"),
+    ("cast(w, 'unreduced')", "P()", ValueError, "from=invarying, to='unreduced'.*to='varying' first"),
+    ("cast(u, 'varying')", "P()", ValueError, "from=unreduced, to='varying'.*psum"),
+    ("cast(r, 'reduced')", "P()", ValueError, "from=reduced, to='reduced'"),
     ("cast(w, 'foo')", "P()", ValueError, "to must be 'varying', 'reduced' or 'unreduced', got 'foo'"),
     ("lax.psum(r, 'x')", "P()", ValueError, r"cannot accept args.*pcast\(x, \('x',\), to='varying'\)"),
     ("r + w", "P()", ShardingTypeError, "replicated along"), ("u + w", "P()", ShardingTypeError, "psum"),

@@ -54,7 +54,7 @@ PROGRAMS = [
         f({"w": np.ones((6, 3))})
         """,
         error="IndivisibleError",
-        says=["argument params['w']", "dimension size is 6", "'data' of size 4"],
+        says=["arguments with pytree key path params['w']", "dimension size is 6", "'data' of size 4"],
         underlined='f({"w": np.ones((6, 3))})',
         fix="Pad it to 8",
         in_message=False,
@@ -519,7 +519,7 @@ PROGRAMS = [
         Mesh(xtrace.devices(), ("data", "model"))
         """,
         error="ValueError",
-        says=["('data', 'model') for devices of shape (8,)"],
+        says=["Mesh requires the ndim", "of shape (8,)", "('data', 'model')"],
         underlined='Mesh(xtrace.devices(), ("data", "model"))',
         fix="xtrace.make_mesh(sizes, ('data', 'model'))",
         in_message=False,
@@ -580,7 +580,7 @@ PROGRAMS = [
         xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,))
         """,
         error="ValueError",
-        says=["(Auto,) for ('data', 'model')"],
+        says=["match the number of axis_types", "(Auto,) for ('data', 'model')"],
         underlined='xtrace.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,))',
         fix="a type for each axis name",
         in_message=False,
@@ -596,7 +596,7 @@ PROGRAMS = [
         xtrace.make_mesh((4, 2), ("data", "model"), axis_types=("auto", "auto"))
         """,
         error="TypeError",
-        says=["axis_types must be", "got 'auto'"],
+        says=["axis_types passed to Mesh must be of type", "Got 'auto'"],
         underlined='xtrace.make_mesh((4, 2), ("data", "model"), axis_types=("auto", "auto"))',
         fix="xtrace.sharding.AxisType.Auto",
         in_message=False,
@@ -885,7 +885,7 @@ PROGRAMS = [
         f(jnp.ones(8))
         """,
         error="TypeError",
-        says=["in_specs must be PartitionSpecs"],
+        says=["in_specs argument must be a pytree of `xtrace.sharding.PartitionSpec` instances"],
         underlined='xtrace.shard_map(lambda x: x, mesh=mesh, in_specs="data", out_specs=P("data"))',
         fix="xtrace.P('x')",
         in_message=False,
@@ -951,7 +951,7 @@ PROGRAMS = [
         f(jnp.ones(8))
         """,
         error="ValueError",
-        says=["out_specs P('data',) of result", "shape ()"],
+        says=["too long to be compatible with result: P('data',)", "shape ()"],
         underlined="f(jnp.ones(8))",
         fix="x[None]",
         in_message=False,
@@ -1431,9 +1431,9 @@ PROGRAMS = [
         xtrace.make_array_from_single_device_arrays((8,), s, pieces)
         """,
         error="ValueError",
-        says=["arrays[0] has the shape (3,)", "an array of shape (8,)"],
+        says=["array shape (3,) of arrays[0]", "an array of shape (8,)"],
         underlined="xtrace.make_array_from_single_device_arrays((8,), s, pieces)",
-        fix="have the shape (2,)",
+        fix="Expected shard shape (2,)",
         in_message=False,
         right="""
         from xtrace.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -1454,9 +1454,9 @@ PROGRAMS = [
         xtrace.make_array_from_callback((8,), s, lambda index: np.ones(3))
         """,
         error="ValueError",
-        says=["data_callback((slice(0, 2, None),)) has the shape (3,)"],
+        says=["array shape (3,) of data_callback((slice(0, 2, None),))"],
         underlined="xtrace.make_array_from_callback((8,), s, lambda index: np.ones(3))",
-        fix="have the shape (2,)",
+        fix="Expected shard shape (2,)",
         in_message=False,
         right="""
         from xtrace.sharding import AxisType, NamedSharding, PartitionSpec as P

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_shape
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of_value, physical_aval
@@ -97,30 +97,34 @@ def make_array_from_single_device_arrays(
     whole, placed = canonical_shape(name, shape), _target(name, sharding)
     _piece_shape(name, placed, whole)
     if not isinstance(arrays, (list, tuple)):
-        raise TypeError(f"{name}: arrays must be a list or a tuple of arrays, got {abbreviate(arrays)}")
+        raise TypeError(f"{name}: `arrays` argument must be a list or tuple of arrays, got {abbreviate(arrays)}")
     held: dict[Any, int] = {}
     for i, array in enumerate(arrays):
         if isinstance(array, Tracer):
             raise ValueError(f"{name}: arrays[{i}] is a traced value, which is on no device; got {abbreviate(array)}")
         if not isinstance(array, ConcreteArray):
             raise TypeError(
-                f"{name}: arrays[{i}] must be an array on a device, got {abbreviate(array)}; put it there with "
+                f"{name}: Unsupported type for elements in `arrays`: arrays[{i}] must be an array on a device, got "
+                f"{abbreviate(array)}; put it there with "
                 "xtrace.device_put(x, device)"
             )
         if array.sharding.num_devices != 1:
             raise ValueError(
-                f"{name}: arrays[{i}] must be on one device, it is on {array.sharding.num_devices}; give the data of "
-                "its addressable_shards"
+                f"{name}: the input arrays must have one shard each, and arrays[{i}] is on "
+                f"{array.sharding.num_devices} devices; give the data of its addressable_shards"
             )
         (device,) = array.sharding.devices
         if device in held:
-            raise ValueError(f"{name}: arrays[{held[device]}] and arrays[{i}] are both on {device}; give one for each")
+            raise ValueError(
+                f"{name}: the input arrays must be from distinct devices; arrays[{held[device]}] and arrays[{i}] are "
+                f"both on {device}"
+            )
         held[device] = i
     devices = [device for device in placed.devices if device in placed.addressable_devices]
     if absent := [device for device in devices if device not in held]:
         raise ValueError(
-            f"{name}: arrays must have one on each of the {len(devices)} devices of {abbreviate(placed)} in this "
-            f"process; of the {len(held)} given, none is on {', '.join(map(str, absent))}"
+            f"{name}: Expected {len(devices)} per-device arrays, one on each device of {abbreviate(placed)} in this "
+            f"process, but got {len(held)}; none is on {', '.join(map(str, absent))}"
         )
     if extra := [device for device in held if device not in devices]:
         raise ValueError(
@@ -137,8 +141,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
     Args:
         sharding: the sharding of the whole array, or a `PartitionSpec` on the mesh in force.
-        local_data: the data of this process: along each axis either the parts that its devices hold, one after another,
-            or the whole axis. Processes whose devices hold the same part give the same data.
+        local_data: the data of this process, or a tree of these: along each axis either the parts that its devices
+            hold, one after another, or the whole axis. Processes whose devices hold the same part give the same data.
         global_shape: the shape of the whole array; None if `local_data` has, along each axis, only the parts of this
             process.
 
@@ -155,6 +159,12 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         Array([0, 1, 2, 3], dtype=int32)
     """
     name = "make_array_from_process_local_data"
+    leaves, tree = pytree.tree_flatten(local_data)
+    if not pytree.treedef_is_leaf(tree):
+        shardings = pytree.broadcast_prefix(sharding, local_data)
+        shapes = [None] * len(leaves) if global_shape is None else tree.flatten_up_to(global_shape)
+        arrays = map(make_array_from_process_local_data, shardings, leaves, shapes)
+        return pytree.tree_unflatten(tree, list(arrays))
     placed = _target(name, sharding)
     try:
         aval = aval_of_value(local_data)
@@ -276,16 +286,18 @@ def _assemble(
             raise type(error)(f"{function}: {name_of(i)}: {error}") from None
         if aval.shape != expected:
             raise ValueError(
-                f"{function}: {name_of(i)} has the shape {aval.shape}; the pieces of an array of shape {shape} have "
-                f"the shape {expected} with {abbreviate(sharding)}"
+                f"{function}: Expected shard shape {expected} doesn't match the single device array shape {aval.shape} "
+                f"of {name_of(i)}, for an array of shape {shape} with {abbreviate(sharding)}"
             )
         if element is None:
             element = aval.dtype
         if aval.dtype != element:
-            reason = f"dtype is {element.name}" if wanted is not None else f"{name_of(0)} is of {element.name}"
-            raise ValueError(
-                f"{function}: {name_of(i)}, for {devices[i]}, is of {aval.dtype.name}, and {reason}; convert one"
+            rule = (
+                f"if `dtype` is provided, here {element.name}, it must match the dtype of the addressable shards"
+                if wanted is not None
+                else f"the pieces must have matching dtypes, and {name_of(0)} is of {element.name}"
             )
+            raise ValueError(f"{function}: {rule}; {name_of(i)}, for {devices[i]}, is of {aval.dtype.name}")
     if element is None:
         raise ValueError(f"{function}: no device of {abbreviate(sharding)} is in this process; give dtype")
     aval = place_type(ShapedArray(shape, element), sharding)

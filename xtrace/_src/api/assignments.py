@@ -16,7 +16,13 @@ from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import AbstractMesh, Mesh, PlannedDevice, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_shardings import requested_sharding
-from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from xtrace._src.core.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    explicit_part,
+    unconstrained_dimensions,
+)
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.execute import Assignment
@@ -62,10 +68,17 @@ class ShardingTree(NamedTuple):
         except ValueError as error:
             what = "positional arguments tuple" if argument == "in_shardings" else "result"
             raise ValueError(
-                f"{function}: {argument} specification must be a tree prefix of the {what}: {error}. Give one sharding "
-                f"for all, or a tree like the {what}"
+                f"{function}: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
+                f"{error}. Give one sharding for all, or a tree like the {what}"
             ) from None
-        return tuple([requested_sharding(function, argument, leaf) for leaf in given])
+        shardings = tuple([requested_sharding(function, argument, leaf) for leaf in given])
+        for sharding in shardings if argument == "out_shardings" else ():
+            if sharding is not None and unconstrained_dimensions(sharding):
+                raise ValueError(
+                    f"{function}: Unconstrained dims are not allowed when passed to out_shardings, got {sharding}; "
+                    "constrain the result with xtrace.lax.with_sharding_constraint in the function"
+                )
+        return shardings
 
 
 def _is_none(leaf: object) -> bool:
@@ -77,6 +90,9 @@ NO_SHARDINGS = ShardingTree((None,), pytree.tree_structure(0))
 
 def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
     """Return shardings that a user gives; TypeError for a leaf that is none."""
+    if argument == "in_shardings" and isinstance(shardings, list):
+        # Positional arguments are a tuple.
+        shardings = tuple(shardings)
     leaves, tree = pytree.tree_flatten(shardings, is_leaf=_is_none)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec, Format)):
@@ -86,6 +102,17 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
                 f"{abbreviate(leaf)}"
             )
     return ShardingTree(tuple(leaves), tree)
+
+
+def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
+    """Return types of arguments with the split over explicit axes that shardings given for them say."""
+    if not shardings:
+        return avals
+    parts = [None if s is None else explicit_part(s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
+    return [
+        a if part is None or a.explicit_sharding is not None else a.update(sharding=part)
+        for a, part in zip(avals, parts, strict=True)
+    ]
 
 
 def device_option(device: Device | None, backend: Any, in_shardings: object, out_shardings: object) -> Device | None:
@@ -283,14 +310,13 @@ def _check(sharding: Sharding, shape: tuple[int, ...], name: Callable[[], str]) 
     try:
         sharding.shard_shape(shape)
     except ValueError as error:
-        raise type(error)(f"{name()}: {error}") from None
+        raise type(error)(f"{name()} is incompatible with its sharding annotation: {error}") from None
 
 
 def _name(kind: str, names: _Names | None, position: int) -> str:
     """Return the name of an argument or a result in messages."""
-    if names is None:
-        return f"{kind} {position}"
-    return names()[position] if kind == "result" else f"argument {names()[position]}"
+    group = "outputs" if kind == "result" else "arguments"
+    return f"One of pjit {group} with pytree key path {position if names is None else names()[position]}"
 
 
 def _mesh(devices: tuple[Device, ...], given: Sequence[Any], meshes: Sequence[Mesh]) -> Mesh:

@@ -15,7 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, aval_of
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.memory_layout import Format
+from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.references import Reference
 from xtrace._src.core.requested_shardings import requested_sharding
@@ -228,7 +228,7 @@ def device_put(
     avals = []
     for move in moves:
         if move.donated and move.aliased:
-            raise ValueError(f"device_put: donate and may_alias are both true for {move.name}; choose one")
+            raise ValueError(f"device_put: may_alias and donate cannot be True at the same time, for {move.name}")
         try:
             avals.append(aval_of(move.leaf))
         except (TypeError, ValueError) as error:
@@ -279,17 +279,24 @@ def _for_leaves(name: str, value: object, x: object, count: int, expected: str) 
     try:
         return pytree.broadcast_prefix(value, x, is_leaf=lambda v: v is None)
     except ValueError as error:
-        raise ValueError(f"device_put: {name} must be {expected}, or a tree of these like x: {error}") from None
+        raise ValueError(
+            f"device_put {name} specification must be a tree prefix of the corresponding value: {error}. Give "
+            f"{expected}, or a tree of these like x"
+        ) from None
 
 
 def _check_target(target: object) -> Any:
     if isinstance(target, (clients.Device, MemorySpace)):
         return target
+    if isinstance(target, Format) and target.layout is Layout.AUTO:
+        raise ValueError(
+            f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
+        )
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
         return requested_sharding("device_put", "device", target)
     raise ValueError(
-        "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, "
-        f"a sharding or None, got {abbreviate(target)}"
+        "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, a "
+        f"sharding, a Format or None. Received invalid value: {abbreviate(target)}"
     )
 
 

@@ -14,7 +14,7 @@ from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
-from xtrace._src.api.assignments import assign, device_option, sharding_tree
+from xtrace._src.api.assignments import assign, device_option, sharding_tree, types_in_shardings
 from xtrace._src.api.caches import all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module
@@ -411,6 +411,7 @@ class Jitted:
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
         log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
+        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0])
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
@@ -562,6 +563,7 @@ class Jitted:
         """Return the static arguments, the trace, and the devices that the program is for."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
+        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0])
         traced = self.traced(static, in_tree, avals)
         return static, traced, self._assignment(leaves, traced, static)
 

@@ -67,7 +67,10 @@ def make_mesh(
     shape = integer_tuple("make_mesh", "axis_shapes", axis_shapes)
     names = name_tuple("make_mesh", "axis_names", axis_names)
     if len(names) != len(shape):
-        raise ValueError(f"make_mesh: axis_names must have a name for each axis, got {names} for the sizes {shape}")
+        raise ValueError(
+            "make_mesh: Mesh requires the ndim of its devices to equal the length of `axis_names`: a name for each "
+            f"axis, got {names} for the sizes {shape}"
+        )
     if target is not None and devices is not None:
         raise TypeError("make_mesh: target says the devices; leave out devices, or target")
     if target is not None:
@@ -109,11 +112,10 @@ class set_mesh:
     A `PartitionSpec` alone is then one on the mesh, and programs without arguments on a mesh run on its devices.
 
     Args:
-        mesh: a `Mesh`.
+        mesh: a `Mesh`; None for none.
 
     Raises:
-        TypeError: `mesh` is no mesh.
-        ValueError: a function is being traced.
+        ValueError: `mesh` is no mesh, or a function is being traced.
 
     Example:
         >>> with xtrace.set_mesh(xtrace.make_mesh((1,), ("x",))):
@@ -123,17 +125,21 @@ class set_mesh:
 
     __slots__ = ("prev_mesh", "prev_abstract_mesh", "_outer")
 
-    def __init__(self, mesh: Mesh) -> None:
-        if not isinstance(mesh, Mesh):
-            raise TypeError(f"set_mesh: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
+    def __init__(self, mesh: Mesh | None) -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(
+                "set_mesh: Expected mesh of type `xtrace.sharding.Mesh`, such as make_mesh returns. Got "
+                f"{abbreviate(mesh)}"
+            )
         if current_trace.get() is not base_trace:
             raise ValueError(
                 "set_mesh: a function is being traced, whose mesh is in force already. Call set_mesh outside of it, or "
                 "use xtrace.sharding.use_abstract_mesh"
             )
         self.prev_mesh, self.prev_abstract_mesh = context_mesh(), context_abstract_mesh()
-        axes = None if mesh.empty else mesh.abstract_mesh
-        self._outer = [config.mesh.enter(None if mesh.empty else mesh), config.abstract_mesh.enter(axes)]
+        given = None if mesh is None or mesh.empty else mesh
+        axes = given.abstract_mesh if given is not None else None
+        self._outer = [config.mesh.enter(given), config.abstract_mesh.enter(axes)]
 
     def __enter__(self) -> Mesh:
         return self.prev_mesh
@@ -150,7 +156,7 @@ class use_abstract_mesh:
         mesh: an `AbstractMesh`.
 
     Raises:
-        TypeError: `mesh` is no AbstractMesh.
+        ValueError: `mesh` is no AbstractMesh.
 
     Example:
         >>> with xtrace.sharding.use_abstract_mesh(xtrace.sharding.AbstractMesh((2,), ("x",))):
@@ -162,8 +168,9 @@ class use_abstract_mesh:
 
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
-            raise TypeError(
-                f"use_abstract_mesh: mesh must be an AbstractMesh, such as mesh.abstract_mesh; got {abbreviate(mesh)}"
+            raise ValueError(
+                "use_abstract_mesh: Expected mesh of type `xtrace.sharding.AbstractMesh`, such as mesh.abstract_mesh. "
+                f"Got {abbreviate(mesh)}"
             )
         self.mesh = mesh
 

@@ -208,6 +208,10 @@ def smap(
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(axis_name, (tuple, list, set, frozenset)):
+        raise TypeError(
+            f"smap axis_name should be a `str` or a `Hashable`, the name of one axis, but got {abbreviate(axis_name)}"
+        )
     name_tuple("smap", "axis_name", (axis_name,))
     in_specs = Infer if in_axes is Infer else _specs_of_axes(in_axes, axis_name)
     return shard_map(f, in_specs=in_specs, out_specs=_specs_of_axes(out_axes, axis_name), axis_names={axis_name})

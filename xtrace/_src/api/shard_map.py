@@ -16,7 +16,7 @@ from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.names import correction, name_tuple
-from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
@@ -75,7 +75,10 @@ def shard_map(
     if isinstance(axis_names, str):
         raise TypeError(f"shard_map: axis_names must be a set of names, got {abbreviate(axis_names)}; write {{'x'}}")
     if mesh is not None and not isinstance(mesh, BaseMesh):
-        raise TypeError(f"shard_map: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
+        raise TypeError(
+            "shard_map requires a `xtrace.sharding.Mesh` or a `xtrace.sharding.AbstractMesh` as mesh, such as "
+            f"make_mesh returns, but got {abbreviate(mesh)}"
+        )
     _check_specs("in_specs", in_specs)
     _check_specs("out_specs", out_specs)
     manual = frozenset(name_tuple("shard_map", "axis_names", axis_names))
@@ -102,8 +105,8 @@ def _check_specs(argument: str, specs: Any) -> None:
     for leaf in pytree.tree_leaves(specs, is_leaf=lambda s: s is None):
         if leaf is not None and not isinstance(leaf, PartitionSpec):
             raise TypeError(
-                f"shard_map: {argument} must be PartitionSpecs such as xtrace.P('x'), or a tree of them; got "
-                f"{abbreviate(leaf)}"
+                f"shard_map {argument} argument must be a pytree of `xtrace.sharding.PartitionSpec` instances, such as "
+                f"xtrace.P('x'), but got {abbreviate(leaf)}"
             )
 
 
@@ -128,10 +131,15 @@ class ShardMap:
                 f"shard_map: the mesh axes {bound} of {self.name} are manual already, by the shard_map around it; give "
                 "axis_names= with others"
             )
+        if mesh.manual_axes and self.mesh is not None and self.mesh.axis_types != mesh.axis_types:
+            raise ValueError(
+                f"shard_map: The context mesh {mesh} should match the mesh passed to shard_map, "
+                f"{abbreviate(self.mesh)}, for {self.name}. Leave out mesh"
+            )
         unknown = manual - set(mesh.axis_names)
         if unknown:
             raise ValueError(
-                f"shard_map: axis_names {sorted(map(str, unknown))} are not in the mesh, whose axes are "
+                f"shard_map requires axis_names={sorted(map(str, manual))} to be a subset of mesh.axis_names="
                 f"{mesh.axis_names}; for {abbreviate(min(unknown, key=str))} "
                 f"{correction(min(unknown, key=str), mesh.axis_names)}"
             )
@@ -194,8 +202,9 @@ class ShardMap:
             return pytree.broadcast_prefix(self.in_specs, args)
         except ValueError as error:
             raise ValueError(
-                f"shard_map: in_specs must be a PartitionSpec, or a tree prefix of the arguments of {self.name}: "
-                f"{error}. Give one specification for all, or a tuple with one for each argument"
+                f"shard_map in_specs, pytree structure error: a PartitionSpec, or a tree prefix of the arguments of "
+                f"{self.name} is expected; {error}. Give one specification for all, or a tuple with one for each "
+                "argument"
             ) from None
 
     def _check_input(
@@ -206,26 +215,30 @@ class ShardMap:
         self._check_sums("in_specs", spec, mesh)
         if len(spec) > aval.ndim:
             raise ValueError(
-                f"shard_map: in_specs {spec} of {self._argument(count, path)} has an entry for each of {len(spec)} "
-                f"dimensions, and the argument has the shape {aval.shape}. Write "
+                f"shard_map applied to the function '{self.name}' was given an in_specs entry which is too long to be "
+                f"compatible with {self._argument(count, path)}: {spec} has length {len(spec)}, and the argument has "
+                f"the shape {aval.shape}, which has rank {aval.ndim}. Write "
                 f"{spec.update(partitions=spec.partitions[: aval.ndim])}"
             )
         own = aval.explicit_sharding
-        if own is not None and manual.issuperset(mesh.axis_names):
+        if manual.issuperset(mesh.axis_names):
             entries = explicit_part(NamedSharding(mesh, spec), aval.ndim)
-            if entries is not None and entries.spec != own.spec:
+            whole = PartitionSpec(*[None] * aval.ndim)
+            if entries is not None and entries.spec != (whole if own is None else own.spec):
                 raise ValueError(
-                    f"shard_map: in_specs {spec} of {self._argument(count, path)} does not match the specs of the "
-                    f"input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
+                    f"in_specs passed to shard_map: {spec} of {self._argument(count, path)} does not match the specs "
+                    f"of the input, {aval.str_short()}. Leave in_specs out, which takes those of the type, or call "
                     f"xtrace.reshard(x, {spec}) on it first"
                 )
         for dimension, (size, parts) in enumerate(zip(aval.shape, parts_of(mesh, spec, aval.ndim), strict=True)):
             if size % parts:
                 axes = axes_of_entry(spec[dimension])
                 raise ValueError(
-                    f"shard_map: {self._argument(count, path)}, of shape {aval.shape}, is not evenly divisible: "
-                    f"in_specs {spec} split array axis {dimension} (of size {size}) over the mesh axes {axes} (of "
-                    f"total size {parts}). Pad it to {-(-size // parts) * parts}, or write None for it in in_specs"
+                    f"shard_map applied to the function '{self.name}' was given argument arrays with axis sizes that "
+                    f"are not evenly divisible by the corresponding mesh axis sizes: in_specs {spec} of "
+                    f"{self._argument(count, path)}, of shape {aval.shape}, split array axis {dimension} (of size "
+                    f"{size}) over the mesh axes {axes} (of total size {parts}). Pad it to "
+                    f"{-(-size // parts) * parts}, or write None for it in in_specs"
                 )
 
     def _argument(self, count: int, path: Sequence[Any]) -> str:
@@ -234,11 +247,13 @@ class ShardMap:
         return f"argument {name}{key_paths.keystr(path[1:])} of {self.name}"
 
     def _check_axes(self, argument: str, spec: PartitionSpec, manual: frozenset[Any]) -> None:
-        for axis in named_axes(spec) | spec.unreduced | spec.reduced:
+        unconstrained = [entry for entry in spec.partitions if entry is UNCONSTRAINED]
+        for axis in [*named_axes(spec), *spec.unreduced, *spec.reduced, *unconstrained]:
             if axis not in manual:
                 raise ValueError(
-                    f"shard_map: {argument} must refer to manual axes, {sorted(map(str, manual))}; {spec} of "
-                    f"{self.name} refers to {abbreviate(axis)}: {correction(axis, sorted(manual, key=str))}"
+                    f"shard_map {argument} argument must refer to an axis marked as manual, of "
+                    f"{sorted(map(str, manual))}, but {argument} refers to {abbreviate(axis)}: it is {spec} of "
+                    f"{self.name}; {correction(axis, sorted(manual, key=str))}"
                 )
 
     def _check_sums(self, argument: str, spec: PartitionSpec, mesh: BaseMesh) -> None:
@@ -268,8 +283,8 @@ class ShardMap:
             return pytree.broadcast_prefix(self.out_specs, whole)
         except ValueError as error:
             raise ValueError(
-                f"shard_map: out_specs must be a PartitionSpec, or a tree prefix of the result of {self.name}: "
-                f"{error}. Give one specification for all, or a tree like the result"
+                f"shard_map out_specs, pytree structure error: a PartitionSpec, or a tree prefix of the result of "
+                f"{self.name} is expected; {error}. Give one specification for all, or a tree like the result"
             ) from None
 
     def _check_results(
@@ -281,8 +296,9 @@ class ShardMap:
             self._check_sums("out_specs", spec, mesh)
             if len(spec) > aval.ndim:
                 raise ValueError(
-                    f"shard_map: out_specs {spec} of {name} of {self.name} is too long: it has an entry for each of "
-                    f"{len(spec)} dimensions, and the result has the shape {aval.shape}. Give a scalar an axis with "
+                    f"shard_map applied to the function '{self.name}' was given an out_specs entry which is too long "
+                    f"to be compatible with {name}: {spec} has length {len(spec)}, and the result has the shape "
+                    f"{aval.shape}, which has rank {aval.ndim}. Give a scalar an axis with "
                     f"x[None], or write {spec.update(partitions=spec.partitions[: aval.ndim])}"
                 )
             sums, wanted = aval.manual_sums.within(manual), Sums(spec.unreduced, spec.reduced)
@@ -297,7 +313,8 @@ class ShardMap:
                 shown, names = ", ".join(sorted(map(repr, varying))), tuple(sorted(varying, key=str))
                 axes = abbreviate(names[0] if len(names) == 1 else names)
                 raise ValueError(
-                    f"shard_map: out_specs {spec} require replication which can't be statically inferred: {name} of "
+                    f"shard_map applied to the function '{self.name}' was given out_specs which require replication "
+                    f"which can't be statically inferred: {spec} is given, and {name} of "
                     f"{self.name} may vary along the mesh axes {shown}, which they do not name. Return lax.psum(x, "
                     f"{axes}), or name them in out_specs, or give check_vma=False if the devices have the same value"
                 )

@@ -19,6 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_returned, make_reference, read_reference, write_reference
@@ -208,7 +209,7 @@ def _check_split(
         for i, aval in mapped.items()
     }
     split = [i for i, entry in entries.items() if entry is not None]
-    if split and spmd_axis_name is not None:
+    if split and spmd_axis_name is not None and axes_of_entry(entries[split[0]]) != axes_of_entry(spmd_axis_name):
         raise ValueError(
             f"vmap: only one of spmd_axis_name or arrays sharded on Explicit mesh axes is allowed, got spmd_axis_name="
             f"{abbreviate(spmd_axis_name)} and argument {paths()[split[0]]} of {name}, {mapped[split[0]].str_short()}, "

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # In a primitive's `unprinted`: the parameter follows from the result's type and is never shown.
 NEVER_PRINTED = object()
+# Likewise: no parameter equals it, so that one that is None is shown, too.
+ALWAYS_PRINTED = object()
 
 
 class Var:

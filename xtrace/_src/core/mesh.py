@@ -8,6 +8,7 @@ import functools
 import math
 import operator
 import threading
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -79,6 +80,12 @@ class BaseMesh:
     axis_names: tuple[Any, ...]
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # The hash is set last; since equal meshes are one object, a change would be one of all of them.
+        if hasattr(self, "_hash"):
+            raise AttributeError(f"cannot assign to field {name!r}: meshes do not change; make another with update()")
+        object.__setattr__(self, name, value)
 
     @functools.cached_property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
@@ -221,13 +228,15 @@ class AbstractMesh(BaseMesh):
         return self.update(axis_types=tuple([name_to_type.get(name, kind) for name, kind in pairs]))
 
     def _no_devices(self, name: str) -> Any:
-        raise ValueError(f"an AbstractMesh has no {name}: it describes axes only. Use a Mesh, such as from make_mesh")
+        raise ValueError(
+            f"AbstractMesh does not implement {name}: it describes axes only. Use a Mesh, such as from make_mesh"
+        )
 
     devices = property(lambda self: self._no_devices("devices"), doc="An AbstractMesh has none: ValueError.")
     device_ids = property(lambda self: self._no_devices("device_ids"), doc="An AbstractMesh has none: ValueError.")
     local_devices = property(lambda self: self._no_devices("local_devices"), doc="ValueError: there are none.")
     local_mesh = property(lambda self: self._no_devices("local_mesh"), doc="ValueError: there are no devices.")
-    is_multi_process = property(lambda self: self._no_devices("processes"), doc="ValueError: there are no devices.")
+    is_multi_process = property(lambda self: self._no_devices("is_multi_process"), doc="ValueError: no devices.")
 
     def __repr__(self) -> str:
         device = f", {self.abstract_device._fields_shown()}" if self.abstract_device is not None else ""
@@ -281,8 +290,8 @@ class Mesh(BaseMesh):
             raise ValueError(f"Mesh: each axis needs a name of its own; got {names}, of which two are the same")
         if grid.ndim != len(names):
             raise ValueError(
-                f"Mesh: axis_names must have a name for each axis of devices, got {names} for devices of shape "
-                f"{grid.shape}. xtrace.make_mesh(sizes, {names}) makes a grid of them"
+                f"Mesh requires the ndim of its first argument (`devices`), of shape {grid.shape}, to equal the length "
+                f"of its second argument (`axis_names`), {names}. xtrace.make_mesh(sizes, {names}) makes a grid of them"
             )
         types = _types("Mesh", axis_types, names)
         key = (names, grid.shape, tuple(grid.flat), types)
@@ -347,6 +356,9 @@ class Mesh(BaseMesh):
         return not self.devices.ndim and self.devices.size == 1
 
     def __enter__(self) -> Mesh:
+        warnings.warn(
+            "`with mesh:` has been deprecated; write `with xtrace.set_mesh(mesh):`", DeprecationWarning, stacklevel=2
+        )
         vars(_entered).setdefault("contexts", []).append(config.naming_mesh.enter(self))
         return self
 
@@ -417,11 +429,14 @@ def _types(function: str, axis_types: Any, names: tuple[Any, ...]) -> tuple[Axis
     for kind in types:
         if not isinstance(kind, AxisType):
             raise TypeError(
-                f"{function}: axis_types must be xtrace.sharding.AxisType.Auto, .Explicit or .Manual for each axis, "
-                f"got {abbreviate(kind)}"
+                f"axis_types passed to {function} must be of type `xtrace.sharding.AxisType`. Got {abbreviate(kind)}; "
+                "write xtrace.sharding.AxisType.Auto, .Explicit or .Manual for each axis"
             )
     if len(types) != len(names):
-        raise ValueError(f"{function}: axis_types must have a type for each axis name, got {types} for {names}")
+        raise ValueError(
+            f"{function}: Number of axis names should match the number of axis_types, got {types} for {names}; give a "
+            "type for each axis name"
+        )
     return types
 
 

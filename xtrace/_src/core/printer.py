@@ -172,6 +172,8 @@ class _Printer:
             return Group("(", Nest(2, Break(""), _separate([self.value(v) for v in value])), Break(""), ")")
         if isinstance(value, np.dtype):
             return str(value.name)
+        if isinstance(value, frozenset):
+            return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
         return value.__name__ if isinstance(value, FunctionType) else str(value)
 
 

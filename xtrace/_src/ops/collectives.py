@@ -35,7 +35,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
 from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
@@ -103,7 +103,17 @@ def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
     rows = integer_rows(name, "axis_index_groups", groups)
     size = axis_size(tuple(axes))
     if sorted(i for row in rows for i in row) != list(range(size)):
-        raise ValueError(f"{name}: axis_index_groups must hold each index from 0 to {size - 1} once, got {rows}")
+        raise ValueError(
+            f"{name}: axis_index_groups must cover all indices exactly once, those from 0 to {size - 1}, got {rows}"
+        )
+    return rows
+
+
+def equal_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
+    """Return groups of one size, which the shape of the result depends on; ValueError for others."""
+    rows = index_groups(name, groups, axes)
+    if rows is not None and len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{name}: axis_index_groups must be of one size, which the result has, got {rows}")
     return rows
 
 
@@ -143,6 +153,7 @@ class AxisReduction(Primitive):
     ) -> None:
         super().__init__(
             name, ("axes", "axis_index_groups"), abstract=self._abstract, emit=self._emit, batch=self._batch,
+            unprinted={"axis_index_groups": ALWAYS_PRINTED},
             effects=effects_of("axes"), operation=self._public, varying=self._varying, **rules,
         )
         self.elementwise = elementwise
@@ -341,18 +352,18 @@ def _cast(x: Any, axes: tuple[Any, ...], to: str) -> Any:
         next((kind for kind in ("varying", "unreduced", "reduced") if axis in getattr(kinds, kind)), "invarying")
         for axis in axes
     }
-    if own == {to} == {"varying"} or not axes:
+    if not axes:
         return x
     cast = _CASTS.get((next(iter(own)), to)) if len(own) == 1 else None
     if cast is None:
         kind = " and ".join(sorted(own))
         advice = {
             "unreduced": "form the sum with lax.psum first",
-            "varying": "make it the same everywhere with lax.psum first",
+            "varying": "make it the same everywhere with lax.psum first" if to != "varying" else "leave the cast out",
             "invarying": "cast it to='varying' first", "reduced": "cast it to='varying' first",
         }[min(own)]
         raise ValueError(
-            f"pcast: unsupported cast of {aval.str_short()} from {kind} to {abbreviate(to)} along {axes}; {advice}"
+            f"Unsupported pcast from={kind}, to={abbreviate(to)} of {aval.str_short()} along {axes}; {advice}"
         )
     return cast.bind_positional((x,), (axes,))
 

@@ -14,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.factor_rules import SdyShardingRule, parse_rule
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo
+from xtrace._src.core.ir import ALWAYS_PRINTED, Atom, ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -174,8 +174,9 @@ custom_partitioning_p = Primitive(
     ("call", "decode_shardings", "in_tree", "infer_sharding_from_operands", "out_tree", "partition",
      "propagate_user_sharding", "sharding_rule", "static_args"),
     holds_jaxprs=True, abstract=_abstract, emit=_emit, effects=_effects, multiple_results=True, memoised=False,
-    # None is printed, too.
-    unprinted=dict.fromkeys(("infer_sharding_from_operands", "propagate_user_sharding", "sharding_rule"), ...),
+    unprinted=dict.fromkeys(
+        ("infer_sharding_from_operands", "propagate_user_sharding", "sharding_rule"), ALWAYS_PRINTED
+    ),
     jvp=no_rule(
         "Differentiation rule for 'custom_partitioning' not implemented: XLA calls the function that partitions it, "
         "which has no derivative. Give the function around it one with xtrace.custom_jvp or xtrace.custom_vjp",

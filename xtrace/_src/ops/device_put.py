@@ -84,7 +84,9 @@ def _evaluate_one(array: ConcreteArray, target: object) -> ConcreteArray:
         return put_at(array, target)
     if isinstance(target, clients.Device):
         return put_on(array, target)
-    return array if space is array.aval.memory_space else in_memory(array, space)
+    if space is not array.aval.memory_space:
+        return in_memory(array, space, True)
+    return put_on(array, array.device) if isinstance(target, MemorySpace) and not array.committed else array
 
 
 def _find_sharding(value: Array) -> Any:
@@ -171,7 +173,7 @@ def _placed_emit(builder: FunctionBuilder, x: Value, **_: object) -> Value:
 
 
 def _placed_evaluate(array: ConcreteArray, *, memory_space: MemorySpace) -> ConcreteArray:
-    return _evaluate_one(array, memory_space)
+    return array if memory_space is array.aval.memory_space else in_memory(array, memory_space, array.committed)
 
 
 def _placed_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, memory_space: MemorySpace) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows, integer_tuple
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
@@ -35,8 +35,8 @@ from xtrace._src.ops.collectives import (
     axis_names,
     axis_size,
     effects_of,
+    equal_groups,
     groups_of,
-    index_groups,
     map_leaves,
     psum,
     times,
@@ -56,7 +56,7 @@ class _Exchange(Primitive):
     ) -> None:
         super().__init__(
             name, parameters, abstract=abstract, emit=emit, operation=operation,
-            effects=effects_of("axis_name"), memoised=False, **rules,
+            effects=effects_of("axis_name"), memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED}, **rules,
         )
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
@@ -172,7 +172,7 @@ def all_gather(
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(f"all_gather: to must be 'varying', 'invarying' or 'reduced', got {abbreviate(to)}")
     names = axis_names(axis_name)
-    groups = index_groups("all_gather", axis_index_groups, names)
+    groups = equal_groups("all_gather", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
     checked = checked_axes(current_trace.get()).issuperset(names)
     if to != "varying" and groups is not None and checked:
@@ -341,7 +341,7 @@ def psum_scatter(
         Array([2, 4], dtype=int32)
     """
     names = axis_names(axis_name)
-    groups = index_groups("psum_scatter", axis_index_groups, names)
+    groups = equal_groups("psum_scatter", axis_index_groups, names)
     size = axis_size(names) if groups is None else len(groups[0])
 
     def one(leaf: object) -> Any:
@@ -510,7 +510,7 @@ def all_to_all(
         Array([[0, 2],
                [1, 3]], dtype=int32)
     """
-    groups = index_groups("all_to_all", axis_index_groups, axis_names(axis_name))
+    groups = equal_groups("all_to_all", axis_index_groups, axis_names(axis_name))
     axis_size(axis_name)
 
     def one(leaf: object) -> Any:

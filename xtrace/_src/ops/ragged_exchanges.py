@@ -23,6 +23,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows
+from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import checked_axes, current_trace
@@ -275,7 +276,7 @@ def ragged_all_to_all(
 ragged_all_to_all_p = Primitive(
     "ragged_all_to_all", ("axis_index_groups", "axis_name"), abstract=_abstract, emit=_emit,
     operation=ragged_all_to_all, effects=effects_of("axis_name"), jvp=_jvp, transpose=_transpose, batch=_batch,
-    memoised=False, unprinted={"axis_index_groups": ...},
+    memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED},
 )
 
 

@@ -11,6 +11,7 @@ from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
@@ -57,10 +58,8 @@ def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: f
         new = full_entries(sharding.spec, array.ndim)
         entries = [old[i] if i in unconstrained_dims else entry for i, entry in enumerate(new)]
         sharding = sharding.update(spec=PartitionSpec(*entries))
-    parts = sharding.tiles(array.ndim).parts
-    if isinstance(sharding, NamedSharding) and any(n % k for n, k in zip(array.shape, parts, strict=False)):
-        # Arrays are in equal shards.
-        sharding = sharding.update(spec=PartitionSpec())
+    # XLA pads values inside of programs; arrays are in equal shards.
+    sharding.shard_shape(array.shape)
     with guards.lift_guards():
         return put_at(array, sharding)
 
@@ -84,7 +83,7 @@ def _batch(
 
 sharding_constraint_p = Primitive(
     "sharding_constraint", ("context_mesh", "layout", "sharding", "unconstrained_dims"), sharding=same,
-    abstract=_abstract,
+    abstract=_abstract, unprinted={"layout": ALWAYS_PRINTED},
     emit=_emit, evaluate=_evaluate, jvp=LINEAR, transpose=_transpose, batch=_batch, moves_elements=True,
 )
 
@@ -146,18 +145,22 @@ def constrain(x: Array, sharding: Sharding) -> Any:
                 f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
                 f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
             )
-    if isinstance(sharding, NamedSharding) and sharding.mesh.auto_axes:
+    if isinstance(sharding, NamedSharding):
         named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
+        # In `shard_map` a value is a piece along the manual axes.
+        manual = {*sharding.mesh.manual_axes, *context_abstract_mesh().manual_axes}
+        explicit = sharding.mesh.explicit_axes if sharding.mesh.auto_axes else ()
         for axis in [*named, *sharding.spec.unreduced]:
-            if axis in sharding.mesh.explicit_axes:
+            if axis in manual or axis in explicit:
                 raise ValueError(
-                    f"the spec of a sharding passed to with_sharding_constraint can only refer to Auto axes of the "
-                    f"mesh, got {sharding.spec}, and {axis!s} is an explicit axis of {abbreviate(sharding.mesh)}. "
-                    "Leave it out, or change the split over explicit axes with xtrace.reshard"
+                    f"the spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the "
+                    f"mesh, got {sharding.spec}, and {axis!s} is {'a manual' if axis in manual else 'an explicit'} "
+                    f"axis of {abbreviate(sharding.mesh)}. Leave it out, or change the split over explicit "
+                    "axes with xtrace.reshard"
                 )
-    mesh = context_abstract_mesh() if context_mesh().empty else context_mesh().abstract_mesh
     return sharding_constraint_p.bind(
-        x, context_mesh=mesh, layout=None, sharding=sharding, unconstrained_dims=unconstrained_dimensions(sharding)
+        x, context_mesh=context_mesh(), layout=None, sharding=sharding,
+        unconstrained_dims=unconstrained_dimensions(sharding),
     )
 
 
@@ -202,5 +205,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         try:
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))
         except ValueError as error:
-            raise type(error)(f"{name}: x{_path_of_leaf(tree, i)}: {error}") from None
+            path = _path_of_leaf(tree, i)
+            raise type(error)(f"One of {name} arguments, x{path}, is incompatible with it: {error}") from None
     return pytree.tree_unflatten(tree, constrained)

@@ -235,7 +235,8 @@ def roofline_and_grad(
 
     Example:
         >>> from xtrace.experimental.roofline import roofline_and_grad
-        >>> mesh, spec = xtrace.make_mesh((1,), ("x",)), xtrace.P("x")
+        >>> mesh = xtrace.make_mesh((1,), ("x",), axis_types=xtrace.sharding.AxisType.Auto)
+        >>> spec = xtrace.P("x")
         >>> _, forward, backward = roofline_and_grad(jnp.sin, mesh, spec, spec)(jnp.ones(8))
         >>> forward.unfused_flops, backward.unfused_flops
         (8, 8)

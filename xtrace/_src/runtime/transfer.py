@@ -457,14 +457,14 @@ def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Call
     return lambda inputs: execute(inputs).consume_with_handlers(handlers)
 
 
-def in_memory(array: ConcreteArray, space: MemorySpace) -> ConcreteArray:
-    """Return a copy of `array` in the memory `space` of its devices, or of their host."""
+def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> ConcreteArray:
+    """Return a copy of `array` in the memory `space` of its devices, or of their host; `committed` to it or not."""
     own = mesh_sharding(array)
     if own is not None:
         return put_at(array, own.with_memory_kind(space.kind))  # type: ignore[no-any-return]
     aval = array.aval.update(memory_space=space)
     buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
-    return new_array(aval, buffer, signature_on(aval, array.device, array.committed))
+    return new_array(aval, buffer, signature_on(aval, array.device, committed))
 
 
 def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any = None) -> ConcreteArray:

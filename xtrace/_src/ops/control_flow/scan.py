@@ -625,6 +625,13 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
                 f"{function} got value with no leading axis to scan over: {paths()[position]} has type "
                 f"{aval.str_short()}. Close over values that are the same in every step"
             )
+    for path, aval in zip(paths(), avals, strict=True) if any(a.is_placed for a in avals) else ():
+        own = aval.explicit_sharding
+        if own is not None and own.spec[0] is not None:
+            raise ValueError(
+                f"{function}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each step reads "
+                "a whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
+            )
     sizes = sorted({a.shape[0] for a in avals})
     if len(sizes) > 1:
         lines = [f"  * {path} has leading axis size {a.shape[0]}" for path, a in zip(paths(), avals, strict=True)]

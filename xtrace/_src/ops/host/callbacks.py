@@ -21,6 +21,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.effects import Effect, debug_effect, io_effect, ordered_debug_effect, ordered_io_effect
 from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -34,9 +35,6 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import CALLING_PYTHON
 from xtrace._src.xla.pytree_registry import PyTreeDef
-
-# A default that no parameter equals: parameters with this default are printed even if they are None.
-ALWAYS_PRINTED = object()
 
 
 class Function:

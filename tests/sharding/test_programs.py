@@ -1,0 +1,144 @@
+"""Short programs on meshes: results, types, texts and errors are as jax's."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import xtrace
+from tests.sharding.meshes import OURS, THEIRS, describe
+
+X = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+
+def evaluate(lib, expression):
+    """The value of an expression of arrays on a mesh of the compiler's axes, `m`, and on one of explicit axes, `n`."""
+    kinds = {"m": lib.mesh("x4y2"), "n": lib.mesh("x4y2", kind="Explicit")}
+
+    def named(mesh, *entries):
+        return lib.sharding.NamedSharding(mesh, lib.P(*entries))
+
+    def pieces(function, given=None, wanted=None, mesh=kinds["m"], **options):
+        given, wanted = [spec if spec is not None else lib.P("x", "y") for spec in (given, wanted)]
+        return lib.module.shard_map(function, mesh=mesh, in_specs=given, out_specs=wanted, **options)
+
+    names = kinds | {
+        "X": X, "P": lib.P, "N": named, "jit": lib.jit, "lax": lib.lax, "np": lib.np, "j": lib.module, "lib": lib,
+        "pieces": pieces, "e": lib.put(X, named(kinds["n"], "x")),
+        "text": lambda f, *args: str(lib.module.make_jaxpr(f)(*args)),
+    }
+    return eval(expression, names)
+
+
+ARRAYS = [
+    "jit(lambda x, y: x + y, in_shardings=[N(m, 'x'), N(m, 'y')])(X, X)",
+    "jit(lambda x: x.T * 2, in_shardings=N(n, 'x', 'y'))(X)",
+    "jit(lambda x: x.sum(0), in_shardings=N(n, None, 'y'))(X)",
+    "jit(lambda x: x, in_shardings=N(n, 'x'), out_shardings=N(n, 'y'))(X)",
+    "j.vmap(lambda r: r * 2, spmd_axis_name='x')(e)",
+    "j.make_array_from_process_local_data(N(m, 'x'), {'b': X}, {'b': (8, 8)})['b']",
+    "j.make_array_from_process_local_data(N(m, 'x'), [X, X])[1]", "j.device_put(X, j.memory.Space.Host)",
+    "j.device_put(np.array(X), j.memory.Space.Host)", "j.device_put(np.array(X), j.memory.Space.Device)",
+    "j.device_put(np.array(X), m.devices[1, 1])", "j.device_put(j.device_put(X, N(m, 'x')), j.memory.Space.Host)",
+]
+
+
+@pytest.mark.parametrize("expression", ARRAYS)
+def test_arrays(expression):
+    ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
+    assert str(xtrace.typeof(ours)) == str(jax.typeof(theirs))
+    assert describe(ours.sharding) == describe(theirs.sharding)
+    assert ours.committed == theirs.committed
+    np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+TEXTS = [
+    "text(lambda x: lax.with_sharding_constraint(x, N(m, 'x')), X)",
+    "text(j.vmap(lambda x: lax.with_sharding_constraint(x, N(m, 'x'))), X)",
+    "text(pieces(lambda x: lax.all_gather(x, 'x', tiled=True)), X)",
+    "text(pieces(lambda x: lax.psum_scatter(x, 'y', tiled=True)), X)",
+    "text(pieces(lambda x: lax.all_to_all(x, 'y', 0, 1, tiled=True)), X)",
+    "text(pieces(lambda x: lax.psum(x, 'x'), wanted=P(None, 'y'), check_vma=False), X)",
+    "text(pieces(lambda x: lax.pmax(x, 'x'), wanted=P(None, 'y')), X)",
+]
+
+
+@pytest.mark.parametrize("expression", TEXTS)
+def test_texts(expression):
+    ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
+    assert ours == theirs
+
+
+# The words that programs match with regular expressions.
+ERRORS = [
+    ("jit(lambda x: x, out_shardings=N(m, P.UNCONSTRAINED, 'y'))(X)",
+     "Unconstrained dims are not allowed when passed to"),
+    ("lax.with_sharding_constraint(np.ones(6), N(m, 'x'))",
+     "axis 0 is partitioned 4 times, but the dimension size is 6"),
+    ("pieces(lambda x: x, P(P.UNCONSTRAINED))(X)", "in_specs refers to"),
+    ("pieces(lambda x: lax.pcast(x, 'x', to='varying'))(X)", "Unsupported pcast from=varying, to='varying'"),
+    ("pieces(lambda x: pieces(lambda y: y, P('y'), P('y'), axis_names={'y'})(x), P('x'), P('x'), axis_names={'x'})(X)",
+     "The context mesh .* should match the mesh passed to shard_map"),
+    ("pieces(lambda x: x, P('x'), P('x'), n)(X)",
+     "in_specs passed to shard_map.*does not match the specs of the input"),
+    ("jit(pieces(lambda x: x, P('x'), P('x'), n))(X)", "in_specs passed to shard_map.*does not match the specs of the"),
+    ("j.device_put(X, j.experimental.layout.Format(j.experimental.layout.Layout.AUTO, N(m, 'x')))",
+     "should be concrete"),
+    ("lax.map(lambda r: r * 2, e)", "0th dimension of all xs should be replicated. Got P.'x', None"),
+    ("lax.scan(lambda c, r: (c, r), 0., e)", "0th dimension of all xs should be replicated"),
+    ("jit(lambda e: lax.scan(lambda c, r: (c, r), 0., e))(e)", "0th dimension of all xs should be replicated"),
+    ("lib.sharding.set_mesh(3)", "Expected mesh of type"), ("lib.sharding.use_abstract_mesh(m)",
+     "Expected mesh of type"),
+    ("j.device_put(X, n.devices.ravel().tolist())", "device_put device specification must be a tree prefix of the"),
+    ("j.device_put(np.ones(8), m.devices[0, 0], donate=True, may_alias=True)",
+     "may_alias and donate cannot be True at"),
+    ("j.make_array_from_callback((8,), N(m, 'x'), lambda i: X)",
+     "Expected shard shape .* doesn't match the single device"),
+    ("pieces(lambda x: x, P('x'), P())(X)", "which require replication which can't be statically inferred"),
+    ("pieces(lambda x: x, P('x', 'y', None))(X)", "in_specs entry which is too long to be compatible"),
+    ("pieces(lambda x: x.sum())(X)", "out_specs entry which is too long to be compatible"),
+    ("pieces(lambda x: x, P('x'), P('x'))(np.ones(6))",
+     "axis sizes that are not evenly divisible by the corresponding"),
+    ("pieces(lambda x, y: x, (P('x'),))(X, X)", "pytree structure error"),
+    ("jit(lambda x: (x, x), out_shardings=(N(m),))(X)", "pytree structure error"),
+    ("jit(lambda x: x, in_shardings=N(m, 'x', 'y'))(X[0])",
+     "One of pjit arguments with pytree key path x is incompatible"),
+]
+
+
+@pytest.mark.parametrize(("expression", "text"), ERRORS)
+def test_errors(expression, text):
+    for lib in (OURS, THEIRS):
+        with pytest.raises(ValueError, match=f"(?s){text}"):
+            evaluate(lib, expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jit(pieces(lambda x: lax.with_sharding_constraint(x, P('y'))))(X)",
+    "jit(pieces(lambda x: lax.with_sharding_constraint(x, P('x')), P('x'), P('x'), axis_names={'x'}))(X)",
+])
+def test_constraints_are_on_axes_of_the_compiler(expression):
+    for lib in (OURS, THEIRS):
+        refused = pytest.raises(ValueError, match="passed to with_sharding_constraint can only refer to Auto axes")
+        with lib.module.set_mesh(lib.mesh("x4y2")), refused:
+            evaluate(lib, expression)
+
+
+def test_groups_of_different_sizes_have_no_common_result():
+    with pytest.raises(ValueError, match="axis_index_groups must be of one size"):
+        evaluate(
+            OURS, "pieces(lambda x: lax.all_gather(x, 'x', axis_index_groups=[[0, 1, 2], [3]]), check_vma=False)(X)"
+        )
+
+
+def test_no_mesh_is_put_in_force():
+    with xtrace.set_mesh(OURS.mesh("x8")), xtrace.set_mesh(None):
+        assert xtrace.sharding.get_mesh().empty
+    assert re.match("Mesh", repr(xtrace.sharding.get_mesh()))
+
+
+def test_the_older_context_of_a_mesh_warns():
+    for lib in (OURS, THEIRS):
+        with pytest.warns(DeprecationWarning, match="`with mesh:`"), lib.mesh("x8"):
+            pass
