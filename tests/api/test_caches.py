@@ -492,3 +492,19 @@ def test_ctrl_c_in_one_thread_while_another_waits():
 
     first, other = together(lambda: f(1.0), second)
     assert isinstance(first, KeyboardInterrupt) and other == 2.0
+
+
+def test_clear_caches_forgets_traces_of_checkpoint():
+    traces = []
+
+    @xtrace.checkpoint
+    def f(x):
+        traces.append(x)
+        return xtrace.numpy.sin(x)
+
+    for count in (1, 1):
+        f(1.0)
+        assert len(traces) == count
+    xtrace.clear_caches()
+    f(1.0)
+    assert len(traces) == 2

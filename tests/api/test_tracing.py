@@ -290,3 +290,22 @@ def test_both_numpy_modules_agree_on_weak_types():
         for value in (1, 1.0, True, SCALAR):
             found, expected = (m.eval_shape(function(m), value) for m in (xtrace, jax))
             assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+
+
+def test_shapes_of_functions_around_jitted_ones():
+    """functools.wraps copies the attributes of the jitted function; a user's object may have an eval_shape, too."""
+    single = xtrace.jit(lambda x: x)
+
+    @functools.wraps(single)
+    def triple(x):
+        return xtrace.numpy.stack([single(x)] * 3)
+
+    class Model:
+        def __call__(self, x):
+            return xtrace.numpy.stack([x] * 2)
+
+        def eval_shape(self, x):
+            raise AssertionError("this is the user's own")
+
+    assert xtrace.eval_shape(triple, 1.0).shape == (3,) and xtrace.eval_shape(single, 1.0).shape == ()
+    assert xtrace.eval_shape(Model(), 1.0).shape == (2,)

@@ -162,12 +162,6 @@ def test_values_without_a_dtype():
         dtypes.scalar_type_of(dtypes.float0)
 
 
-def test_weak_python_scalars():
-    assert [dtypes.is_weak_python_scalar(v) for v in (1, 1.0, 1j)] == [True] * 3
-    strong = (True, np.float64(1), Integer(1), Float(1), np.int32(1), "a", None, int)
-    assert not any(dtypes.is_weak_python_scalar(v) for v in strong)
-
-
 @pytest.mark.parametrize("dtype", ALL_AND_FLOAT0, ids=name)
 def test_kinds(dtype):
     kinds = {

@@ -334,3 +334,11 @@ def test_a_carry_that_is_the_same_for_all_lanes_stays_so():
         )
 
     assert_same(loops(xtrace), loops(jax), 8)
+
+
+def test_a_body_that_wraps_itself():
+    def body(carry, x):
+        return carry + x, x
+
+    body.__wrapped__ = body
+    assert lax.scan(body, 0.0, np.arange(3.0, dtype=np.float32))[0] == 3

@@ -75,15 +75,6 @@ def test_operations_of_several_results(main, module, count):
     assert body(main, *found)[0].startswith(["call @inner", "%0 = call", "%0:2 = call"][count])
 
 
-def test_results_of_generic_operations(main):
-    x, y = main.argument(V32), main.argument(V32)
-    found = main.op_of_many("stablehlo.optimization_barrier", [x, y], [V32, V32])
-    assert body(main, *found) == [
-        '%0:2 = "stablehlo.optimization_barrier"(%arg0, %arg1) : '
-        "(tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)"
-    ]
-
-
 def test_argument_and_result_attributes(main):
     x = main.argument(F32, "tf.aliasing_output = 0 : i32")
     lines = finished(main, x, x, attributes=['jax.result_info = "a"', ""])

@@ -98,8 +98,6 @@ class Elementwise(Primitive):
             self.transpose = transpose
         if sums is not None:
             self.sums = sums
-        if sums is not None:
-            self.sums = sums
         self.op, self.result, self.promoting, self.same_dtype = op, result, promoting, same_dtype
         self.cases = dict(cases or {})
         self.kinds = [tuple(kinds)] * len(operand_names) if isinstance(kinds[0], str) else list(kinds)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.api.cache_miss_reports import describe_type, static_values, type_of_signature
-from xtrace._src.api.call_arguments import argument_paths, debug_info_of
+from xtrace._src.api.call_arguments import argument_paths
 from xtrace._src.core import config
 from xtrace._src.core.avals import ShapedArray, short_repr
+from xtrace._src.core.callables import debug_info_of
 from xtrace._src.runtime.arrays import Placement
 
 

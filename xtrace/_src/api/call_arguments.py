@@ -13,34 +13,12 @@ from typing import Any
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
-from xtrace._src.core.callables import function_name
-from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.callables import function_name, innermost_function
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function inside wrappers and partials, as far as they can be followed."""
-    try:
-        function = inspect.unwrap(function)
-    except ValueError:  # a wrapper of itself
-        return function
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
-
-
-def debug_info_of(
-    transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
-) -> DebugInfo:
-    """Return the function and the transformation of a jaxpr, for messages."""
-    inner = _innermost(function)
-    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-    file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
-    return DebugInfo(transformation, function_name(function), file, line, argument_paths)
 
 
 def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
@@ -348,6 +326,6 @@ def _evaluate_annotation(annotation: object, function: Callable[..., Any]) -> An
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(annotation, getattr(_innermost(function), "__globals__", {}))
+        return eval(annotation, getattr(innermost_function(function), "__globals__", {}))
     except Exception:
         return None

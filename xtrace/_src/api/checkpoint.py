@@ -14,7 +14,7 @@ from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import check_callable
+from xtrace._src.core.callables import check_callable, debug_info_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
@@ -142,7 +142,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: object, **kwargs: object
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = _avals(f, NO_STATIC, leaves, in_tree)
     paths = call_arguments.argument_paths(f, NO_STATIC, in_tree)
-    info = call_arguments.debug_info_of("print_saved_residuals", f, lambda: paths)
+    info = debug_info_of("print_saved_residuals", f, lambda: paths)
 
     def call(*inner: Any) -> list[Any]:
         inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, inner)

@@ -18,7 +18,7 @@ from xtrace._src.api.pullback import pullback_of
 from xtrace._src.core import dtypes, key_paths, pytree, pytree_differences, pytree_registration
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_like, is_high
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
@@ -100,7 +100,7 @@ class Flat:
     def info(self) -> DebugInfo:
         """Whose linear jaxpr it is."""
         paths = [call_arguments.lazy_argument_paths(self.fun, NO_STATIC, tree) for tree in self._calls()]
-        return call_arguments.debug_info_of(
+        return debug_info_of(
             self.transformation, self.fun, lambda: [path for p in paths for path in p()]
         )
 

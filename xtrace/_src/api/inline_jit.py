@@ -144,7 +144,7 @@ def _call_of(
                 hash(tuple(kwargs.values()))
             except TypeError:
                 raise _explain_refusal(function, args, kwargs) from None
-        trace = trace_of_thread()  # `debug_nans` reads this variable
+        trace = trace_of_thread()
         if trace.fusion_level:
             return jitted.call(args, kwargs) if not public or accepts(args, kwargs) else call_itself(args, kwargs)
         operands: list[Any] = []

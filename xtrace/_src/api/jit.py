@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
 from xtrace._src.api.assignments import assign, device_option, sharding_tree, types_in_shardings
-from xtrace._src.api.caches import all_tables, repetitions, table_of
+from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module
 from xtrace._src.api.eager import check_live
@@ -24,9 +24,8 @@ from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.compiler_choices import Inline, inlining
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
@@ -146,22 +145,6 @@ def jit_of_library(function: Callable[..., Any], static: Sequence[str] = (), inl
     jitted: Any = jit(function, static_argnames=static, inline=inline)
     jitted._xtrace_jitted.of_library = True
     return jitted
-
-
-def jit_for(function: Any, takes: Callable[[Any, Any], bool], otherwise: Callable[[Any, Any], Any]) -> Any:
-    """Return the jitted `function` for the arguments that `takes` accepts; for others `otherwise` is called.
-
-    Both get a call's positional and named arguments; `takes` is not asked again for signatures that have been called
-    often. Static arguments that do not hash are not taken either.
-    """
-    jitted: Jitted = function._xtrace_jitted
-
-    def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if takes(args, kwargs) and call_arguments.are_hashable(jitted.static, args, kwargs):
-            return jitted.call(args, kwargs)
-        return otherwise(args, kwargs)
-
-    return with_code_of(function, accept_objects(call), jitted.fun)
 
 
 def with_code_of(
@@ -466,7 +449,7 @@ class Jitted:
         limit = config.recompilation_limit.value
         if not limit or cache.warned or 1 < number <= limit:
             return
-        info = call_arguments.debug_info_of("jit", self.fun)
+        info = debug_info_of("jit", self.fun)
         if info.file is None or is_internal(info.file):
             return
         if number == 1:
@@ -694,6 +677,6 @@ def clear_caches() -> None:
     """
     for table in all_tables():
         for cache in list(table.values()):
-            if isinstance(cache, Cache):
+            if isinstance(cache, (Cache, OnceTable)):
                 cache.clear()
     clear_tables()

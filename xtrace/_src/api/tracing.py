@@ -22,7 +22,7 @@ from xtrace._src.core.avals import (
     int_aval,
     is_array_like,
 )
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
@@ -183,7 +183,7 @@ def trace(
 
     finish: returns what the results become, from these and their tree.
     """
-    info = call_arguments.debug_info_of(
+    info = debug_info_of(
         transformation, function, call_arguments.lazy_argument_paths(function, static, in_tree)
     )
     out_tree = None
@@ -280,9 +280,10 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
     check_callable("eval_shape", fun)
-    jitted = getattr(fun, "eval_shape", None)
-    if jitted is not None:  # it knows the shardings of its results
-        return jitted(*args, **kwargs)
+    jitted = getattr(fun, "_xtrace_jitted", None)
+    # functools.wraps copies the attribute to functions that do more than call this one.
+    if jitted is not None and jitted.wrapper() is fun:  # it knows the shardings of its results
+        return fun.eval_shape(*args, **kwargs)
     leaves, in_tree = pytree.tree_flatten((args, kwargs))
     avals = abstract_leaves(fun, call_arguments.NO_STATIC, unwrap(leaves), in_tree, abstract_leaf)
     return trace("eval_shape", fun, call_arguments.NO_STATIC, in_tree, avals).out_info

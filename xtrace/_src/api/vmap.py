@@ -17,7 +17,7 @@ from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.references import Reference
@@ -126,7 +126,7 @@ def vmap(
             return [*results, *map(read_reference, copies.values())] if copies else results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
-        described = lambda: call_arguments.debug_info_of("vmap", fun, paths)  # noqa: E731
+        described = lambda: debug_info_of("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):

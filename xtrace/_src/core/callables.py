@@ -1,12 +1,14 @@
-"""Functions that users give: their names in messages, and the check that they can be called."""
+"""Functions that users give: their names and places in messages, and the check that they can be called."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.avals import short_repr
+from xtrace._src.core.ir import DebugInfo
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -15,6 +17,27 @@ def function_name(function: Callable[..., Any]) -> str:
     if name is None and isinstance(function, functools.partial):
         return function_name(function.func)
     return name if isinstance(name, str) else type(function).__name__
+
+
+def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function inside wrappers and partials, as far as they can be followed."""
+    try:
+        function = inspect.unwrap(function)
+    except ValueError:  # a wrapper of itself
+        return function
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def debug_info_of(
+    transformation: str, function: Callable[..., Any], argument_paths: Callable[[], Sequence[str]] | None = None
+) -> DebugInfo:
+    """Return the function and the transformation of a jaxpr, for messages."""
+    inner = innermost_function(function)
+    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
+    file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
+    return DebugInfo(transformation, function_name(function), file, line, argument_paths)
 
 
 def check_callable(name: str, fun: object) -> None:

@@ -402,11 +402,6 @@ def default_complex(x64: bool) -> DType:
     return complex128 if x64 else complex64
 
 
-def is_weak_python_scalar(value: object) -> bool:
-    """Whether `value` is a Python int, float or complex, whose dtype yields to others (bool and subclasses do not)."""
-    return type(value) in _weak_scalars
-
-
 _weak_scalars = frozenset([int, float, complex])
 
 

@@ -59,10 +59,6 @@ class StaticArgumentError(TypeError, ValueError):
     """
 
 
-class MissingRuleError(NotImplementedError):
-    """A transformation met a primitive that has no rule for it."""
-
-
 class KeyReuseError(JAXTypeError):
     """A random key was used twice. Split it, and use each of the new keys once."""
 

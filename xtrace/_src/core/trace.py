@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function")
 
-# Which functions of the library a trace evaluates as one compiled program each, which rounds otherwise than the steps
-# of a rule do: none, since operations are recorded (0); those of several operations; under differentiation also those
-# that are one operation and not linear; all.
+# Which functions of the library a trace evaluates as one compiled program each; one program rounds differently from
+# its operations one by one. 0: none, since operations are recorded. FUSES_SEVERAL: functions of two or more operations.
+# FUSES_NONLINEAR: under differentiation also single operations that are not linear. FUSES_ALL: all.
 FUSES_SEVERAL, FUSES_NONLINEAR, FUSES_ALL = 1, 2, 3
 
 
@@ -47,7 +47,7 @@ class Trace:
     # Whether it records linear operations only.
     is_tape = False
 
-    # Which functions of the library are evaluated as one compiled program: see the levels below.
+    # Which functions of the library are evaluated as one compiled program: one of the levels above.
     fusion_level = 0
 
     def __init__(self, parent: Trace | None = None) -> None:
@@ -65,10 +65,6 @@ class Trace:
     def process_primitive(self, primitive: Primitive, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
         """Apply `primitive`, given its parameters by name."""
         return self.process(primitive, tracers, primitive.pack_parameters(params))
-
-    def stage_value(self, value: Any) -> Any:
-        """Return a value of the parent as one of this trace: a value that does not depend on the trace's tracers."""
-        return value
 
     def constant(self, value: object, aval: ShapedArray) -> Any:
         """Return a NumPy array of type `aval` as a constant of the program being traced, None if there is none."""

@@ -76,13 +76,6 @@ def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
     return aval if not committed and device is first_device() else placement(aval, device, committed)
 
 
-def signature_at(aval: ShapedArray, sharding: Sharding | None) -> Any:
-    """Return the `signature` of an array of type `aval` that was put where `sharding` says; None for the default."""
-    if sharding is None:
-        return aval
-    return placement(aval, sharding.device if isinstance(sharding, SingleDeviceSharding) else sharding)
-
-
 def current_device() -> Device:
     """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
     chosen = config.default_device.value

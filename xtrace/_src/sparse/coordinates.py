@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, transpose
 from xtrace._src.core.annotations import DTypeLike
@@ -132,13 +131,6 @@ def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int
 bcoo_sum_duplicates_p = formula_primitive(
     "bcoo_sum_duplicates", ("nse", "spinfo"), _sum_duplicates, multiple_results=True
 )
-
-
-def count_unique(indices: Any, sizes: Sequence[int]) -> Array:
-    """Count the distinct in-bounds indices of each batch."""
-    n_batch = indices.ndim - 2
-    result = map_over_batch(lambda rows: index_rows.count_groups(rows, sizes), indices.shape[:n_batch], indices)
-    return result
 
 
 def broadcast_batch(x: Array, batch: Sequence[int]) -> Array:

@@ -270,12 +270,6 @@ class FunctionBuilder:
         aval = self.results[0] if result is None else result
         return self.line(self._operation(name, operands, (aval,), attribute_texts), aval)
 
-    def op_of_many(
-        self, name: str, operands: Sequence[Value], results: Sequence[ShapedArray], **attribute_texts: str
-    ) -> list[Value]:
-        """Write operation `name` with several results."""
-        return self.line_of_many(self._operation(name, operands, results, attribute_texts), results)
-
     def _operation(
         self, name: str, operands: Sequence[Value], results: Sequence[ShapedArray], attribute_texts: dict[str, str]
     ) -> str:

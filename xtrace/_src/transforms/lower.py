@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ from xtrace._src.core.source import (
     format_scopes,
     merge_annotations,
 )
+from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.execute import Assignment, sharding_of_constant
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
@@ -42,8 +44,13 @@ HIDDEN_ARGUMENT_BYTES = 1024
 
 TOKEN = ShapedArray((), dtypes.token)
 
-# Numbers of the other things that texts depend on: the platform and the settings.
-_contexts: dict[Any, int] = {}
+_numbers = itertools.count()
+
+
+@memoize(1024)
+def _number_context(platform: str, settings: Any) -> int:
+    """Return a number for the other things that texts depend on; after a clearing or an eviction it is a new one."""
+    return next(_numbers)
 
 
 class LoweredModule:
@@ -224,7 +231,7 @@ def emit_equations(
     outer, places, inherited = builder.scope, builder.place, builder.annotations
     # The scope, the name and the annotations of an operation, by its scopes below `outer`.
     paths: dict[tuple[Scopes, Primitive], tuple[str, str, tuple[Annotation, ...]]] = {}
-    context = _contexts.setdefault((builder.platform, config.cache_key()), len(_contexts))
+    context = _number_context(builder.platform, config.cache_key())
     # What needs no more than its name; `values` keeps the others, among them literals.
     names: dict[Atom, str] = {}
     _keep(names, values, values, list(values.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -13,8 +12,8 @@ from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import function_name
-from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Var
+from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.ops.references.binding import check_returned, unwrap, wrap
@@ -49,6 +48,7 @@ def stage_body(
     the same jaxpr object; outside of jit, so do functions with equal equations, and an eager loop compiles once.
     TypeError, with the path, if a leaf of the result is no array.
     """
+    # Other callables may have changed between two calls.
     stage_once = _stage if type(function) is FunctionType else _stage.__wrapped__
     settings = config.cache_key(), axis_environment(current_trace.get())
     return stage_once(function, transformation, in_tree, tuple(in_avals), settings)
@@ -63,7 +63,8 @@ def _stage(
     function: Callable[..., Any], transformation: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
     _settings: object,
 ) -> Body:
-    info = body_debug_info(transformation, function, in_tree)
+    names = parameter_names(function, len(in_tree.children()))
+    info = debug_info_of(transformation, function, lambda: argument_leaf_paths(names, in_tree))
     out_tree = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -133,17 +134,6 @@ def _parameter_key(value: object) -> Any:
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_parameter_key, value)) if isinstance(value, tuple) else value
-
-
-def body_debug_info(transformation: str, function: Callable[..., Any], in_tree: PyTreeDef) -> DebugInfo:
-    """Return the debug info of the function that is staged; `in_tree` is the tree of its arguments."""
-    inner: Any = function
-    while isinstance(inner, functools.partial) or hasattr(inner, "__wrapped__"):
-        inner = inner.func if isinstance(inner, functools.partial) else inner.__wrapped__
-    code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-    file, line = (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
-    names = tuple(parameter_names(function, len(in_tree.children())))
-    return DebugInfo(transformation, function_name(function), file, line, lambda: argument_leaf_paths(names, in_tree))
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
