@@ -31,8 +31,8 @@ LIBRARIES = {
         Library("blackjax", "1.7.1", "blackjax", "tests", sample=("tests/mcmc/test_proposal.py",), one_of=8),
         Library("chex", "0.1.92", "chex", "chex", _BESIDE, ("chex/_src/asserts_test.py",)),
         Library("diffrax", "0.7.2", "diffrax"),
-        Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",), one_of=24),
-        Library("dm-haiku", "0.0.17", "haiku", "haiku", _BESIDE, ("haiku/_src/basic_test.py",), one_of=8),
+        Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",), one_of=60),
+        Library("dm-haiku", "0.0.17", "haiku", "haiku", _BESIDE, ("haiku/_src/basic_test.py",), one_of=16),
         Library(
             "einops", "0.8.2", "einops", "einops/tests", sample=("einops/tests/test_ops.py",),
             variables=(("EINOPS_TEST_BACKENDS", "numpy,jax"),),

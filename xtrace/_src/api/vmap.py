@@ -14,6 +14,7 @@ from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
+from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
@@ -133,15 +134,16 @@ def vmap(
             write_reference(reference, with_axis(concrete(results.pop()), places.pop(), size, axes[i]))
         wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
-        for x, place, target in zip(results, places, wanted, strict=True):
+        for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
             x = concrete(x)
             if target is None:
                 if place is not None and sum_match:
                     x, place = _sum_along(x, place), None
                 if place is not None:
                     raise ValueError(
-                        f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis. "
-                        "Give the axis it is to have in the result, or reduce over the examples inside"
+                        f"vmap has mapped output but out_axes is None: at vmap out_axes"
+                        f"{keystr(pytree.leaf_paths(out_tree)[i])}, got axis spec None but output was batched on axis "
+                        f"{place}: a result of {name} depends on the mapped axis. Give the axis it is to have in the result, or reduce over the examples inside"
                     )
                 out.append(x)
                 continue
