@@ -226,7 +226,8 @@ def test_a_handler_is_a_function():
 
 def test_equations_name_their_context():
     for package in (xtrace, jax):
-        closed = package.make_jaxpr(lambda x: package.numpy.sin(x) + 1)(1.0)
+        sin = package.numpy.sin
+        closed = package.make_jaxpr(lambda x, sin=sin: sin(x) + 1)(1.0)
         values = {closed.jaxpr.invars[0]: np.float32(2.0)}
         for equation in closed.eqns:
             with equation.ctx.manager:

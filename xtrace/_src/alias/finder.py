@@ -80,7 +80,7 @@ def _explain_absence(name: str, listed: bool = False) -> str:
     else:
         why = "xtrace does not have it; docs/compatibility.md in its repository says what runs, and what is outside"
     parent, _, last = name.rpartition(".")
-    is_name = listed or parent in PRIVATE_MODULES and parent != "jax._src"
+    is_name = listed or (parent in PRIVATE_MODULES and parent != "jax._src")
     absence = f"cannot import name {last!r} from {parent!r}" if is_name else f"No module named {name!r}"
     return f"{absence}: jax is xtrace in this process (xtrace.as_jax), and {why}{_find_importer()}"
 

@@ -14,12 +14,12 @@ from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
 from xtrace._src.core import config, dtypes, pytree
-from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.ops.reductions import add_elements
@@ -143,7 +143,8 @@ def vmap(
                     raise ValueError(
                         f"vmap has mapped output but out_axes is None: at vmap out_axes"
                         f"{keystr(pytree.leaf_paths(out_tree)[i])}, got axis spec None but output was batched on axis "
-                        f"{place}: a result of {name} depends on the mapped axis. Give the axis it is to have in the result, or reduce over the examples inside"
+                        f"{place}: a result of {name} depends on the mapped axis. Give the axis it is to have in the "
+                        "result, or reduce over the examples inside"
                     )
                 out.append(x)
                 continue
