@@ -25,6 +25,7 @@ from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leav
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.array_protocol import accept_objects
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.compiler_choices import Inline, inlining
@@ -322,14 +323,16 @@ class Jitted:
                 f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
                 "another traced function and becomes part of its program; give the options to the outermost jit"
             )
-        if self.inlines and not current_trace.get().fusion_level:
+        fusion_level = current_trace.get().fusion_level
+        if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
             return self.fun(*args, **kwargs)
         if self.options.has_shardings:
             leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
-        if self.of_library and traced.is_unfused(current_trace.get().fusion_level):
+        # A user's function sees numbers as arrays; without fusion, of those that are inlined, no others come here.
+        if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
             results = evaluate(traced.jaxpr, traced.consts, leaves)
             return pytree.tree_unflatten(traced.out_tree, results)
         if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
