@@ -6,6 +6,11 @@ import re
 
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
+        "blackjax", r".",
+        "`linear_map` is jitted with inline=True and asks a number for its dtype; such functions see arrays since this "
+        "run was made",
+    ),
+    (
         "flax", r"checkpoints_test|integration_test",
         "the file imports orbax-checkpoint, which imports `jax.experimental.colocated_python`: colocated Python is "
         "outside of xtrace",
