@@ -325,16 +325,14 @@ class Jitted:
             )
         fusion_level = current_trace.get().fusion_level
         if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
-            return self.fun(*args, **kwargs)
+            return self.fun(*args, **kwargs)  # A user's function sees numbers as arrays, below.
         if self.options.has_shardings:
             leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
-        # A user's function sees numbers as arrays; without fusion, of those that are inlined, no others come here.
         if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
-            results = evaluate(traced.jaxpr, traced.consts, leaves)
-            return pytree.tree_unflatten(traced.out_tree, results)
+            return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
         if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
             return self.fun(*args, **kwargs)
         jaxpr = traced.move_constants_to_inputs()
