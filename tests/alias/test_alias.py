@@ -50,9 +50,11 @@ def test_versions_are_those_of_the_release_whose_behaviour_it_is():
     ("import jax.experimental.pallas", ["Pallas is outside", "xtrace.ffi", "<string>:4"]),
     ("import jax._src.mosaic", ["private to jax", "xtrace.alias_names()"]),
     ("import jax.nothing", ["No module named 'jax.nothing'", "xtrace does not have it"]),
-    ("from jax import nothing", ["cannot import name 'nothing'"]),
-    ("from jax._src.core import nothing", ["cannot import name 'nothing'"]),
-    ("import jax; jax.nothing", ["has no attribute 'nothing'"]),
+    ("from jax import nothing", ["cannot import name 'nothing' from 'jax'", "docs/compatibility.md", "<string>:4"]),
+    ("from jax.numpy import nothing", ["cannot import name 'nothing' from 'jax.numpy'", "docs/compatibility.md"]),
+    ("from jax.experimental import pallas", ["'pallas' from 'jax.experimental'", "Pallas is outside", "xtrace.ffi"]),
+    ("from jax._src.core import nothing", ["cannot import name 'nothing' from 'jax._src.core'", "alias_names()"]),
+    ("import jax; jax.nothing", ["has no attribute 'nothing'", "docs/compatibility.md"]),
 ])
 def test_names_that_are_not_there(statement, texts):
     lines = run(f"""
@@ -62,6 +64,21 @@ def test_names_that_are_not_there(statement, texts):
     """, check=False).stderr
     for text in texts:
         assert text in lines, lines
+
+
+def test_what_is_logged_comes_from_the_logger_of_jax():
+    assert run("""
+        import logging, sys, xtrace
+        logging.getLogger("jax").setLevel(logging.ERROR)
+        logging.basicConfig(stream=sys.stdout, format="%(name)s")
+        xtrace.as_jax()
+        import jax
+        with jax.log_compiles():
+            jax.jit(lambda x: x + 1)(1.0)
+            logging.getLogger("jax").setLevel(logging.NOTSET)
+            print("shown:")
+            jax.jit(lambda x: x + 2)(1.0)
+    """)[:2] == ["shown:", "jax"]
 
 
 def test_it_is_too_late_once_jax_is_there():

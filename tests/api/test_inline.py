@@ -72,3 +72,12 @@ def test_levels_of_the_compilers_effort():
             assert xtrace.config.jax_optimization_level == level.name
     with pytest.raises(ValueError, match="jax_optimization_level: the setting accepts 'UNKNOWN'"):
         xtrace.config.update("jax_optimization_level", 9)
+
+
+def test_numbers_are_arrays_in_an_inlined_function():
+    for package in (xtrace, jax):
+        result_type = package.numpy.result_type
+        scale = package.jit(lambda a, b, f=result_type: (a * b).astype(f(a.dtype, b.dtype)), inline=True)
+        program = str(package.make_jaxpr(lambda x, scale=scale: scale(2.0, x))(np.ones(2, np.float32)))
+        assert "mul" in program and "jit[" not in program
+        assert package.jit(lambda x, scale=scale: scale(2, x))(np.ones(2, np.float32)).tolist() == [2.0, 2.0]

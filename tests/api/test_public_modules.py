@@ -96,6 +96,10 @@ def test_results_that_match_none_are_summed(dtype):
 def test_results_that_depend_on_the_axis_are_refused_without():
     with pytest.raises(ValueError, match="mapped output but out_axes is None"):
         xtrace.vmap(lambda x: x, out_axes=None)(X)
+    for package in (xtrace, jax):
+        place = r"at vmap out_axes\['a'\]\[1\], got axis spec None but output was batched on axis 0"
+        with pytest.raises(ValueError, match=place):
+            package.vmap(lambda x: {"a": [1.0, x]}, out_axes=None)(X)
 
 
 # Settings, devices, types

@@ -216,6 +216,23 @@ def test_values_in_dtypes_of_programs(value):
 
 def test_a_handler_is_a_function():
     # It would be asked for values of classes that are no operands, of which jax has none but its own.
-    xtrace.interpreters.xla.canonicalize_dtype_handlers[bytes] = len
+    handlers = xtrace.interpreters.xla.canonicalize_dtype_handlers
+    assert bytes not in handlers
+    handlers[bytes] = len
+    assert bytes in handlers and handlers.pop(bytes) is len and list(handlers) == []
     with pytest.raises(TypeError, match="a handler must be a function, got 3"):
-        xtrace.interpreters.xla.canonicalize_dtype_handlers[int] = 3
+        handlers[int] = 3
+
+
+def test_equations_name_their_context():
+    for package in (xtrace, jax):
+        sin = package.numpy.sin
+        closed = package.make_jaxpr(lambda x, sin=sin: sin(x) + 1)(1.0)
+        values = {closed.jaxpr.invars[0]: np.float32(2.0)}
+        for equation in closed.eqns:
+            with equation.ctx.manager:
+                operands = [v.val if hasattr(v, "val") else values[v] for v in equation.invars]
+                values[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
+        assert equation.ctx.threefry_partitionable and equation.ctx.xla_metadata is None
+        assert equation.ctx.compute_type is None
+        np.testing.assert_allclose(values[closed.jaxpr.outvars[0]], np.sin(2.0) + 1, rtol=1e-6)

@@ -185,9 +185,9 @@ def test_rules_that_are_not_there_say_how_to_register_them():
     p.def_abstract_eval(lambda x: x)
     with pytest.raises(NotImplementedError, match=r"primitive 'bare' not found.*register_lowering"):
         xtrace.jit(p.bind)(X)
-    with pytest.raises(NotImplementedError, match="Differentiation rule for 'bare' not implemented"):
+    with pytest.raises(NotImplementedError, match=r"Differentiation rule for 'bare' not implemented.*primitive_jvps"):
         xtrace.jvp(p.bind, (X,), (X,))
-    with pytest.raises(NotImplementedError, match="Batching rule for 'bare' not implemented"):
+    with pytest.raises(NotImplementedError, match=r"Batching rule for .bare. not implemented.*primitive_batchers"):
         xtrace.vmap(p.bind)(X)
     for registry in (OURS.ad.primitive_jvps, OURS.ad.primitive_transposes, OURS.batching.primitive_batchers):
         with pytest.raises(KeyError):

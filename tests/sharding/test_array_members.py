@@ -332,3 +332,17 @@ def test_bad_structs():
             xtrace.ShapeDtypeStruct((8,), np.float32, sharding=sharding)
     with pytest.raises(ValueError, match="rank at least 2"):
         xtrace.ShapeDtypeStruct((8,), np.float32, sharding=OURS.named("x4y2", "x", "y"))
+
+
+def test_a_constraint_on_an_abstract_mesh_takes_the_devices_of_a_concrete_one():
+    for lib in (OURS, THEIRS):
+        wanted = lib.named("x8", "x")
+        abstract = lib.sharding.NamedSharding(wanted.mesh.abstract_mesh, lib.P("x"))
+        with lib.sharding.set_mesh(wanted.mesh):
+            assert lib.lax.with_sharding_constraint(lib.np.ones(8), abstract).sharding == wanted
+        there = lib.put(np.ones(8, np.float32), lib.named("x8"))
+        assert lib.lax.with_sharding_constraint(there, abstract).sharding == wanted
+    with pytest.raises(ValueError, match="its mesh is abstract"):
+        OURS.lax.with_sharding_constraint(
+            OURS.np.ones(8), xtrace.NamedSharding(OURS.named("x8", "x").mesh.abstract_mesh, xtrace.P("x"))
+        )

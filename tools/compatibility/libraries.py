@@ -31,14 +31,16 @@ LIBRARIES = {
         Library("blackjax", "1.7.1", "blackjax", "tests", sample=("tests/mcmc/test_proposal.py",), one_of=8),
         Library("chex", "0.1.92", "chex", "chex", _BESIDE, ("chex/_src/asserts_test.py",)),
         Library("diffrax", "0.7.2", "diffrax"),
-        Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",), one_of=24),
-        Library("dm-haiku", "0.0.17", "haiku", "haiku", _BESIDE, ("haiku/_src/basic_test.py",), one_of=8),
+        Library("distrax", "0.1.9", "distrax", "distrax", _BESIDE, ("distrax/_src/bijectors/tanh_test.py",), one_of=60),
+        Library("dm-haiku", "0.0.17", "haiku", "haiku", _BESIDE, ("haiku/_src/basic_test.py",), one_of=16),
         Library(
             "einops", "0.8.2", "einops", "einops/tests", sample=("einops/tests/test_ops.py",),
             variables=(("EINOPS_TEST_BACKENDS", "numpy,jax"),),
         ),
         Library("equinox", "0.13.8", "equinox", sample=("equinox_cnn",)),
-        Library("flax", "0.12.8", "flax.linen, flax.nnx", "tests", _BESIDE, ("tests/core/core_lift_test.py",), one_of=8),
+        Library(
+            "flax", "0.12.8", "flax.linen, flax.nnx", "tests", _BESIDE, ("tests/core/core_lift_test.py",), one_of=8,
+        ),
         Library("jaxtyping", "0.3.11", "jaxtyping"),
         Library("lineax", "0.1.1", "lineax"),
         Library("numpyro", "0.22.0", "numpyro", "test", sample=("test/test_constraints.py",), one_of=40),
@@ -54,9 +56,10 @@ LIBRARIES = {
 REQUIREMENTS = (
     "absl-py", "aiofiles", "cloudpickle", "decorator", "dill", "dm-tree", "etils", "fastprogress", "gast",
     "humanize", "hypothesis", "jaxlib==0.10.2", "jaxopt", "jmp", "ml_collections", "mock", "msgpack",
-    "multipledispatch", "nest_asyncio", "numpy", "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized", "protobuf",
-    "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy", "simplejson", "six", "tabulate",
-    "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions", "uvloop", "wadler_lindig", "zstandard",
+    "multipledispatch", "nest_asyncio", "numpy", "opt_einsum", "orbax-checkpoint", "orbax-export", "parameterized",
+    "protobuf", "psutil", "pytest", "pytest-xdist", "pyyaml", "rich", "scikit-learn", "scipy", "simplejson", "six",
+    "tabulate", "tensorstore", "tfp-nightly", "toolz", "tqdm", "treescope", "typing_extensions", "uvloop",
+    "wadler_lindig", "zstandard",
 )
 
 JAX = "jax==0.10.2"

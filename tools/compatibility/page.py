@@ -47,8 +47,8 @@ def _row(name: str, result: dict[str, Any]) -> str:
         seconds = tests["seconds"]
         one_of = LIBRARIES[name].one_of
         shown = [
-            f"{tests['pass_on_jax']}{f', one in {one_of} drawn' if one_of > 1 else ''}", f"{tests['pass_on_xtrace']} ({_percent(share)})", f"{seconds['jax']} s",
-            f"{seconds['xtrace']} s",
+            f"{tests['pass_on_jax']}{f', one in {one_of} drawn' if one_of > 1 else ''}",
+            f"{tests['pass_on_xtrace']} ({_percent(share)})", f"{seconds['jax']} s", f"{seconds['xtrace']} s",
         ]
     imports = [f"{times[f]:.2f} s" if f in times else "" for f in ("jax", "xtrace")]
     return " | ".join(["| " + name, result["version"], *shown, *imports]) + " |"

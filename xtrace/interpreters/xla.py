@@ -18,16 +18,17 @@ from xtrace._src.xla.clients import Client as Backend
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 
-class _DtypeHandlers:
+class _DtypeHandlers(dict[type, Callable[[Any], Any]]):
     """Maps a class to a function that converts its values to a dtype of programs."""
 
-    def __getitem__(self, kind: type) -> Callable[[Any], Any]:
+    def __missing__(self, kind: type) -> Callable[[Any], Any]:
         return _to_canonical_dtype
 
     def __setitem__(self, kind: type, handler: Callable[[Any], Any]) -> None:
         # The handler is only checked: values of users' classes convert by their method __jax_array__, as in JAX.
         if not callable(handler):
             raise TypeError(f"canonicalize_dtype_handlers: a handler must be a function, got {abbreviate(handler)}")
+        super().__setitem__(kind, handler)
 
 
 def _to_canonical_dtype(value: Any) -> np.ndarray:

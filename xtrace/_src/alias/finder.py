@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import logging
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader
@@ -40,6 +41,17 @@ class JaxFinder:
         return [_Jax()] if name is None or name.lower() == "jax" else []
 
 
+class AbsentNameFinder:
+    """The last finder: it explains names that ``from jax import name`` asks of xtrace's packages in vain."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
+        """Raise ModuleNotFoundError for a name below ``xtrace``."""
+        if name.startswith("xtrace.") and not name.startswith("xtrace._src"):
+            jax_name = f"jax{name[6:]}"
+            raise ModuleNotFoundError(_explain_absence(jax_name, listed=True), name=jax_name)
+
+
 def _parse_version() -> tuple[int, ...]:
     return tuple(map(int, version().split(".")))
 
@@ -52,12 +64,14 @@ def _find_module(name: str) -> ModuleType:
         if not name.startswith("jax._src"):
             return importlib.import_module(own)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{own}.".startswith(f"{error.name}."):
+        if error.name is None or not (f"{own}.".startswith(f"{error.name}.") or error.name == name):
             raise
-    raise ModuleNotFoundError(_explain_absence(name), name=name) from None
+    # A module of another name, since Python drops the message where that of a name in a list of imports is missing.
+    raise ModuleNotFoundError(_explain_absence(name), name="jax" if name.startswith("jax._src") else name) from None
 
 
-def _explain_absence(name: str) -> str:
+def _explain_absence(name: str, listed: bool = False) -> str:
+    """Return why jax's module is not there, or, if it is `listed` in an import from a module, why the name is not."""
     outside = next((shown for prefix, shown in _OUTSIDE.items() if f"{name}.".startswith(f"{prefix}.")), None)
     if outside is not None:
         why = f"{outside} is outside of what xtrace does; call kernels of your own with xtrace.ffi"
@@ -65,7 +79,10 @@ def _explain_absence(name: str) -> str:
         why = "it is private to jax; xtrace.alias_names() lists the private modules that xtrace has for libraries"
     else:
         why = "xtrace does not have it; docs/compatibility.md in its repository says what runs, and what is outside"
-    return f"No module named {name!r}: jax is xtrace in this process (xtrace.as_jax), and {why}{_find_importer()}"
+    parent, _, last = name.rpartition(".")
+    is_name = listed or (parent in PRIVATE_MODULES and parent != "jax._src")
+    absence = f"cannot import name {last!r} from {parent!r}" if is_name else f"No module named {name!r}"
+    return f"{absence}: jax is xtrace in this process (xtrace.as_jax), and {why}{_find_importer()}"
 
 
 def _find_importer() -> str:
@@ -132,6 +149,10 @@ def as_jax() -> None:
         )
     package.__version__, package.__version_info__ = version(), _parse_version()  # type: ignore[attr-defined]
     sys.meta_path.insert(0, JaxFinder)
+    sys.meta_path.append(AbsentNameFinder)
+    # What is logged comes from jax's logger, with its level and handlers.
+    logger = logging.getLogger("xtrace")
+    logger.parent, logger.name = logging.getLogger("jax"), "jax"
     sys.modules["jax"] = package
     sys.modules["jax.version"] = package.version = _find_module("jax.version")  # type: ignore[attr-defined]
 

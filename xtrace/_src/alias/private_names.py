@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -35,10 +36,11 @@ def prefix_errors(
     """Return, for each place where one tree is no prefix of another, a function from the first's name to an error."""
     predicate = None if is_leaf is None else ignore_path(is_leaf)
     differences = find_differences(prefix_tree, full_tree, predicate, prefix=True)
-    return [
-        lambda name, path=path, kinds=kinds: ValueError(f"not a prefix: at key path {name}{keystr(path)}: {kinds}")
-        for path, kinds in differences
-    ]
+    return [functools.partial(_prefix_error, keystr(path), kinds) for path, kinds in differences]
+
+
+def _prefix_error(path: str, kinds: str, name: str) -> ValueError:
+    return ValueError(f"not a prefix: at key path {name}{path}: {kinds}")
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

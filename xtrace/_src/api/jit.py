@@ -24,6 +24,7 @@ from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.compiler_choices import Inline, inlining
@@ -305,16 +306,16 @@ class Jitted:
                 f"jit: {self.name} has compiler_options={dict(self.options.compiler_options)}, but it is called inside "
                 "another traced function and becomes part of its program; give the options to the outermost jit"
             )
-        if self.inlines and not current_trace.get().fusion_level:
-            return self.fun(*args, **kwargs)
+        fusion_level = current_trace.get().fusion_level
+        if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
+            return self.fun(*args, **kwargs)  # A user's function sees numbers as arrays, below.
         if self.options.has_shardings:
             leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
         traced = self.cache.traced.get_or_make(*self._tracing(static, in_tree, avals))
-        if self.of_library and traced.is_unfused(current_trace.get().fusion_level):
-            results = evaluate(traced.jaxpr, traced.consts, leaves)
-            return pytree.tree_unflatten(traced.out_tree, results)
+        if traced.is_unfused(fusion_level) if self.of_library else self.inlines and not fusion_level:
+            return pytree.tree_unflatten(traced.out_tree, evaluate(traced.jaxpr, traced.consts, leaves))
         if HIGH_TYPE_EFFECT in traced.jaxpr.effects and not isinstance(current_trace.get(), StagingTrace):
             return self.fun(*args, **kwargs)
         jaxpr = traced.move_constants_to_inputs()

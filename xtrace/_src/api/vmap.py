@@ -19,6 +19,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.ops.reductions import add_elements
@@ -133,15 +134,17 @@ def vmap(
             write_reference(reference, with_axis(concrete(results.pop()), places.pop(), size, axes[i]))
         wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
-        for x, place, target in zip(results, places, wanted, strict=True):
+        for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
             x = concrete(x)
             if target is None:
                 if place is not None and sum_match:
                     x, place = _sum_along(x, place), None
                 if place is not None:
                     raise ValueError(
-                        f"vmap has mapped output but out_axes is None: a result of {name} depends on the mapped axis. "
-                        "Give the axis it is to have in the result, or reduce over the examples inside"
+                        f"vmap has mapped output but out_axes is None: at vmap out_axes"
+                        f"{keystr(pytree.leaf_paths(out_tree)[i])}, got axis spec None but output was batched on axis "
+                        f"{place}: a result of {name} depends on the mapped axis. Give the axis it is to have in the "
+                        "result, or reduce over the examples inside"
                     )
                 out.append(x)
                 continue

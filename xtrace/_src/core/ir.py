@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xtrace._src.core import config
 from xtrace._src.core.avals import ShapedArray, aval_rules
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.source import Position
@@ -119,10 +121,31 @@ class JaxprEqn:
         """Where the equation comes from: the user's line, and the scopes around it."""
         return source_info(self.source)
 
+    @property
+    def ctx(self) -> EquationContext:
+        """The settings to evaluate the equation under."""
+        return EquationContext(threefry_partitionable=config.threefry_partitionable.value)
+
     def replace(self, **changes: object) -> JaxprEqn:
         """Return a copy with the given fields changed."""
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
         return JaxprEqn(**(fields | changes))
+
+
+class EquationContext(NamedTuple):
+    """The settings that an equation of jax's records, for interpreters written for jax.
+
+    An equation of xtrace's has such settings among its parameters, so that none need be restored to evaluate it.
+    """
+
+    threefry_partitionable: bool
+    compute_type: str | None = None
+    xla_metadata: dict[str, Any] | None = None
+
+    @property
+    def manager(self) -> contextlib.AbstractContextManager[None]:
+        """A context to evaluate the equation in."""
+        return contextlib.nullcontext()
 
 
 class DebugInfo:

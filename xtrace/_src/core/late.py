@@ -133,7 +133,10 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
 def _load(module: str, late: Mapping[str, _LateName], name: str) -> Any:
     """Return what `name` stands for in `module`; AttributeError for other names than those that load late."""
     if name not in late:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        where = ""
+        if sys.modules.get("jax") is sys.modules["xtrace"]:
+            where = "; docs/compatibility.md in xtrace's repository says what is outside of it"
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{where}")
     origin, attribute = late[name]
     if origin == module:
         return importlib.import_module(f"{module}.{attribute}")

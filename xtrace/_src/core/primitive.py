@@ -49,7 +49,11 @@ def _no_emit(name: str) -> Callable[..., Any]:
     )
 
 
-_RULES = {"jvp": "Differentiation rule", "transpose": "Transpose rule", "batch": "Batching rule"}
+# For each kind of rule its name, and the registry that takes it.
+_RULES = {
+    "jvp": ("Differentiation rule", "ad.primitive_jvps"), "transpose": ("Transpose rule", "ad.primitive_transposes"),
+    "batch": ("Batching rule", "batching.primitive_batchers"),
+}
 
 
 def no_rule(why: str, error: type[Exception] = NotImplementedError) -> Callable[..., Any]:
@@ -408,7 +412,9 @@ class Primitive:
         """Return the rule of that kind: jvp, transpose or batch; NotImplementedError if there is none."""
         rule = getattr(self, kind)
         if rule is None:
-            raise NotImplementedError(f"{_RULES[kind]} for '{self.name}' not implemented")
+            words, registry = _RULES[kind]
+            advice = f". Register one with xtrace.interpreters.{registry}[primitive] = rule" if self.is_users else ""
+            raise NotImplementedError(f"{words} for '{self.name}' not implemented{advice}")
         return rule  # type: ignore[no-any-return]
 
     def effects_of(self, parameters: tuple[Any, ...], avals: Sequence[ShapedArray] | None = None) -> Effects:

@@ -54,9 +54,10 @@ class _Exchange(Primitive):
     def __init__(
         self, name: str, parameters: Sequence[str], operation: Any, abstract: Any, emit: Any, **rules: Any
     ) -> None:
+        groups = {"axis_index_groups": ALWAYS_PRINTED} if "axis_index_groups" in parameters else None
         super().__init__(
             name, parameters, abstract=abstract, emit=emit, operation=operation,
-            effects=effects_of("axis_name"), memoised=False, unprinted={"axis_index_groups": ALWAYS_PRINTED}, **rules,
+            effects=effects_of("axis_name"), memoised=False, unprinted=groups, **rules,
         )
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:

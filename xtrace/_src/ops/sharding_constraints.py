@@ -12,7 +12,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import ALWAYS_PRINTED
-from xtrace._src.core.mesh import context_abstract_mesh, context_mesh
+from xtrace._src.core.mesh import Mesh, context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
@@ -52,6 +52,10 @@ def _emit(
 
 def _evaluate(array: ConcreteArray, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object) -> Array:
     own = mesh_sharding(array)
+    if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh):
+        # The devices of an abstract mesh are those of the array's own mesh, or of the one in force.
+        meshes = [*([own.mesh] if isinstance(own, NamedSharding) else []), context_mesh()]
+        sharding = next((sharding.update(mesh=m) for m in meshes if m.abstract_mesh == sharding.mesh), sharding)
     if unconstrained_dims and isinstance(sharding, NamedSharding):
         known = own.spec if isinstance(own, NamedSharding) and own.mesh == sharding.mesh else PartitionSpec()
         old = full_entries(known, array.ndim)
