@@ -369,6 +369,7 @@ _BINARY = {
     "floordiv": ("//", floor_divide), "mod": ("%", remainder), "and": ("&", bitwise_and), "or": ("|", bitwise_or),
     "xor": ("^", bitwise_xor), "lshift": ("<<", left_shift), "rshift": (">>", right_shift),
 }
+# Operators that Python code calls without a fast path.
 _PLAIN = {"pow": ("**", power), "divmod": ("divmod", divmod)}
 _COMPARISONS = {
     "eq": ("==", equal), "ne": ("!=", not_equal), "lt": ("<", less), "le": ("<=", less_equal),

@@ -63,7 +63,7 @@ def dtype_of_all(*values: object) -> np.dtype[Any]:
 
 
 def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
-    """The floating type that results of division and transcendental functions of integers have: of 64 bits as they."""
+    """Return the floating dtype for the results of functions of integers: 64-bit if the integers are."""
     # A value that is no number is left to the operation, which refuses it.
     if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return dtype, weak

@@ -281,7 +281,7 @@ def to_operand(value: Any) -> ConcreteArray:
 
 
 def as_value(leaf: object) -> Any:
-    """Return an argument as something that carries a tangent: arrays and tracers as they are, others on the device."""
+    """Return an argument as a value that can carry a tangent; outside of tracing, numbers become arrays."""
     return leaf if isinstance(leaf, Tracer) or current_trace.get() is not base_trace else to_operand(leaf)
 
 
