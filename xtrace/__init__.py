@@ -65,8 +65,8 @@ from xtrace._src.core.config import check_tracer_leaks as checking_leaks
 from xtrace._src.core.dtypes import float0
 from xtrace._src.core.inert_settings import INERT as _inert_settings
 from xtrace._src.core.jax_version import jax_version
-from xtrace._src.core.late import late_imports as _late_imports
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.trace import Tracer as _Tracer
 from xtrace._src.core.trace import set_base_trace as _set_base_trace
 from xtrace._src.runtime.arrays import ConcreteArray as _ConcreteArray
@@ -116,7 +116,7 @@ with _late_imports(globals()):
     from xtrace._src.api.grad import (
         grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
     )
-    from xtrace._src.api.memory_in_use import live_arrays as live_arrays
+    from xtrace._src.api.live_arrays import live_arrays as live_arrays
     from xtrace._src.api.jacobian import (
         hessian as hessian, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
         linear_transpose as linear_transpose,

@@ -1,7 +1,7 @@
 """Rematerialization, as ``jax.ad_checkpoint`` has it."""
 
 from xtrace._src.api.checkpoint import checkpoint, checkpoint_policies, print_saved_residuals, remat
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.remat.policies import Offloadable, Recompute, Saveable
 from xtrace._src.ops.remat.rematerialization import checkpoint_name
 

@@ -11,7 +11,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import function_name
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.linear_functions import Store, WrappedFun, transformation_with_aux2
 
 __all__ = [

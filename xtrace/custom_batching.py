@@ -1,7 +1,7 @@
 """Functions with batched forms of the user's own, as ``jax.custom_batching`` has them."""
 
 from xtrace._src.api.custom_rules.custom_vmap import custom_vmap, sequential_vmap
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 

@@ -20,7 +20,7 @@ from xtrace._src.core.dtypes import (
     scalar_type_of,
 )
 from xtrace._src.core.function_names import copy_with_name as _renamed
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",

@@ -20,7 +20,7 @@ from xtrace._src.core.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.xla.executables import CompileError as JaxRuntimeError
 
 __all__ = [

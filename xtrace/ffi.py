@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import AbstractToken
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering import TextRule
 from xtrace._src.ops.ffi import ForeignLowering, ffi_call
 from xtrace._src.stablehlo.builder import symbol as _symbol

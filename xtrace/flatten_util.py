@@ -15,7 +15,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.function_names import with_function_name
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_unflatten
 from xtrace._src.ops.arrays.concatenation import concatenate, split
 from xtrace._src.runtime.transfer import to_array

@@ -17,7 +17,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.contractions.contraction import Precision, PrecisionLike, dot_general
 from xtrace._src.ops.reductions import add_elements

@@ -1,6 +1,5 @@
 """Listening to events of a program, as ``jax.monitoring`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.monitoring import (
     clear_event_listeners,
     record_event,
@@ -16,6 +15,7 @@ from xtrace._src.core.monitoring import (
     unregister_event_time_span_listener,
     unregister_scalar_listener,
 )
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = [
     "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.xla import profiler as _xla
 from xtrace._src.xla.profiler import ProfileData, ProfileEvent, ProfileOptions, ProfilePlane, register_subprocess
 

@@ -1,7 +1,7 @@
 """References: mutable arrays, and the functions that read and write them."""
 
 from xtrace._src.core.avals import AbstractRef as AbstractRef
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.references.reference import (
     Ref,
     addupdate,

@@ -8,10 +8,10 @@ from xtrace._src.api.meshes import (
     set_mesh,
     use_abstract_mesh,
 )
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from xtrace._src.ops.sharding_constraints import reshard
 

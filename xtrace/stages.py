@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xtrace._src.api.stages import ArgInfo, Compiled, Lowered, Traced, Wrapped
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 

@@ -11,7 +11,7 @@ from xtrace._src.api.grad import jvp, vjp
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytree import tree_flatten, tree_leaves, tree_map
 from xtrace._src.core.tangents import is_differentiable
 

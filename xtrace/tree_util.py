@@ -1,7 +1,7 @@
 """Pytree functions under JAX's ``tree_util`` names."""
 
 from xtrace._src.core.key_paths import KeyEntry, KeyPath, keystr
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.pytree import (
     DictKey,
     FlattenedIndexKey,

@@ -1,7 +1,7 @@
 """Types for annotations, as ``jax.typing`` has them."""
 
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["ArrayLike", "DTypeLike"]
 

@@ -51,7 +51,12 @@ GIVEN_UP_MODULES = {
     "_src.api.custom_derivatives": "_src.api.custom_rules", "_src.api.custom_batching": "_src.api.custom_rules",
     "numpy.arguments": "numpy.operands", "random.arguments": "random.sampling",
     "random.trials": "random.binomial_family", "random.formulas": "random.transformed_distributions",
-    "scipy.linalg.functions": "scipy.linalg.matrix_functions", "cli.arguments": "cli.argument_grammar",
+    "scipy.linalg.functions": "scipy.linalg.matrix_functions",
+    "_src.core.collection": "_src.core.garbage_collection", "_src.core.layout": "_src.core.text_layout",
+    "_src.core.flags": "_src.core.boolean_parameters", "_src.core.names": "_src.core.axis_names",
+    "_src.core.late": "_src.core.public_modules", "_src.api.memory_in_use": "_src.api.live_arrays",
+    "_src.api.assignments": "_src.api.device_assignment",
+    "_src.ops.random.random_bits": "_src.ops.random.xla_generators", "cli.arguments": "cli.argument_grammar",
 }
 
 

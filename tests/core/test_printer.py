@@ -17,8 +17,8 @@ from tests.support import programs
 from tests.support.cost import calls_while
 from tests.support.names import stable_name
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.layout import Break, Group, Nest, lay_out
 from xtrace._src.core.printer import format_equation, format_jaxpr
+from xtrace._src.core.text_layout import Break, Group, Nest, lay_out
 from xtrace._src.transforms.dce import name_dropped
 
 lax = jax.lax

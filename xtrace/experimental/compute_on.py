@@ -13,7 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
 from xtrace._src.ops.device_put import place_result
 from xtrace._src.transforms.scopes import annotate, scope

@@ -14,7 +14,7 @@ from xtrace._src.core.high_types import (
     control_flow_allowed_effects,
     register_hitype,
 )
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.high_primitives import HiPrimitive, VJPHiPrimitive
 from xtrace._src.ops.references.reference import TransformedRef as TransformedRef
 from xtrace.interpreters.ad import Zero as Zero

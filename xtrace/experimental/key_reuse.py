@@ -4,7 +4,7 @@ The setting ``jax_debug_key_reuse``, or ``with xtrace.debug_key_reuse(True)``, t
 `xtrace.random.clone`: a copy of a key that may be used again. `unconsumed_copy` is its older name.
 """
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.errors import KeyReuseError
 from xtrace.random import clone
 

@@ -1,7 +1,7 @@
 """Arrays of devices in orders that suit the machine's network, as ``jax.experimental.mesh_utils`` has them."""
 
 from xtrace._src.api.device_meshes import create_device_mesh, create_hybrid_device_mesh
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 

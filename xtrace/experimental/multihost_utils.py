@@ -11,7 +11,7 @@ from xtrace._src.api.multihost import (
     reached_preemption_sync_point,
     sync_global_devices,
 )
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = [
     "ProcessFailureError", "assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",

@@ -21,7 +21,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop

@@ -1,7 +1,7 @@
 """The name that ``jit`` had in older programs on meshes, as ``jax.experimental.pjit`` has it."""
 
 from xtrace._src.api.pjit import pjit
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 
 __all__ = ["pjit"]
 

@@ -1,6 +1,6 @@
 """The work and the traffic of programs, counted without running them: ``jax.experimental.roofline``."""
 
-from xtrace._src.core.late import late_imports as _late_imports
+from xtrace._src.core.public_modules import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.api.jit import jit
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
 from xtrace._src.transforms.scopes import scope
 from xtrace.experimental.xla_metadata import pairs_of

@@ -1,6 +1,6 @@
 """Arrays that the compiler shards alike, as ``jax.experimental.shard_alike`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.sharding_groups import shard_alike
 
 __all__ = ["shard_alike"]

@@ -11,8 +11,8 @@ from xtrace._src.api.compilation import options_of_settings
 from xtrace._src.api.jit import clear_caches
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import forget_programs
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tables import clear_with_tables
 from xtrace._src.runtime.transfer import current_device, forget_first_device
 from xtrace._src.xla import clients, executables

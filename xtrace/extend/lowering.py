@@ -1,6 +1,6 @@
 """Objects that lowering rules use: ``jax.extend.lowering``."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.lowering_contexts import LoweringRuleContext
 from xtrace._src.xla import modules as _modules
 from xtrace._src.xla.modules import JaxIrContext

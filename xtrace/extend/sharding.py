@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.shardings import TiledSharding, Tiles
 from xtrace._src.xla import shardings as _shardings
 

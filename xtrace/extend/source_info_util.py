@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from xtrace._src.core import source
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Transformation
 from xtrace._src.core.source_info import NameStack, SourceInfo, Traceback, checked_name, name_stack, source_info
 from xtrace._src.transforms.scopes import current_scopes, only_scopes, recorders, scope

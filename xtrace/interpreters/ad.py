@@ -15,8 +15,8 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo, Var
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable, tangent_aval
 from xtrace._src.extension.rules import Zero, primitive_jvps, primitive_transposes
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer

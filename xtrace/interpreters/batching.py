@@ -8,8 +8,8 @@ from typing import Any
 from xtrace._src.algebra.vector_space import move_axis, with_axis
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.rules import axis_primitive_batchers, fancy_primitive_batchers, primitive_batchers
 
 __all__ = [

@@ -11,9 +11,9 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension import lowering
 from xtrace._src.extension.lowering_contexts import (
     LoweringParameters,

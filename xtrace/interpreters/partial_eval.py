@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension.dead_code import dce_rules, eliminate, eliminate_in_call
 from xtrace._src.extension.linear_functions import WrappedFun
 from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate

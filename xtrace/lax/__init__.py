@@ -1,7 +1,7 @@
 """The strict layer: operations that neither promote nor default, as ``jax.lax`` has them."""
 # ruff: noqa: I001
 
-from xtrace._src.core.late import late_imports as _late_imports
+from xtrace._src.core.public_modules import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):
@@ -112,7 +112,7 @@ with _late_imports(globals()):
         RaggedDotDimensionNumbers as RaggedDotDimensionNumbers, ragged_dot as ragged_dot,
         ragged_dot_general as ragged_dot_general, scaled_dot as scaled_dot,
     )
-    from xtrace._src.ops.random.random_bits import (
+    from xtrace._src.ops.random.xla_generators import (
         RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator,
         rng_bit_generator as rng_bit_generator_p, rng_uniform as rng_uniform, rng_uniform as rng_uniform_p,
     )

@@ -14,7 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, RealLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.lax.linalg import qr
 from xtrace.numpy.broadcasting import broadcast_to

@@ -11,8 +11,8 @@ from numpy import (
 from xtrace._src.core.arrays import Array as ndarray
 from xtrace._src.core.dtypes import finfo, iinfo
 from xtrace._src.core.jax_version import is_newer as _is_newer
-from xtrace._src.core.late import late_imports as _late_imports
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.scalar_types import *
 from xtrace.numpy.scalar_types import one_bit_types as _one_bit_types
 

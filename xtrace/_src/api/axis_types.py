@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.resharding import cast_to
-from xtrace._src.api.assignments import ShardingTree
+from xtrace._src.api.device_assignment import ShardingTree
 from xtrace._src.api.jit import jit
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.axis_names import correction, name_tuple
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.mesh import AbstractMesh, AxisType, axes_in_force, naming_mesh
-from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.sharding_constraints import reshard

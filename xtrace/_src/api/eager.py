@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.api.assignments import assign
 from xtrace._src.api.compilation import check_execution, compile_module
+from xtrace._src.api.device_assignment import assign
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS

@@ -18,7 +18,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.array_protocol import accept_objects
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import is_array_like
-from xtrace._src.core.flags import check_flags, check_hashable, flags_of
+from xtrace._src.core.boolean_parameters import check_flags, check_hashable, flags_of
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import base_trace, current_trace

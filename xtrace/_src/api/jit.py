@@ -14,10 +14,10 @@ from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
-from xtrace._src.api.assignments import assign, device_option, sharding_tree, types_in_shardings
 from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module
+from xtrace._src.api.device_assignment import assign, device_option, sharding_tree, types_in_shardings
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit_cache import Cache, Compiled, Options
 from xtrace._src.api.reference_programs import ReferenceProgram

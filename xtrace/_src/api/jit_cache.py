@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.api import dispatch
-from xtrace._src.api.assignments import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.caches import OnceTable
 from xtrace._src.api.call_arguments import Static
 from xtrace._src.api.compilation import run_program
+from xtrace._src.api.device_assignment import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import ShapedArray

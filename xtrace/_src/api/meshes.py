@@ -11,6 +11,7 @@ import numpy as np
 from xtrace._src.api.device_meshes import create_device_mesh
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.mesh import (
     AbstractMesh,
@@ -21,7 +22,6 @@ from xtrace._src.core.mesh import (
     context_mesh,
     device_grid,
 )
-from xtrace._src.core.names import name_tuple
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients

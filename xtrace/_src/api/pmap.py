@@ -13,10 +13,10 @@ from xtrace._src.api.shard_map import Infer, ShardMap, shard_map
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.mesh import Mesh, device_grid
-from xtrace._src.core.names import name_tuple
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.trace import axis_environment, current_trace
 from xtrace._src.ops.arrays.shape import expand_dims, squeeze

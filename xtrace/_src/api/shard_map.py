@@ -12,10 +12,10 @@ from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.axis_names import correction, name_tuple
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
-from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums

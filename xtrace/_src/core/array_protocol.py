@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, TypeVar
 
+from xtrace._src.core.boolean_parameters import check_flags, flags_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
-from xtrace._src.core.flags import check_flags, flags_of
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

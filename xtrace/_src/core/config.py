@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.axis_names import nearest
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
-from xtrace._src.core.names import nearest
 
 
 class Key:

@@ -18,8 +18,8 @@ import numpy as np
 
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.axis_names import name_tuple
 from xtrace._src.core.jax_version import is_newer
-from xtrace._src.core.names import name_tuple
 
 
 class AxisType(enum.Enum):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import with_arrays
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
+from xtrace._src.core.boolean_parameters import check_flags, flags_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
-from xtrace._src.core.flags import check_flags, flags_of
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.sharding_rules import Split, join, whole
 from xtrace._src.core.shardings import NamedSharding, explicit_part

@@ -14,8 +14,8 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
-from xtrace._src.core.layout import Break, Document, Group, Nest, Remark, lay_out
 from xtrace._src.core.source import describe, format_scopes, scopes_of
+from xtrace._src.core.text_layout import Break, Document, Group, Nest, Remark, lay_out
 
 _WIDTH = 80
 # An inner jaxpr with more equations is shown apart.

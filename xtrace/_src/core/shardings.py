@@ -12,9 +12,9 @@ import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
+from xtrace._src.core.axis_names import correction
 from xtrace._src.core.errors import DuplicateSpecError, IndivisibleError
 from xtrace._src.core.mesh import AxisType, BaseMesh, Mesh, size_tuple
-from xtrace._src.core.names import correction
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.tables import memoize

@@ -125,17 +125,17 @@ def leave_out(path: str) -> None:
 
 
 class Place(NamedTuple):
-    """What stands for an equation in `replay`: the position of recorded equations."""
+    """What stands for an equation in `call_at`: the position of recorded equations."""
 
     source: Position | None
 
 
-def replay(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
+def call_at(equation: object, function: Callable[..., Any], *arguments: object) -> Any:
     """Return ``function(*arguments)``; equations recorded meanwhile have the position of `equation`."""
     return function(*arguments)
 
 
-_REPLAY = replay.__code__
+_CALL_AT = call_at.__code__
 
 
 def user_position(depth: int = 1) -> Position | None:
@@ -150,7 +150,7 @@ def user_position(depth: int = 1) -> Position | None:
             inside = is_internal(filename)
         if not inside:
             return frame.f_code, frame.f_lasti, ()
-        if frame.f_code is _REPLAY:
+        if frame.f_code is _CALL_AT:
             return frame.f_locals["equation"].source  # type: ignore[no-any-return]
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -160,7 +160,7 @@ def position_of(frame: FrameType) -> Position | None:
     """Return where a frame is; None for those of xtrace, except where they repeat an equation."""
     if not is_internal(frame.f_code.co_filename):
         return frame.f_code, frame.f_lasti, ()
-    return frame.f_locals["equation"].source if frame.f_code is _REPLAY else None
+    return frame.f_locals["equation"].source if frame.f_code is _CALL_AT else None
 
 
 class Location(NamedTuple):

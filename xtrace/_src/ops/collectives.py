@@ -32,11 +32,11 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.axis_names import correction, name_tuple
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
-from xtrace._src.core.names import correction, name_tuple
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise

@@ -13,7 +13,7 @@ from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.ir import Atom, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import replay
+from xtrace._src.core.source import call_at
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
 from xtrace._src.transforms.replay import TraceStack
@@ -55,7 +55,7 @@ def _evaluate_known(jaxpr: Jaxpr, values: dict[Var, Any], linear: set[Atom]) -> 
                 break
         else:
             operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
-            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+            result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
             values.update(zip(equation.outvars, results, strict=True))
     return pending
@@ -89,7 +89,7 @@ def _transpose(
         results = _replay(stack, equation, given, operands) if stack is not None and primitive.replayable else None
         if results is None:
             rule = functools.partial(primitive.rule("transpose"), **equation.params)
-            results = replay(equation, rule, given, *operands)
+            results = call_at(equation, rule, given, *operands)
             for x, cotangent in zip(equation.invars, results, strict=True):
                 if cotangent is not None:
                     assert aval_of(cotangent).shape == x.aval.shape, (primitive, aval_of(cotangent), x.aval)
@@ -104,7 +104,7 @@ def _transpose(
                 cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
-                cotangent = replay(equation, current_trace.get().process, add_any, (before, cotangent), ())
+                cotangent = call_at(equation, current_trace.get().process, add_any, (before, cotangent), ())
             cotangents_of[x] = cotangent  # type: ignore[index]
 
 

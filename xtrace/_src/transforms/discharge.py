@@ -9,7 +9,7 @@ from xtrace._src.core.avals import AbstractRef, array_type
 from xtrace._src.core.effects import REFERENCE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import describe, replay
+from xtrace._src.core.source import call_at, describe
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jaxpr_transforms import cast_weak_type, move_constants_to_inputs, stage_to_jaxpr
@@ -77,9 +77,9 @@ def _evaluate(equation: JaxprEqn, operands: Sequence[Any], environment: dict[Var
     primitive = equation.primitive
     keys = [x if type(x.aval) is AbstractRef else None for x in equation.invars]
     if REFERENCE_EFFECT not in equation.effects and not any(keys):
-        result = replay(equation, current_trace.get().process, primitive, operands, equation.parameters)
+        result = call_at(equation, current_trace.get().process, primitive, operands, equation.parameters)
         return result if primitive.multiple_results else [result]
-    updates, results = replay(equation, apply_rule, primitive, keys, operands, equation.parameters)
+    updates, results = call_at(equation, apply_rule, primitive, keys, operands, equation.parameters)
     for x, update in zip(equation.invars, updates, strict=True):
         if update is not None:
             environment[x] = cast_weak_type(update, array_type(x.aval))  # type: ignore[index]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.ir import Jaxpr, Literal, Var
-from xtrace._src.core.source import replay
+from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
 
 
@@ -20,7 +20,7 @@ def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[A
     values.update(zip(jaxpr.invars, args, strict=True))
     for equation in jaxpr.eqns:
         operands = [x if type(x) is Literal else values[x] for x in equation.invars]  # type: ignore[index]
-        result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+        result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
         if equation.primitive.multiple_results:
             values.update(zip(equation.outvars, result, strict=True))
         else:

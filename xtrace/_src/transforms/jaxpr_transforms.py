@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from xtrace._src.core.source import Place, Scopes, drop_scopes, replay, user_position
+from xtrace._src.core.source import Place, Scopes, call_at, drop_scopes, user_position
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.transforms.backward import backward
@@ -30,7 +30,7 @@ def stage_to_jaxpr(
     """Return ``function(*tracers)`` as a jaxpr; values that are not traced become its constants."""
     info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
     # The equation that holds the jaxpr carries the scopes around it; those inside would repeat them.
-    jaxpr, consts = replay(Place(drop_scopes(user_position())), stage, function, in_avals, info)
+    jaxpr, consts = call_at(Place(drop_scopes(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes, monitoring
 from xtrace._src.core.avals import AbstractToken, MemorySpace, ShapedArray, aval_of_value, check_size, physical_aval
-from xtrace._src.core.collection import collection_paused
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.effects import Effect, Effects, in_order
+from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can_be_remembered, jaxprs_of
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive

@@ -17,8 +17,8 @@ from xtrace._src.core.source import (
     Place,
     Scopes,
     Transformation,
+    call_at,
     drop_scopes,
-    replay,
     scopes_of,
     user_position,
 )
@@ -103,7 +103,7 @@ def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
-        return replay(Place(drop_scopes(position)), function, *arguments)
+        return call_at(Place(drop_scopes(position)), function, *arguments)
 
 
 def scopes_of_program() -> Scopes:

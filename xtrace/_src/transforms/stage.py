@@ -21,8 +21,8 @@ from xtrace._src.core.avals import (
     scalar_aval,
 )
 from xtrace._src.core.check import check_jaxpr
-from xtrace._src.core.collection import collection_paused
 from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
+from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
 from xtrace._src.core.source import Position, Scopes, place_within, user_position

@@ -5,7 +5,7 @@ state)`` the next state, and ``params_fn(state)`` the parameters in a state. Par
 """
 # ruff: noqa: I001
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.example_libraries.optimizers.descent import (
     adagrad, adam, adamax, momentum, nesterov, rmsprop, rmsprop_momentum, sgd, sm3,
 )

@@ -7,7 +7,7 @@ of shapes and a sequence of arrays. The keyword ``rng`` of ``apply_fun`` is a ra
 
 # ruff: noqa: I001
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.example_libraries.stax.combinators import parallel, serial, shape_dependent
 from xtrace.example_libraries.stax.stateless import (
     AvgPool, Dropout, Elu, Exp, FanInConcat, FanInSum, FanOut, Flatten, Gelu, Identity, LeakyRelu, LogSoftmax, MaxPool,

@@ -6,7 +6,7 @@ platform; cuDNN itself is not called.
 """
 # ruff: noqa: I001
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.rnn.recurrence import lstm, lstm_ref
 from xtrace.experimental.rnn.weights import (
     get_num_params_in_lstm, init_lstm_weight, swap_lstm_gates, unpack_lstm_weights,

@@ -1,8 +1,8 @@
 """Sparse arrays, as ``jax.experimental.sparse`` has them."""
 # ruff: noqa: I001
 
-from xtrace._src.core.late import late_imports as _late_imports
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.contractions import bcoo_dot_general_p, bcoo_dot_general_sampled_p, bcoo_spdot_general_p
 from xtrace._src.sparse.coordinates import (
     bcoo_extract_p,

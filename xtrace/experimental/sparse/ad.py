@@ -1,6 +1,6 @@
 """Derivatives of functions of sparse arrays, as ``jax.experimental.sparse.ad`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
 
 __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]

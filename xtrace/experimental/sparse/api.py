@@ -1,6 +1,6 @@
 """Sparse arrays of any format, as ``jax.experimental.sparse.api`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.creation import empty, eye, todense, todense_p
 
 __all__ = ["empty", "eye", "todense", "todense_p"]

@@ -1,6 +1,6 @@
 """CSR and CSC matrices and their functions, as ``jax.experimental.sparse.csr`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.rows_and_columns import csr_fromdense_p, csr_matmat_p, csr_matvec_p, csr_todense_p
 from xtrace.experimental.sparse.matrices import CSC, CSR, csr_fromdense, csr_matmat, csr_matvec, csr_todense
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse

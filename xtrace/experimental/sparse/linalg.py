@@ -1,6 +1,6 @@
 """Solvers of problems with sparse matrices, as ``jax.experimental.sparse.linalg`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.sparse.direct_solution import spsolve_p
 from xtrace.experimental.sparse.solvers import lobpcg_standard, spsolve
 

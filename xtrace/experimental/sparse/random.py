@@ -1,6 +1,6 @@
 """Random sparse arrays, as ``jax.experimental.sparse.random`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.experimental.sparse.random_arrays import random_bcoo
 
 __all__ = ["random_bcoo"]

@@ -21,9 +21,9 @@ from xtrace._src.core.effects import NO_EFFECTS as no_effects
 from xtrace._src.core.effects import Effect, Effects
 from xtrace._src.core.errors import InconclusiveDimensionOperation, JaxprTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
-from xtrace._src.core.late import late_imports as _late_imports
-from xtrace._src.core.late import make_public as _make_public
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.public_modules import late_imports as _late_imports
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source_info import SourceInfo
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Trace, Tracer, axis_environment, base_trace, current_trace, use_trace

@@ -2,7 +2,7 @@
 
 from xtrace import lax as _lax
 from xtrace._src.algebra.families import add_any as add_jaxvals_p
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import empty2_p
 from xtrace._src.ops.call_primitives import call_p, closed_call_p
 from xtrace._src.ops.calls import jit_call as jit_p

@@ -1,6 +1,6 @@
 """Linear algebra on the matrices in the last two axes, as ``jax.numpy.linalg`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg.determinants import *
 from xtrace.numpy.linalg.factorizations import *
 from xtrace.numpy.linalg.norms import *

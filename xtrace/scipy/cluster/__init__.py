@@ -1,6 +1,6 @@
 """Clustering, as ``jax.scipy.cluster`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.cluster import vq
 
 __all__ = ["vq"]

@@ -8,7 +8,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.linalg import norm
 from xtrace.numpy.operands import cast_to
 from xtrace.numpy.reductions import argmin, min

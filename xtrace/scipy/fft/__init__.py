@@ -1,6 +1,6 @@
 """Cosine transforms, as ``jax.scipy.fft`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.fft.cosine import dct, dctn, idct, idctn
 
 __all__ = ["dct", "dctn", "idct", "idctn"]

@@ -1,6 +1,6 @@
 """Integrals of samples, as ``jax.scipy.integrate`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.differences import trapezoid
 
 __all__ = ["trapezoid"]

@@ -1,6 +1,6 @@
 """Interpolation of samples on grids, as ``jax.scipy.interpolate`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.interpolate.regular_grid import RegularGridInterpolator
 
 __all__ = ["RegularGridInterpolator"]

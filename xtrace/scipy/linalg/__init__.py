@@ -1,6 +1,6 @@
 """Linear algebra with SciPy's names and arguments, as ``jax.scipy.linalg`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.linalg.factorizations import *
 from xtrace.scipy.linalg.matrix_functions import *
 from xtrace.scipy.linalg.solutions import *

@@ -1,6 +1,6 @@
 """Interpolation of images, as ``jax.scipy.ndimage`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.ndimage.interpolation import map_coordinates
 
 __all__ = ["map_coordinates"]

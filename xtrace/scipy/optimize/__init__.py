@@ -1,6 +1,6 @@
 """Minimization, as ``jax.scipy.optimize`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.optimize.minimization import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]

@@ -1,6 +1,6 @@
 """Signal processing, as ``jax.scipy.signal`` has it."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from xtrace.scipy.signal.spectra import csd, istft, stft, welch
 from xtrace.scipy.signal.trends import detrend

@@ -1,6 +1,6 @@
 """Solvers for linear operators, as ``jax.scipy.sparse`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.sparse import linalg
 
 __all__ = ["linalg"]

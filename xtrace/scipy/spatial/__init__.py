@@ -1,6 +1,6 @@
 """Geometry, as ``jax.scipy.spatial`` has it; each module loads when it is first asked for."""
 
-from xtrace._src.core.late import late_imports as _late_imports
+from xtrace._src.core.public_modules import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

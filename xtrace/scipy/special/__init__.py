@@ -1,7 +1,7 @@
 """Special functions, as ``jax.scipy.special`` has them."""
 # ruff: noqa: I001
 
-from xtrace._src.core.late import late_imports as _late_imports
+from xtrace._src.core.public_modules import late_imports as _late_imports
 
 # These load at their first use.
 with _late_imports(globals()):

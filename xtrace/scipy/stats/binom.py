@@ -7,7 +7,7 @@ import math
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.special.entropies import xlog1py, xlogy
 from xtrace.scipy.special.primitive import gammaln
 from xtrace.scipy.stats.distribution import Distribution

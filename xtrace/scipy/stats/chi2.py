@@ -6,7 +6,7 @@ from typing import Protocol
 
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.stats import gamma
 from xtrace.scipy.stats.distribution import Distribution
 

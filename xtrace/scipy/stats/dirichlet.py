@@ -9,7 +9,7 @@ from xtrace._src.api.operators import choose
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.operands import cast_to
 from xtrace.numpy.reductions import all, sum

@@ -7,7 +7,7 @@ import math
 from xtrace._src.api.operators import choose
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.ufuncs import log
 from xtrace.scipy.special.entropies import xlogy
 from xtrace.scipy.special.primitive import gammainc, gammaincc, gammaln

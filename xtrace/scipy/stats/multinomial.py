@@ -11,7 +11,7 @@ from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import exp

@@ -10,7 +10,7 @@ from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.linalg.triangular import triangular_solve
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.linalg import cholesky

@@ -8,7 +8,7 @@ from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.ufuncs import abs, log, square
 from xtrace.scipy.special.normal import log_ndtr, ndtr, ndtri
 from xtrace.scipy.stats.distribution import Distribution

@@ -10,7 +10,7 @@ from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.rounding import floor

@@ -18,7 +18,7 @@ from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.source import replay
+from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.core.trace import Tracer
@@ -471,7 +471,7 @@ def _transpose_body(
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
         consts, carry, xs = loop.split(scatter_by_mask(results, nonzero))
         sums = [
-            replay(makers[v], add_any.bind_positional, (s, c)) if v in makers else add_any.bind_positional((s, c))
+            call_at(makers[v], add_any.bind_positional, (s, c)) if v in makers else add_any.bind_positional((s, c))
             for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
         ]
         after = [zeros(a) if c is None else c for a, c, g in zip(carry_avals, carry, carry_given, strict=True) if g]

@@ -19,8 +19,8 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice
 from xtrace._src.ops.comparisons import bitwise_xor
-from xtrace._src.ops.random.random_bits import RandomAlgorithm, rng_bit_generator
 from xtrace._src.ops.random.threefry import threefry_fold_in, threefry_split
+from xtrace._src.ops.random.xla_generators import RandomAlgorithm, rng_bit_generator
 
 _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.uint64}
 # `unsafe_rbg` draws this many keys for each one that it returns.

@@ -10,7 +10,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.core.source import replay
+from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
@@ -144,7 +144,7 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
             called = equation.params["jaxpr"]
             results = _evaluate_inlined(called.jaxpr, called.consts, operands)
         else:
-            result = replay(equation, trace.process, equation.primitive, operands, equation.parameters)
+            result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]
         values.update(zip(equation.outvars, results, strict=True))
     return [x if isinstance(x, Literal) else values[x] for x in jaxpr.outvars]

@@ -1,6 +1,6 @@
 """Rotations in three dimensions, as ``jax.scipy.spatial.transform`` has them."""
 
-from xtrace._src.core.late import make_public as _make_public
+from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace.scipy.spatial.transform.interpolation import Slerp
 from xtrace.scipy.spatial.transform.rotations import Rotation
 
