@@ -49,7 +49,7 @@ def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> 
         >>> xtrace.dtypes.canonicalize_dtype(float)
         dtype('float32')
     """
-    canonical = _core.canonicalize(float if dtype is None else dtype, config.enable_x64.value)
+    canonical: np.dtype[Any] = _core.canonicalize(float if dtype is None else dtype, config.enable_x64.value)
     if isinstance(canonical, _core.ExtendedDType) and not allow_extended_dtype:
         raise ValueError(f"{canonical} is an extended dtype; pass allow_extended_dtype=True to accept it")
     return canonical

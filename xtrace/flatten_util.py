@@ -82,7 +82,7 @@ class _Unravel:
         return tree_unflatten(self.tree, _parts(vector, shapes=self.shapes, types=self.types if mixed else None))
 
 
-def ravel_pytree(pytree: object) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
     """Flatten the leaves of a tree to one vector.
 
     Args:

@@ -34,7 +34,8 @@ class State(NamedTuple):
 def class_scores(parameters: Parameters, images: ArrayLike) -> Array:
     """The unnormalised log-probabilities f32[n,10] of images f32[n,64]."""
     hidden = jnp.tanh(jnp.dot(images, parameters["w1"]) + parameters["b1"])
-    return jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
+    result: Array = jnp.dot(hidden, parameters["w2"]) + parameters["b2"]
+    return result
 
 
 def loss(parameters: Parameters, images: ArrayLike, labels: ArrayLike) -> Array:
@@ -115,7 +116,7 @@ def train(digits: Digits, epochs: int, generator: np.random.Generator, bar: Any)
     one_hot = np.eye(_CLASSES, dtype=np.float32)
     images, labels = digits.train_images, one_hot[digits.train_labels]
     held_out = xtrace.device_put(digits.test_images)
-    state = xtrace.device_put(initial_state(generator))
+    state: State = xtrace.device_put(initial_state(generator))
     task = bar.add_task("training", total=epochs, loss="-", accuracy="-")
     for _ in range(epochs):
         order = generator.permutation(len(labels))

@@ -90,7 +90,8 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
             raise CommandError(_describe_missing_function(owner, part, path), WRONG_COMMAND) from None
     if not callable(value):
         raise CommandError(f"{name} in {path} is {type(value).__name__}, not a function", WRONG_COMMAND)
-    return value
+    result: Callable[..., Any] = value
+    return result
 
 
 def _describe_missing_function(owner: Any, part: str, path: Path) -> str:

@@ -137,14 +137,14 @@ def _integrate(
             count, _, _, t, step, *_ = state
             return (t < target) & (count < mxstep) & (step > 0)
 
-        _, *state = while_loop(is_unfinished, advance, (0, *state))
-        _, _, t, _, start, polynomial = state
+        _, *reached = while_loop(is_unfinished, advance, (0, *state))
+        _, _, t, _, start, polynomial = reached
         # At the start of the last step the fraction is 0, even if that step has length 0.
         share = where(target == start, 0, (target - start) / (t - start)).astype(y.dtype)
         value = polynomial[0]
         for coefficient in polynomial[1:]:
             value = value * share + coefficient
-        return tuple(state), value
+        return tuple(reached), value
 
     first = times[0]
     f = slope(y, first)
@@ -218,7 +218,9 @@ def _replace_parameters(
     """Replace the differentiable leaves of `args` by `captured`, and apply `others` to the other leaves."""
     leaves, tree = pytree.tree_flatten(args)
     values = iter(captured)
-    return pytree.tree_unflatten(tree, [next(values) if _is_differentiable(x) else others(x) for x in leaves])
+    restored = [next(values) if _is_differentiable(x) else others(x) for x in leaves]
+    result: tuple[Array, ...] = pytree.tree_unflatten(tree, restored)
+    return result
 
 
 def _backward(

@@ -86,7 +86,8 @@ class StatefulPRNG:
         self, loc: Any = 0, scale: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
     ) -> Array:
         """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
-        return loc + normal(self.key(), _to_shape(size, loc, scale), dtype) * scale
+        result: Array = loc + normal(self.key(), _to_shape(size, loc, scale), dtype) * scale
+        return result
 
     @boundary
     def integers(

@@ -429,8 +429,10 @@ def _gelu(x: Any, *, approximate: bool) -> Array:
     x = operand("gelu", x, as_inexact)
     x = convert_to(x, aval_of(x).dtype)
     if not approximate:
-        return 0.5 * x * erfc(-x * math.sqrt(0.5))
-    return x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+        result: Array = 0.5 * x * erfc(-x * math.sqrt(0.5))
+        return result
+    result = x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    return result
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:

@@ -54,7 +54,8 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        return make(key, shape, _choose_dtype(name, dtype))
+        result: Array = make(key, shape, _choose_dtype(name, dtype))
+        return result
 
     init.__name__ = init.__qualname__ = name
     init.__doc__ = f"Return an array of `shape` and `dtype` by the initializer {name}."

@@ -219,12 +219,14 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
     axes = axes_of("logmeanexp", axis, aval.ndim)
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
-        return logarithm - (math.log(size) if size else -_INFINITY)
+        result: Array = logarithm - (math.log(size) if size else -_INFINITY)
+        return result
     # The mask is broadcast to x before its true elements are counted.
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    return logarithm - convert_to(log(count), logarithm.dtype)
+    result = logarithm - convert_to(log(count), logarithm.dtype)
+    return result
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)

@@ -134,7 +134,7 @@ def _dequantize(x: Array, scales: Array) -> Array:
 
 
 @inline_jit
-def _multiply_dequantized(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Any:
+def _multiply_dequantized(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, *, dtype: Any) -> Array:
     a, b = _dequantize(lhs, lhs_scales), _dequantize(rhs, rhs_scales)
     return convert_to(dot_general(a, b, (((2,), (2,)), ((0,), (0,))), Precision.HIGHEST), dtype)
 
@@ -295,7 +295,7 @@ def _as_matrices(x: Array, axes: _Axes) -> Array:
 
 
 @inline_jit
-def _contract(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Any:
+def _contract(lhs: Any, rhs: Any, scales: Any, *, dimension_numbers: Any, plan: _Plan) -> Array:
     (left, right), (left_batch, right_batch) = dimension_numbers
     a, b = _classify_axes(left, left_batch, lhs.ndim), _classify_axes(right, right_batch, rhs.ndim)
     scales = tuple([None if s is None else reshape(convert_to(to_array(s), dtypes.float32), ()) for s in scales])

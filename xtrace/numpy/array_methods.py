@@ -128,7 +128,8 @@ def _to_device(self: Array, device: object, *, stream: object = None) -> Array:
     """Return the array on `device`."""
     if stream is not None:
         raise NotImplementedError("to_device: `stream` is not supported")
-    return device_put(self, device)
+    result: Array = device_put(self, device)
+    return result
 
 
 def _dot(self: Array, b: Array, *, precision: object = None, preferred_element_type: object = None) -> Array:
@@ -143,17 +144,20 @@ def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None =
 
 def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
     """Return for each integer the element of the choice with that number."""
-    return sys.modules[__package__].choose(self, choices, out, mode)
+    result: Array = sys.modules[__package__].choose(self, choices, out, mode)
+    return result
 
 
 def _argpartition(self: object, kth: int, axis: int = -1) -> Array:
     """Return the positions that partition the array at `kth` along `axis`."""
-    return sys.modules[__package__].argpartition(self, kth, axis)
+    result: Array = sys.modules[__package__].argpartition(self, kth, axis)
+    return result
 
 
 def _searchsorted(self: object, v: Array, side: str = "left", sorter: object = None, *, method: str = "scan") -> Array:
     """Return where `v` belongs in this sorted 1-D array; see ``xtrace.numpy.searchsorted``."""
-    return sys.modules[__package__].searchsorted(self, v, side, sorter, method=method)
+    result: Array = sys.modules[__package__].searchsorted(self, v, side, sorter, method=method)
+    return result
 
 
 def _byteswap(self: Any) -> Any:
@@ -171,7 +175,8 @@ def _compress(
     fill_value: ArrayLike = 0,
 ) -> Array:
     """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
-    return sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+    result: Array = sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+    return result
 
 
 def _matmul(self: Array, other: Array) -> Array:

@@ -82,8 +82,8 @@ class _Plan:
 
 @inline_jit
 def _contract(
-    a: Any, b: Any, *, function: str, dimensions: object, order: object, squeezed: Any, precision: object, dtype: DType,
-    weak: bool, unreduced: frozenset[Any],
+    a: Any, b: Any, *, function: str, dimensions: object, order: Sequence[int] | None, squeezed: Any,
+    precision: object, dtype: DType, weak: bool, unreduced: frozenset[Any],
 ) -> Array:
     lhs, rhs = [_drop_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
     product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
@@ -533,7 +533,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 @inline_jit
-def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Any:
+def _cross(a: Any, b: Any, *, axes: _Axes, axis: int | None) -> Array:
     lengths = [x.shape[i] for x, i in zip((a, b), axes, strict=True)]
     left, right = [
         [squeeze(piece, (i,)) for piece in split(x, (1,) * length, i)]

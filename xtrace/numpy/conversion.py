@@ -33,7 +33,7 @@ _DLPACK_CPU = 1
 def array(
     object: Any, dtype: Any = None, *args: Any, copy: bool | None = True, order: str | None = "K", ndmin: int = 0,
     device: Any = None, out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return `object` as an array.
 
     Args:
@@ -73,7 +73,7 @@ def array(
 def asarray(
     a: object, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Return `a` as an array, itself if it is one of the dtype.
 
     Args:
@@ -245,7 +245,8 @@ def _stack(function: str, value: Any, dtype: DType) -> Array:
 
 def _convert(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     if value.aval.dtype == dtype and value.aval.weak_type == weak:
-        return value
+        result: Array = value
+        return result
     return convert_to(value, dtype, weak)
 
 

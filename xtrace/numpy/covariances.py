@@ -102,7 +102,7 @@ def cov(
 
 def _check(
     function: str, m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
-) -> Any:
+) -> Array:
     operands = {"m": m} if y is None else {"m": m, "y": y}
     avals, own, _ = common_dtype(function, tuple(operands.values()), as_inexact)
     for name, aval in zip(operands, avals, strict=True):

@@ -186,11 +186,12 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
 
 
 @inline_jit
-def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Any:
+def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
     y, spacing = convert_to(to_array_operand("trapezoid", y), dtype, False), convert_to(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
     if not sampled:
-        return spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
+        result: Array = spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
+        return result
     if spacing.ndim > 1:
         spacing = moveaxis(spacing, axis, -1)
     steps = spacing[..., 1:] - spacing[..., :-1]
@@ -232,11 +233,11 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 
 @inline_jit
-def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Any:
+def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Array:
     p, period = convert_to(to_array_operand("unwrap", p), dtype, False), convert_to(
         to_array_operand("unwrap", period), dtype, False
     )
-    jump = discont[0] if discont else period / 2
+    jump: Any = discont[0] if discont else period / 2
     half = period // 2 if dtypes.is_integer(dtype) else period / 2
     steps = _differences(p, n=1, axis=axis)
     inside = mod(steps + half, period) - half
@@ -285,7 +286,7 @@ def unwrap(
 
 @inline_jit
 def _interpolate(
-    x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: ArrayLike
+    x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: DTypeLike
 ) -> Any:
     values = dict(zip(given, options, strict=True))
     x, xp = (convert_to(to_array_operand("interp", v), dtype, False) for v in (x, xp))

@@ -37,7 +37,7 @@ def _broadcast_magnitudes(function: str, x1: Array, x2: Array) -> list[Any]:
 
 
 @inline_jit
-def _find_common_divisor(x1: Any, x2: Any) -> Any:
+def _find_common_divisor(x1: Any, x2: Any) -> Array:
     # Euclid's algorithm, for all elements until the last one is done.
     def step(pair: tuple[Array, ...]) -> tuple[Array, ...]:
         x, y = pair

@@ -172,7 +172,8 @@ def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: obj
             f"{function}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
     try:
-        return opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
+        result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
+        return result
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(

@@ -53,7 +53,7 @@ def _transform_group(x: Array, kind: FftType, axes: _Axes, sizes: _Axes) -> Arra
 @inline_jit
 def _transform(
     x: Any, *, kind: FftType, axes: _Axes, sizes: _Axes, scale: float, conjugates: tuple[bool, bool]
-) -> Any:
+) -> Array:
     """Transform along `axes`, real numbers along the last; conjugates: whether to conjugate the operand, the result."""
     x = convert_to(x, aval_of(x).dtype)
     if conjugates[0]:

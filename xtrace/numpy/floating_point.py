@@ -161,7 +161,8 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 def _isclose(a: object, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
     x, y = promote("isclose", a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
-        return operators.equal(x, y)
+        result: Array = operators.equal(x, y)
+        return result
     finite = isfinite(y)
     example = lax.abs(y)
     relative, absolute_part = [convert_to(value, example.dtype) for value in (rtol, atol)]
@@ -208,7 +209,8 @@ def _sign_of_float(x: Array) -> Array:
     width = dtypes.bit_width(dtype)
     if width not in _INTEGERS:
         raise NotImplementedError(f"signbit of {dtype.name}, which has {width} bits; convert to float16 first")
-    return operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
+    result: Array = operators.less(bitcast_convert_type(x, _INTEGERS[width]), 0)
+    return result
 
 
 signbit = unary_function(

@@ -99,7 +99,8 @@ def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Arr
         a = ravel(convert_to(to_array_operand("histogram", a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
-    return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
+    result: Array = linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
+    return result
 
 
 def _check_range(function: str, range: Any) -> tuple[Any, ...]:
@@ -271,7 +272,8 @@ def histogramdd(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    return _histogram_of_rows("histogramdd", sample, bins, range, weights, density)
+    result: tuple[Any, list[Any]] = _histogram_of_rows("histogramdd", sample, bins, range, weights, density)
+    return result
 
 
 def _histogram_of_rows(function: str, sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:

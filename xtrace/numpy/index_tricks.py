@@ -139,7 +139,8 @@ def ravel_multi_index(
             values = np.asarray(index)
             if ((values < 0) | (values >= size)).any():
                 raise ValueError(f"{function}: invalid entry in coordinates array for an axis of size {size}: {index}")
-    return _ravel(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
+    result: Array = _ravel(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
+    return result
 
 
 @inline_jit
@@ -202,7 +203,8 @@ def _range(function: str, span: Any) -> Array:
             raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
     start, stop, step = (0 if span.start is None else span.start), span.stop, span.step
     if isinstance(step, complex):
-        return linspace(start, stop, int(abs(step)))
+        result: Array = linspace(start, stop, int(abs(step)))
+        return result
     return arange(start, 0 if stop is None else stop, 1 if step is None else step)
 
 

@@ -461,7 +461,7 @@ def _key_of(index: Any) -> Any:
     return None
 
 
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any) -> Array:
     """Return ``x[index]`` as NumPy does; positions that are out of bounds are moved to the nearest end.
 
     Raises IndexError for too many indices, a mask of another shape, and a traced mask; TypeError for floats, strings
@@ -476,12 +476,13 @@ def getitem(x: Any, index: Any) -> Any:
     plan = reading.plan
     untouched = plan.gathered is None and not (plan.new_axes or plan.squeezed or plan.reversed)
     if untouched and plan.sizes == x.aval.shape and max(plan.strides, default=1) == 1:
-        return x
+        result: Array = x
+        return result
     operands = [_operand(i) for i in reading.operands] if eager else reading.operands
     return _window_and_gather(x, *operands, plan=plan, options=DEFAULT)
 
 
-def _operand(value: Array) -> Array:
+def _operand(value: Array | int) -> Array | int:
     """Return an operand of a plan for a compiled program; small numbers are cached on the device, as they repeat."""
     if type(value) is int and -(2**31) <= value < 2**31:
         return scalar_array(value, scalar_aval(int), current_device())

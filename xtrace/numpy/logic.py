@@ -52,7 +52,8 @@ bitwise_count = unary_function(
 def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
     def logical(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         left, right = promote(name, x1, x2)
-        return combine(truth(left), truth(right))
+        result: Array = combine(truth(left), truth(right))
+        return result
 
     logical.__name__ = logical.__qualname__ = name
     logical.__doc__ = elementwise_docstring(contract, ("x1", "x2"), None, **documentation)

@@ -112,7 +112,8 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
             sharding = requested_out_sharding("reshape", out_sharding)
             return reshard_result(_reshape("reshape", cast_to_auto(a), shape, order), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
-            return a.reshape(shape, order=order)  # type: ignore[call-overload]
+            result: Array = a.reshape(shape, order=order)  # type: ignore[call-overload]
+            return result
         return _reshape("reshape", a, shape, order)
     except BaseException as error:
         hide_frames(error)
@@ -338,7 +339,7 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     return broadcast_in_dim(a, [1 if i in axes else next(sizes) for i in range(rank)], kept)
 
 
-def squeeze(a: ArrayLike, axis: Axes = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     """Return `a` without axes of size 1.
 
     Args:

@@ -348,7 +348,7 @@ def _variance_of_numbers(
 def _variance(
     a: object, ddof: Any, function: str, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
     root: bool,
-) -> Any:
+) -> Array:
     _, axes = _check_arguments(function, a, axis, out)
     compute, wanted = statistics.variance_dtypes(function, type_of(function, a).dtype, dtype)
     reductions.check_divides(function, wanted)

@@ -139,7 +139,8 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
         Array([1, 3], dtype=int32)
     """
     a = to_array_operand("flatnonzero", a)
-    return nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+    result: Array = nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
+    return result
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:

@@ -31,7 +31,8 @@ def to_known_integer(function: str, argument: str, value: object) -> int:
 def type_of(function: str, value: object, position: int = 0) -> ShapedArray:
     """Return the type of an operand; TypeError, with function and argument, unless it is an array or scalar."""
     if isinstance(value, Array):
-        return value.aval
+        result: ShapedArray = value.aval
+        return result
     return operand_aval(function, position, value)
 
 
@@ -41,7 +42,8 @@ def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
         return value
     # NumPy converts constants, except floating ones to integers, where XLA's conversion differs.
     if isinstance(value, (np.ndarray, np.generic)) and dtypes.is_inexact(dtype) >= dtypes.is_inexact(aval.dtype):
-        return cast_constant(value, aval, dtype)
+        result: Array = cast_constant(value, aval, dtype)
+        return result
     return convert_to(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 

@@ -153,7 +153,8 @@ def top_k(
 def _lexicographic(*keys: Array, axis: int) -> Array:
     own = keys[0].shape
     places = broadcasted_iota(dtypes.default_int(config.enable_x64.value), own, axis)
-    return sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
+    result: Array = sorting.sort((*keys[::-1], places), axis, True, len(keys))[-1]
+    return result
 
 
 @inline_jit(static=("axis",), trees=True)
@@ -242,7 +243,8 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
-    return scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
+    result: Array = scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
+    return result
 
 
 def _search_by_comparing(a: Array, v: Array, side: str) -> Array:
@@ -268,7 +270,7 @@ def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
 
 
 @inline_jit
-def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Any:
+def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Array:
     a, v = convert_to(to_array_operand("searchsorted", a), dtype, False), convert_to(
         to_array_operand("searchsorted", v), dtype, False
     )

@@ -305,7 +305,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 @inline_jit
-def _value(p: Any, x: object, *, unroll: int) -> Any:
+def _value(p: Any, x: object, *, unroll: int) -> Array:
     avals, dtype, _ = common_dtype("polyval", (p, x))
     shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
     p, x = convert_to(p, dtype, False), broadcast_operand_to(
@@ -321,7 +321,8 @@ def _value(p: Any, x: object, *, unroll: int) -> Any:
         return add(multiply(total, x), spread), None
 
     if p.shape[0] >= _LONG:
-        return scan(step, total, p, unroll=unroll)[0]
+        result: Array = scan(step, total, p, unroll=unroll)[0]
+        return result
     for piece in split(p, [1] * p.shape[0], 0) if p.shape[0] else ():
         total = step(total, reshape(piece, p.shape[1:]))[0]
     return total
@@ -358,7 +359,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 @inline_jit
-def _with_zeros(roots_of: Any) -> Any:
+def _with_zeros(roots_of: Any) -> Array:
     coefficients = full((1,), 1, roots_of.dtype)
     nothing = full((1,), 0, roots_of.dtype)
     for piece in split(roots_of, [1] * roots_of.size, 0):

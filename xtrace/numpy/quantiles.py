@@ -163,7 +163,7 @@ def _broadcast_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ..
 def _check(
     a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
-) -> Any:
+) -> Array:
     if out is not None or overwrite_input:
         raise ValueError(
             f"{function}: out and overwrite_input are not supported, since arrays are immutable; use the result"

@@ -227,10 +227,11 @@ def _samples(
     rank = len(check_broadcast(function, shapes_given)) + 1
     check_mapped_ranks(function, shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    return _space(
+    result: tuple[Any, Any] = _space(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )
+    return result
 
 
 @inline_jit

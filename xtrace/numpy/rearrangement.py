@@ -339,7 +339,8 @@ def _total(shifts: Array, *, size: int) -> Array:
     def add(x: Array, y: Array) -> Array:
         return elementwise.rem(elementwise.add(x, y), np.uint32(size))
 
-    return reductions.reduce(shifts, np.uint32(0), add, (0,))
+    result: Array = reductions.reduce(shifts, np.uint32(0), add, (0,))
+    return result
 
 
 @inline_jit

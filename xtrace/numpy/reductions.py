@@ -58,7 +58,7 @@ def to_strong(value: object, dtype: np.dtype[Any]) -> Array:
     return convert_to(value, dtype, False)
 
 
-def keep_axes(value: object, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
+def keep_axes(value: ArrayLike, axes: tuple[int, ...], own: tuple[int, ...]) -> Array:
     """Return a reduced value with axes of size 1 where `own` was reduced over `axes`."""
     target = tuple([1 if i in axes else n for i, n in enumerate(own)])
     return broadcast_in_dim(value, target, [i for i in range(len(own)) if i not in axes])
@@ -85,7 +85,7 @@ def _reduce_over_axes(
 def _reduce(
     function: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
     name: str | None = None, widen: bool = False,
-) -> Any:
+) -> Array:
     """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
     refuse(function, out=out)
     aval = type_of(function, a)
@@ -113,7 +113,7 @@ def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def dtype_of_sum(function: str, a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
     """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
-    wanted = requested_dtype(function, dtype)
+    wanted: np.dtype[Any] | None = requested_dtype(function, dtype)
     own = type_of(function, a).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
@@ -123,7 +123,8 @@ def dtype_of_sum(function: str, a: ArrayLike, dtype: Any, promote_integers: bool
     if promote_integers and dtypes.is_integer(own):
         default = dtypes.default_int(x64) if dtypes.is_signed(own) else dtypes.default_uint(x64)
         return default if dtypes.bit_width(own) < dtypes.bit_width(default) else own
-    return dtypes.canonicalize(own, config.keeps_wide_dtypes())
+    result: np.dtype[Any] = dtypes.canonicalize(own, config.keeps_wide_dtypes())
+    return result
 
 
 def _accumulate(
@@ -323,7 +324,7 @@ def minmax(
 def amax(
     a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, initial: object = None,
     where: object = None,
-) -> Any:
+) -> Array:
     """Return the largest elements over axes, NaN if there is one; another name of `max`.
 
     Args:

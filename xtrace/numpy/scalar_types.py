@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,8 @@ def result_type(*args: object) -> np.dtype[Any]:
         >>> jnp.result_type(jnp.int8, jnp.float16)
         dtype('float16')
     """
-    return public_dtypes.result_type(*args)
+    result: np.dtype[Any] = public_dtypes.result_type(*args)
+    return result
 
 
 def promote_types(a: ArrayLike, b: ArrayLike) -> np.dtype[Any]:
@@ -169,7 +170,7 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
     return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": dtypes.is_boolean, "real floating": dtypes.is_floating, "complex floating": dtypes.is_complex,
     "integral": dtypes.is_integer, "signed integer": lambda d: dtypes.is_integer(d) and dtypes.is_signed(d),
     "unsigned integer": lambda d: dtypes.is_integer(d) and not dtypes.is_signed(d),

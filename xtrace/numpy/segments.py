@@ -32,8 +32,8 @@ from xtrace.numpy.reductions import highest, lowest
 class _Reduction(NamedTuple):
     """The scatter of a reduction, its reduction over buckets, and the value of empty segments."""
 
-    scatter: Callable[..., Any]
-    reduce: Callable[..., Any]
+    scatter: Callable[..., Array]
+    reduce: Callable[..., Array]
     empty: Callable[[Any], Any]
 
 

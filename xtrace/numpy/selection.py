@@ -135,7 +135,8 @@ def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw
         return lambda value: asarray(function).astype(value.dtype)
 
     branches = [branch(f) for f in (chosen[-1], *chosen[:-1])]
-    return vectorize(lambda place, value: switch(place, branches, value))(index, x)
+    result: Array = vectorize(lambda place, value: switch(place, branches, value))(index, x)
+    return result
 
 
 @inline_jit
@@ -148,7 +149,7 @@ def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     return position
 
 
-def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """Return the elements of the choices that the elements of `a` number.
 
     Args:
@@ -238,7 +239,8 @@ def fromfunction(
     kind = requested_dtype("fromfunction", dtype)
 
     def of_indices(*indices: ArrayLike) -> Array:
-        return function(*indices, **kwargs)
+        result: Array = function(*indices, **kwargs)
+        return result
 
     for i in reversed(range(len(sizes))):
         of_indices = vmap(of_indices, in_axes=tuple([0 if i == j else None for j in range(len(sizes))]))
@@ -299,7 +301,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
     return _compress("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
 
 
-def _compress(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Any:
+def _compress(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Array:
     condition, a = to_array_operand(function, condition), to_array_operand(function, a, 1)
     if condition.ndim != 1:
         raise ValueError(f"{function}: condition must be a 1D array, got shape {condition.shape}")

@@ -5,7 +5,7 @@ The number of elements depends on values; under `jit` the parameter `size` gives
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def _number_groups(order: Array, new: Array) -> Array:
 
 
 @inline_jit
-def _member(element: Any, tested: Any, *, compare: bool) -> Any:
+def _member(element: Any, tested: Any, *, compare: bool) -> Array:
     """Return whether each element is in the non-empty vector `tested` of the same type."""
     if compare:
         whole = (*element.shape, tested.size)
@@ -172,6 +172,22 @@ def _least(values: Array, mask: Array) -> Array:
 
 
 # Unique elements
+
+
+@overload
+def unique(
+    ar: ArrayLike, return_index: Literal[False] = ..., return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ..., axis: int | None = ..., *, equal_nan: bool = ..., size: int | None = ...,
+    fill_value: ArrayLike | None = ..., sorted: bool = ...,
+) -> Array: ...
+
+
+@overload
+def unique(
+    ar: ArrayLike, return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
+    axis: int | None = ..., *, equal_nan: bool = ..., size: int | None = ..., fill_value: ArrayLike | None = ...,
+    sorted: bool = ...,
+) -> Any: ...
 
 
 def unique(
@@ -251,8 +267,8 @@ def _gather(moved: Array, order: Array, new: Array, fill: Any, size: int | None)
         values = np.asarray(moved)[first]
         counts = np.diff(starts, append=new.size).astype(np.int32)
         device = committed_device(moved)
-        values, first, counts = [asarray(x, device=device) for x in (values, first, counts)]
-        return [convert_to(values, moved.dtype, moved.aval.weak_type), first, counts]
+        kept, *others = [asarray(x, device=device) for x in (values, first, counts)]
+        return [convert_to(kept, moved.dtype, moved.aval.weak_type), *others]
     return _gather_of_size(moved, order, new, *([] if fill is None else [fill]), size=size)
 
 
@@ -540,7 +556,8 @@ def setxor1d(
             fill = _least_or_nan(ordered, mask, of_nan)
     elif fill is None:
         fill = _least(ordered, mask)
-    return _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
+    result: Array = _keep_elements(mask, [convert_to(ordered, dtype, weak)], [fill], count)[0]
+    return result
 
 
 @inline_jit

@@ -36,7 +36,8 @@ def _sample_cosine_window(*, count: int, weights: tuple[float, ...]) -> Array:
     for i, weight in enumerate(weights[1:], 1):
         angle = true_divide(multiply(_places(count), 2 * math.pi * i), count - 1)
         total = add(total, multiply(cos(angle), weight))
-    return total
+    result: Array = total
+    return result
 
 
 def _cosine_window(function: str, M: object, weights: tuple[float, ...]) -> Array:

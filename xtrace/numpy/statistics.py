@@ -195,7 +195,8 @@ def _correction(function: str, ddof: object, correction: ArrayLike | None) -> Ar
         if ddof:
             raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
         ddof = correction
-    return to_number_operand(ddof)
+    result: Array = to_number_operand(ddof)
+    return result
 
 
 @inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)

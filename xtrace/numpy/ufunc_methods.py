@@ -27,10 +27,10 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.operands import axes_of, scalar_of, select_or_fill
 from xtrace.numpy.ufunc_objects import ufunc
 
-_Method = Callable[..., Any]
+_Method = Callable[..., Array]
 
 
-def as_ufunc(function: Callable[..., Any]) -> ufunc:
+def as_ufunc(function: Callable[..., Array]) -> ufunc:
     """Return the ufunc of `function`, which takes arrays, with the methods for its name."""
     name = function.__name__
     own = {"nin": 2, **_OWN[name]}
@@ -55,8 +55,10 @@ def _at(update: str, of_booleans: str = "") -> _Method:
 
     def at(a: Any, indices: Any, b: Any) -> Array:
         if of_booleans and dtypes.is_boolean(a.dtype):
-            return getattr(a.at[indices], of_booleans)(convert_to(b, dtypes.bool_, False))
-        return getattr(a.at[indices], update)(b)
+            result: Array = getattr(a.at[indices], of_booleans)(convert_to(b, dtypes.bool_, False))
+            return result
+        result = getattr(a.at[indices], update)(b)
+        return result
 
     return at
 
@@ -73,7 +75,7 @@ def _extreme_at(update: str) -> _Method:
     return at
 
 
-def _accumulate_along(running: Callable[..., Any]) -> _Method:
+def _accumulate_along(running: Callable[..., Array]) -> _Method:
     """Return the method that accumulates by the operation `running` along one axis."""
 
     def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
@@ -82,13 +84,14 @@ def _accumulate_along(running: Callable[..., Any]) -> _Method:
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
         wanted = requested_dtype("accumulate", dtype) or a.dtype
         if dtypes.is_boolean(wanted):
-            return NotImplemented
+            result: Array = NotImplemented
+            return result
         return running(convert_to(a, wanted, False), canonical_axis("accumulate", axis, a.ndim))
 
     return accumulate
 
 
-def _extreme(reduction: Callable[..., Any]) -> _Method:
+def _extreme(reduction: Callable[..., Array]) -> _Method:
     def reduce(
         a: ArrayLike, *, axis: int | None, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:

@@ -37,10 +37,10 @@ from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
-_Method = Callable[..., Any] | None
+_Method = Callable[..., Array] | None
 
 
-class ufunc(functools.partial[Any]):
+class ufunc(functools.partial[Array]):
     """A function of `nin` numbers with `nout` results, made one of arrays, with NumPy's methods.
 
     Args:
@@ -66,7 +66,7 @@ class ufunc(functools.partial[Any]):
 
     _numbers: tuple[int, int, int, Any]
     _function: Callable[..., Any]
-    _call: Callable[..., Any]
+    _call: Callable[..., Array]
     _own: dict[str, _Method]
     # The name in xtrace.numpy; only NumPy's ufuncs have one.
     _own_name: str | None
@@ -114,7 +114,8 @@ class ufunc(functools.partial[Any]):
     @property
     def identity(self) -> Array:
         """The identity element; None if there is none."""
-        return self._numbers[3]
+        result: Array = self._numbers[3]
+        return result
 
     def _key(self) -> tuple[Any, ...]:
         return self._function, self.nin, self.nout, repr(self.identity), self.__name__
@@ -153,7 +154,8 @@ class ufunc(functools.partial[Any]):
     def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
         """Return the dtype of the function's result for elements of `operands`."""
         scalars = [ShapedArray((), x.dtype, x.aval.weak_type) for x in operands]
-        return eval_shape(self._call, *scalars).dtype
+        result: np.dtype[Any] = eval_shape(self._call, *scalars).dtype
+        return result
 
     @operation
     def reduce(
@@ -358,7 +360,7 @@ class ufunc(functools.partial[Any]):
         return _outer(to_array_operand(name, A), to_array_operand(name, B, 1), ufunc=self)
 
 
-def _with_numpy_parameters(function: Callable[..., Any], name: str, nin: int | None) -> Callable[..., Any]:
+def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int | None) -> Callable[..., Any]:
     """Return `function` of `nin` operands with NumPy's parameters `out` and `where`, which raise if given.
 
     Its own messages name it where the number is fixed.
@@ -396,7 +398,7 @@ def _ufunc_of(func: Callable[..., Any], numbers: tuple[Any, ...], name: str) -> 
 
 
 @inline_jit
-def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Any:
+def _outer(A: Any, B: Any, *, ufunc: ufunc) -> Array:
     rank = A.ndim + B.ndim
     return ufunc._call(expand_dims(A, range(A.ndim, rank)), expand_dims(B, range(A.ndim)))
 

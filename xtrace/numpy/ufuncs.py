@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -579,9 +579,21 @@ def _where(condition: object, x: ArrayLike, y: ArrayLike) -> Array:
     return _choose(condition, x, y)
 
 
+@overload
+def where(
+    condition: Any, x: None = ..., y: None = ..., /, *, size: int | None = ..., fill_value: object = ...
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(
+    condition: Any, x: Any, y: Any, /, *, size: int | None = ..., fill_value: object = ...
+) -> Array: ...
+
+
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: object = None
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Return the elements of `x` where `condition` holds, of `y` elsewhere; of a condition alone, its positions.
 
     Args:

@@ -113,7 +113,8 @@ def _scatter(
         values = convert_to(values, dtype, values.aval.weak_type)
         values = reshape(broadcast_operand_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
     if 0 in target.shape:
-        return given
+        result: Array = given
+        return result
     if apply is not None:
         x = gathering.scatter_apply(x, indices, apply, numbers, update_shape=target.shape, **flags)
     else:

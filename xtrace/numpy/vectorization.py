@@ -136,7 +136,7 @@ def _check_results(
     """Return `function` with a check of its results against its signature."""
 
     def call(*values: ArrayLike) -> Array:
-        output = function(*values)
+        output: Array = function(*values)
         results = output if isinstance(output, (list, tuple)) else (output,)
         if len(outputs) > 1 and not isinstance(output, (list, tuple)):
             raise TypeError(f"vectorize: output must be a tuple {about}; got {abbreviate(output)}")
@@ -171,8 +171,10 @@ def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> A
     result = function(*ready)
     added = [axis for axis, size in enumerate(whole) if size == 1]
     if not added:
-        return pytree.tree_map(asarray, result) if not whole else result
-    return pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
+        made: Array = pytree.tree_map(asarray, result) if not whole else result
+        return made
+    made = pytree.tree_map(lambda x: expand_dims(asarray(x), added), result)
+    return made
 
 
 def apply_along_axis(
@@ -208,7 +210,8 @@ def apply_along_axis(
         function = vmap(function, in_axes=i, out_axes=-1)
     for _ in range(along):
         function = vmap(function)
-    return function(arr)
+    result: Array = function(arr)
+    return result
 
 
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]) -> Any:

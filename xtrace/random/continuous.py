@@ -44,7 +44,8 @@ def constant(value: object, dtype: DTypeLike) -> Any:
 
 def make_one(dtype: DTypeLike) -> Literal:
     """Return the constant 1 of `dtype`."""
-    return constant(1, dtype)
+    result: Literal = constant(1, dtype)
+    return result
 
 
 def _bits(key: Array, *, shape: tuple[int, ...], width: int) -> Array:

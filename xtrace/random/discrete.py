@@ -302,7 +302,7 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
 # Permutations and choices
 
 
-def shuffle_elements(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
+def shuffle_elements(key: ArrayLike, x: Any, axis: int) -> Array:
     """Permute `x` along an axis: sort it by random words, in enough rounds to make ties unlikely."""
     size = max(1, aval_of(x).size)
     # After 3 log(size) / log(2³²) rounds it is unlikely that two elements tie in every round.
@@ -310,7 +310,8 @@ def shuffle_elements(key: ArrayLike, x: ArrayLike, axis: int) -> Any:
         key, other = new_keys(key, 2)
         words = random_bits.bind_positional((other,), (32, aval_of(x).shape))
         x = sort((words, x), axis, num_keys=1)[1]
-    return x
+    result: Array = x
+    return result
 
 
 def _make_indices(count: int) -> Array:

@@ -129,7 +129,8 @@ def gamma_numbers(
     key: ArrayLike, a: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, log_space: bool = False
 ) -> Array:
     """Return samples of gamma distributions, or their logarithms, which are finite where samples underflow."""
-    return random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
+    result: Array = random_gamma_p.bind_positional((key, fit_parameter(a, shape, dtype)), (log_space,))
+    return result
 
 
 _gamma = inline_jit(with_typed_key(gamma_numbers))

@@ -235,7 +235,7 @@ def check_key(function: str, key: ArrayLike) -> Any:
     return key
 
 
-def as_typed(key: ArrayLike) -> Any:
+def as_typed(key: Any) -> Array:
     """Return keys in either form as typed ones."""
     return key if is_key(aval_of(key)) else random_wrap.bind_positional((key,), (find_generator(None),))
 
@@ -278,7 +278,7 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
 
 
 @inline_jit
-def _fold_in(key: Any, data: Any) -> Any:
+def _fold_in(key: Any, data: Any) -> Array:
     return _match_form(key, random_fold_in.bind_positional((as_typed(key), convert_to(data, dtypes.uint32))))
 
 

@@ -109,7 +109,8 @@ def _orthogonal(key: Array, *, n: int, m: int, shape: tuple[int, ...], dtype: np
     drawn = normal_numbers(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype)
     q, r = qr(drawn)
     q = q * lax.sign(diagonal(r, axis1=-2, axis2=-1))[..., None, :]
-    return q.mT if n < m else q
+    result: Array = q.mT if n < m else q
+    return result
 
 
 def orthogonal(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.random.keys import random_split
 from xtrace.random.keys import as_typed, check_key
 
+_Result = TypeVar("_Result")
 
-def with_typed_key(sample: Callable[..., Any]) -> Callable[..., Any]:
+
+def with_typed_key(sample: Callable[..., _Result]) -> Callable[..., _Result]:
     """Decorate ``sample(key, *parameters, **static)``: callers pass either form of key, `sample` gets a typed one."""
 
     @functools.wraps(sample)
-    def run(key: Array, *parameters: Array, **static: object) -> Array:
+    def run(key: Array, *parameters: Array, **static: object) -> _Result:
         return sample(as_typed(key), *parameters, **static)
 
     return run
@@ -45,11 +47,11 @@ def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
     return requested
 
 
-def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> Array:
+def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> np.dtype[Any]:
     """Return the requested integer dtype, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
-    requested = requested_dtype(function, dtype)
+    requested: np.dtype[Any] = requested_dtype(function, dtype)
     if not dtypes.is_integer(requested):
         raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(requested)}")
     return requested
@@ -88,7 +90,7 @@ def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple
 
 
 def draw(
-    function: str, run: Callable[..., Any], key: ArrayLike, shape: ShapeLike, dtype: Any, out_sharding: Any = None, /,
+    function: str, run: Callable[..., Array], key: ArrayLike, shape: ShapeLike, dtype: Any, out_sharding: Any = None, /,
     *, complex_too: bool = False, **parameters: Any,
 ) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""

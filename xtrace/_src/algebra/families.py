@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from xtrace._src.algebra.kinds import (
     ANY,
@@ -32,11 +32,17 @@ from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import Derived, Primitive
+from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+if TYPE_CHECKING:
+    from xtrace._src.core.primitive import Operation
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def _bilinear_jvp(
@@ -55,7 +61,7 @@ def _bilinear_jvp(
 BILINEAR = Derived(_bilinear_jvp, sum_rules.product)
 
 
-class Elementwise(Primitive):
+class Elementwise(ArrayPrimitive):
     """An operation on corresponding elements of its operands, which agree in dtype unless the definition says not.
 
     kinds: accepted kinds, one tuple for all operands or one for each. result: dtype of the result from the operands'
@@ -343,15 +349,17 @@ def binary(
 
 def elementwise(
     name: str, op: str | Callable[..., Value], kinds: Sequence[Any], *, operands: int = 1, **details: Any
-) -> Callable[[Callable[..., Any]], Elementwise]:
+) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
     """Decorate the public function of an elementwise operation with parameters; its name becomes the primitive.
 
     The function's first parameters are the operands; it normalises the others and binds. See `Elementwise`.
     """
 
-    def define(operation: Callable[..., Any]) -> Elementwise:
+    def define(operation: Callable[_Arguments, _Result]) -> Operation[_Arguments, _Result]:
         names = tuple(inspect.signature(operation).parameters)[:operands]
-        return Elementwise(name, op, kinds, names, "", operation=operation, **details)
+        return Elementwise(  # type: ignore[return-value]
+            name, op, kinds, names, "", operation=operation, **details
+        )
 
     return define
 
@@ -462,7 +470,7 @@ def _product_transpose(
     "mul", _product, NUMBER, operands=2, parameters=("out_dtype",), result=_product_dtype, promoting="multiply",
     jvp=BILINEAR, transpose=_product_transpose,
 )
-def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
+def mul(x: ArrayLike | Literal, y: ArrayLike | Literal, *, out_dtype: DTypeLike | None = None) -> Array:
     """Return the product of corresponding elements.
 
     Args:

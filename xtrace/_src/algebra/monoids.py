@@ -17,7 +17,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import with_function_name
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.sharding_rules import batch, drop
 from xtrace._src.core.trace import current_trace
@@ -138,7 +138,7 @@ def write_reduction(
     return builder.op_with_regions("stablehlo.reduce", [x, neutral], [region], [result], dimensions=dimensions)[0]
 
 
-class Reduction(Primitive):
+class Reduction(ArrayPrimitive):
     """A monoid applied over axes: the result has the operand's dtype and its other axes, in order.
 
     The neutral element is the result over no elements. kinds: accepted kinds of dtype. sharded: it takes out_sharding.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import pytree, sharding_rules
@@ -13,13 +13,15 @@ from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding, explicit_part, open_dimensions
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding, new_array, placement
 from xtrace._src.runtime.transfer import put_at
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import guards
+
+_Result = TypeVar("_Result")
 
 
 def _abstract(operand: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
@@ -73,7 +75,7 @@ def _batch(mapped: Any, operands: Any, axes: Any, *, dst_sharding: NamedSharding
     return reshard_p.bind_positional((x,), (target,)), axis
 
 
-reshard_p = Primitive(
+reshard_p = ArrayPrimitive(
     "reshard", ("dst_sharding",), holds_jaxprs=True, abstract=_abstract, emit=_emit, evaluate=_evaluate, jvp=LINEAR,
     transpose=_transpose, batch=_batch, moves_elements=True, unprinted={"dst_sharding": NEVER_PRINTED},
 )
@@ -99,7 +101,7 @@ def cast_to_auto(x: Any) -> Any:
     return cast_to(x, own.mesh.update_axis_types(dict.fromkeys(own.mesh.explicit_axes, AxisType.Auto)))
 
 
-def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
+def reshard_result(result: Array, sharding: NamedSharding | None) -> Array:
     """Return a result with the sharding that a user asks for, None for any."""
     if sharding is None:
         return result
@@ -111,11 +113,14 @@ def reshard_result(result: Any, sharding: NamedSharding | None) -> Any:
     return reshard_p.bind_positional((result,), (sharding.update(spec=spec),))
 
 
-def with_out_sharding(function: Callable[..., Any], out_sharding: Any, *args: Any, **kwargs: Any) -> Any:
+def with_out_sharding(
+    function: Callable[..., _Result], out_sharding: object, *args: Any, **kwargs: Any
+) -> _Result:
     """Call a function and give its results the sharding of a user; those of the operands are the compiler's."""
     sharding = requested_out_sharding(function.__name__, out_sharding)
     args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
-    return pytree.tree_map(lambda result: reshard_result(result, sharding), function(*args, **kwargs))
+    result: _Result = pytree.tree_map(lambda x: reshard_result(x, sharding), function(*args, **kwargs))
+    return result
 
 
 def reshard_as(x: Any, aval: ShapedArray) -> Any:

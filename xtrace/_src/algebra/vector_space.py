@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,12 @@ from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+if TYPE_CHECKING:
+    from xtrace._src.core.primitive import Operation
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 def _linear_jvp(
@@ -63,7 +69,7 @@ def _same_type(operand: ShapedArray, **_: object) -> ShapedArray:
 def linear(
     name: str, parameters: Sequence[str] = (), *, transpose: Callable[..., Any], axes: Sequence[str] = (),
     abstract: Callable[..., ShapedArray] = _same_type, **rules: Any,
-) -> Callable[[Callable[..., Any]], Primitive]:
+) -> Callable[[Callable[_Arguments, _Result]], Operation[_Arguments, _Result]]:
     """Decorate the public function of a linear operation of one operand; its name becomes the primitive.
 
     Args:
@@ -148,7 +154,7 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
 
 def operand_aval(name: str, value: object, argument: str = "operand") -> ShapedArray:
     """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
-    aval = getattr(value, "aval", None)
+    aval: ShapedArray | None = getattr(value, "aval", None)
     if aval is not None:
         return aval
     try:
@@ -196,7 +202,9 @@ def _broadcast_transpose(
     return reshape.bind_positional((summed,), (own, None, None)) if repeated else summed
 
 
-def bind_with_sharding(primitive: Any, operands: Sequence[Any], parameters: Sequence[Any], out_sharding: Any) -> Any:
+def bind_with_sharding(
+    primitive: Operation[..., _Result], operands: Sequence[Any], parameters: Sequence[Any], out_sharding: object
+) -> _Result:
     """Bind a primitive whose last parameter is the sharding of its result, with that of a user."""
     sharding = requested_out_sharding(primitive.__name__, out_sharding)
     return primitive.bind_positional(operands, (*parameters, sharding))
@@ -219,7 +227,7 @@ def _broadcast_batch(
     unprinted={"shape": NEVER_PRINTED, "broadcast_dimensions": (), "sharding": NEVER_PRINTED},
 )
 def broadcast_in_dim(
-    operand: ArrayLike, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: object = None
+    operand: ArrayLike | Literal, shape: ShapeLike, broadcast_dimensions: Sequence[int], *, out_sharding: object = None
 ) -> Array:
     """Expand an array to a shape by repeating it along new axes and along axes of size 1.
 
@@ -365,7 +373,7 @@ def _transpose_batch(
     emit=_transpose_emit, transpose=_transpose_transpose,
     batch=_transpose_batch,
 )
-def transpose(operand: Array, permutation: Sequence[int]) -> Array:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Transpose an array by a permutation of its axes.
 
     Args:
@@ -465,7 +473,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 convert = convert_element_type
 
 
-def convert_to(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
+def convert_to(operand: Any, dtype: Any, weak_type: bool = False) -> Array:
     """Return `operand` with the given element type, itself if it has that type already."""
     aval = aval_of(operand)
     if aval.dtype == dtype and aval.weak_type == weak_type and isinstance(operand, Array):
@@ -513,12 +521,13 @@ def zeros(aval: ShapedArray) -> Array:
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), aval.explicit_sharding))
 
 
-def broadcast_like(x: Any, example: Array) -> Any:
+def broadcast_like(x: Any, example: Array) -> Array:
     """Return `x`, a scalar or of the same rank with axes of size 1, in the shape of `example`."""
     own, aval = aval_of(x).shape, aval_of(example)
     shape = aval.shape
     if own == shape:
-        return x
+        result: Array = x
+        return result
     return broadcast_in_dim.bind_positional(
         (x,), (shape, tuple(range(len(shape))) if own else (), aval.explicit_sharding)
     )

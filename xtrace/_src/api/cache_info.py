@@ -104,6 +104,6 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
     return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
 
 
-def _argument(signature: ShapedArray) -> str:
+def _argument(signature: ShapedArray | Placement) -> str:
     kind = describe_type(type_of_signature(signature))
     return f"{kind} on {signature.describe_place()}" if type(signature) is Placement else kind

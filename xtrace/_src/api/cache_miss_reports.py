@@ -116,7 +116,8 @@ def _rate_likeness(signature: object, other: ShapedArray) -> int:
     one, two = type_of_signature(signature), type_of_signature(other)
     if one is two:
         return 7 if signature is other else 6
-    return 2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type)
+    result: int = 2 * (one.shape == two.shape) + 2 * (one.dtype == two.dtype) + (one.weak_type == two.weak_type)
+    return result
 
 
 def find_key_differences(function: Callable[..., Any], key: Key, before: Key) -> list[Difference]:

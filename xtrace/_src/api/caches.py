@@ -120,7 +120,8 @@ def table_of(function: Callable[..., Any]) -> dict[Any, Any]:
     if isinstance(function, MethodType):
         methods = _tables.of(function.__self__).setdefault("methods", {})
         try:
-            return methods.setdefault(function.__func__, {})
+            result: dict[Any, Any] = methods.setdefault(function.__func__, {})
+            return result
         except TypeError:  # a callable that cannot be hashed, bound as a method
             return {}
     return _tables.of(function)

@@ -313,7 +313,8 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
     """Keep what either policy keeps."""
 
     def policy(primitive: Primitive, *avals: ShapedArray, **parameters: object) -> bool:
-        return policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
+        result: bool = policy_1(primitive, *avals, **parameters) or policy_2(primitive, *avals, **parameters)
+        return result
 
     return policy
 

@@ -165,7 +165,8 @@ def process_count(backend: str | None = None) -> int:
         >>> xtrace.process_count()
         1
     """
-    return 1 + max(d.process_index for d in clients.devices(backend))
+    result: int = 1 + max(d.process_index for d in clients.devices(backend))
+    return result
 
 
 def process_indices(backend: str | None = None) -> list[int]:
@@ -347,7 +348,8 @@ def device_get(x: object) -> Any:
     """
 
     def get(leaf: object) -> Any:
-        if isinstance(leaf, Tracer) or (isinstance(leaf, ConcreteArray) and type(leaf.dtype) is dtypes.ExtendedDType):
+        extended = isinstance(leaf, ConcreteArray) and isinstance(leaf.dtype, dtypes.ExtendedDType)
+        if isinstance(leaf, Tracer) or extended:
             return leaf
         return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 

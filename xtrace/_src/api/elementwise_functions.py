@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,14 +29,15 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.function_names import set_function_name
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive, Primitive
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import FUSES_SEVERAL, base_trace, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_constant, to_operand
 
 _Adjust = Callable[[Any, bool], tuple[Any, bool]]
-_Operation = Callable[..., Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Operation = Callable[..., Array]
 _Step = Callable[[Any], Any] | None
 SCALARS = frozenset((bool, int, float, complex))
 _trace_of_thread = current_trace.get
@@ -83,7 +84,7 @@ class _NumpyFunction:
 
     def general(self, *operands: Any) -> Array:
         """Apply to operands of types not met before, or that are no arrays, and remember how for those that can be."""
-        result = self.run_known(operands, {})
+        result: Array = self.run_known(operands, {})
         if result is not MISS:
             return result
         keys = [_type_key(x) for x in operands]
@@ -109,11 +110,11 @@ class _NumpyFunction:
         ready = [not k.weak_type and k.dtype == dtype and len(k.shape) in (0, rank) for k, _ in arrays]
         # So may a Python boolean beside numbers, which strict promotion refuses.
         fixed = bool(ready) and all(ready) and (bool not in keys or dtypes.is_boolean(dtype))
-        if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, Primitive):
+        if fixed and len(arrays) == len(keys) and len(set(keys)) == 1 and isinstance(operation, ArrayPrimitive):
             level = operation.fusion_level
             self.direct.remember(keys[0], (operation, _defaults(operation), level))
             return self.jitted(*operands) if _trace_of_thread().fusion_level >= level else _apply(operation, *operands)
-        one = isinstance(operation, Primitive) and all(step is None for _, step in arrays)
+        one = isinstance(operation, ArrayPrimitive) and all(step is None for _, step in arrays)
         run = _plan(operation, steps, self.jitted, one)
         self.plans.remember(tuple(keys), (None if fixed else config.cache_key(), run))
         return run(*operands)
@@ -213,7 +214,8 @@ class _NumpyFunction:
                 left = getattr(other, "aval", None)
                 plan = plans.get((type(other) if left is None else left, self.aval))
                 if plan is not None and (plan[0] is None or plan[0] is settings()):
-                    return plan[1](other, self)
+                    result: Array = plan[1](other, self)
+                    return result
                 return general(other, self) if is_accepted_operand(symbol, other) else NotImplemented
             except BaseException as error:
                 hide_frames(error)
@@ -237,7 +239,7 @@ def _defaults(primitive: Primitive) -> tuple[Any, ...]:
 
 
 def _apply(operation: _Operation, *operands: object) -> Array:
-    if isinstance(operation, Primitive):
+    if isinstance(operation, ArrayPrimitive):
         return operation.bind_positional(operands, _defaults(operation))
     result = operation(*operands)
     if isinstance(result, Array):
@@ -280,18 +282,21 @@ def _array_step(aval: ShapedArray, rank: int, dtype: np.dtype[Any], weak: bool) 
 
     def prepare(value: ArrayLike) -> Array:
         process = _trace_of_thread().process
-        return process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
+        result: Array = process(broadcast_in_dim, (process(convert, (value,), conversion),), spreading)
+        return result
 
     return prepare
 
 
-def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., Any], one: bool) -> Callable[..., Any]:
+def _plan(
+    operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., Array], one: bool
+) -> Callable[..., Array]:
     """Return the function that makes operands ready and applies `operation`; `one` says that it does the latter only.
 
     Eagerly, `jitted` is quicker for more, and for an array beside a scalar, which its program takes as an array.
     """
-    level = operation.fusion_level if one and isinstance(operation, Primitive) else FUSES_SEVERAL
-    if isinstance(operation, Primitive) and len(steps) == 2:
+    level = operation.fusion_level if one and isinstance(operation, ArrayPrimitive) else FUSES_SEVERAL
+    if isinstance(operation, ArrayPrimitive) and len(steps) == 2:
         left, right = steps
         parameters = _defaults(operation)
         if one and left is None and right is not None:
@@ -332,7 +337,7 @@ def _plan(operation: _Operation, steps: Sequence[_Step], jitted: Callable[..., A
     return run
 
 
-def _rename(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _rename(function: Callable[..., Array], name: str) -> Callable[..., Array]:
     def renamed(*operands: ArrayLike) -> Array:
         return function(*operands)
 
@@ -422,9 +427,10 @@ def unary_function(
     return define(name)
 
 
-def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def alias(function: _Function, name: str) -> _Function:
     """Return the elementwise `function` under another name, defined once more so that it has dispatch code itself."""
-    return function.defined_as(name)  # type: ignore[attr-defined]
+    result: _Function = function.defined_as(name)  # type: ignore[attr-defined]
+    return result
 
 
 def identity(x: Any) -> Any:

@@ -158,7 +158,8 @@ def with_code_of(
     """
     wrapper: Any = functools.wraps(function)(jitted._xtrace_jitted.cache.call_shapes.entry_point(call))
     wrapper._xtrace_jitted = jitted._xtrace_jitted
-    return wrapper
+    result: Callable[..., Any] = wrapper
+    return result
 
 
 def run_specialised(jitted: Any) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:

@@ -62,7 +62,7 @@ from xtrace._src.runtime.transfer import to_array
 # Choice
 
 
-def choose(condition: Any, x: Any, y: Any) -> Any:
+def choose(condition: Any, x: Any, y: Any) -> Array:
     """Return x where `condition` is true or not zero, y elsewhere, promoted and, whatever their ranks, broadcast.
 
     TypeError for an operand that is no array or scalar, ValueError for shapes that do not broadcast.
@@ -76,11 +76,12 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     )
 
 
-def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to_shape(value: Any, shape: tuple[int, ...]) -> Array:
     """Return `value` broadcast to `shape` by NumPy's rule."""
     own = aval_of(value).shape
     if own == shape:
-        return value
+        result: Array = value
+        return result
     return broadcast_in_dim.bind_positional((value,), (shape, tuple(range(len(shape) - len(own), len(shape))), None))
 
 
@@ -88,7 +89,8 @@ def truth(x: Any) -> Array:
     """Return whether elements are not zero; TypeError for random keys."""
     aval = aval_of(x)
     if dtypes.is_boolean(aval.dtype):
-        return x
+        result: Array = x
+        return result
     check_kind("bool", (aval,), (ANY,))
     return ne(x, scalar_like(x, 0))
 
@@ -140,7 +142,7 @@ def _floor_divide_signed(x: Array, y: Array) -> Array:
     return select(lower, subtract(quotient, 1), quotient)
 
 
-def _divmod_of_floats(x: Array, y: Array) -> tuple[Any, Any]:
+def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
     quotient = lax.div(choose(equal(y, 0), x, lax.sub(x, rest)), y)
@@ -419,6 +421,7 @@ def _plain_methods(symbol: str, function: Callable[[Any, Any], Any]) -> tuple[Ca
 
 def _unary_method(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def method(self: Array) -> Array:
-        return function(self)
+        result: Array = function(self)
+        return result
 
     return method

@@ -10,6 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
@@ -62,7 +63,7 @@ def dtype_of_all(*values: object) -> np.dtype[Any]:
     return dtypes.promote(pairs, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
 
 
-def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
+def as_inexact(dtype: np.dtype[Any], weak: bool) -> tuple[np.dtype[Any], bool]:
     """Return the floating dtype for the results of functions of integers: 64-bit if the integers are."""
     # A value that is no number is left to the operation, which refuses it.
     if dtypes.is_inexact(dtype) or isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
@@ -121,7 +122,7 @@ def promote(
 
 def promote_dtypes(
     function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
-) -> tuple[list[ShapedArray], list[Any]]:
+) -> tuple[list[ShapedArray], list[Array]]:
     """Return the operands' avals, and the operands in their common dtype; TypeError for one that is no array."""
     avals, dtype, weak = common_dtype(function, operands, adjust)
     return avals, [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]

@@ -150,7 +150,8 @@ class Stage:
     @property
     def out_info(self) -> ShapeDtypeStruct:
         """The result's shapes and dtypes, and the shardings that `jit` was given for it."""
-        return self._jitted.out_info(self._traced)
+        result: ShapeDtypeStruct = self._jitted.out_info(self._traced)
+        return result
 
     @property
     def in_avals(self) -> Any:
@@ -160,7 +161,8 @@ class Stage:
     @property
     def out_avals(self) -> ShapedArray:
         """The results' types."""
-        return pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
+        result: ShapedArray = pytree.tree_unflatten(self.out_tree, self._traced.out_avals)
+        return result
 
     @property
     def args_info(self) -> Any:
@@ -461,11 +463,12 @@ class Compiled(Stage):
         count = len(self._traced.jaxpr.in_avals)
         kept = range(count) if partition.kept is None else partition.kept
         paths, avals = self._paths(), self._traced.jaxpr.in_avals
-        return partition_reports().make_report(
+        result: PartitionReport = partition_reports().make_report(
             self.fun_name, self._executable, device.device_kind, partition.assignment.mesh,
             targets().memory_of(device.device_kind), [paths[i] for i in kept], [avals[i] for i in kept],
             partition.inputs if partition.inputs is not None else [None] * len(kept),
         )
+        return result
 
     def fits(self) -> bool | None:
         """Return whether the memory that the program takes is within that of a device; None if that is not known."""

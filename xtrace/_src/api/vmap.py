@@ -127,7 +127,7 @@ def vmap(
             return [*results, *map(read_reference, copies.values())] if copies else results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
-        described = lambda: debug_info_of("vmap", fun, paths)  # noqa: E731
+        described: Callable[[], Any] = lambda: debug_info_of("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):

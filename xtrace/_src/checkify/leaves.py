@@ -52,7 +52,7 @@ def any_element(flags: Array) -> Array:
 
 def any_of(flags: Sequence[Any]) -> Array:
     """Return whether one of several flags holds."""
-    either = flags[0]
+    either: Array = flags[0]
     for flag in flags[1:]:
         either = bitwise_or(either, flag)
     return either

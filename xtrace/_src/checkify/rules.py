@@ -378,7 +378,7 @@ def _custom_vmap(
     # The rule knows of no errors, so that the function is taken as one operation; if it states checks, without it.
     if call.effects:
         return checker.inline(call, operands)
-    results = custom_vmap_call.bind_positional(operands, (name, call, rule))
+    results: list[Any] = custom_vmap_call.bind_positional(operands, (name, call, rule))
     checker.nan(name, results)
     return results
 

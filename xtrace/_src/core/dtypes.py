@@ -534,7 +534,7 @@ _promotions = Table(10_000)
 
 def promote(
     dtypes_and_weak: tuple[tuple[Any, bool], ...], x64: bool, mode: str = "standard", wide: bool | None = None
-) -> tuple[Any, bool]:
+) -> tuple[np.dtype[Any], bool]:
     """Return the dtype, and whether it is weak, of an operation on values of the given dtypes and weakness.
 
     `mode` 'strict' lets weak scalars adapt and nothing else. wide: whether strong results may have 64 bits, by

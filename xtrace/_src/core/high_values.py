@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core import pytree
 from xtrace._src.core.avals import high_types, is_high
+
+_Result = TypeVar("_Result")
 
 
 def has_high_values(tree: Any) -> bool:
@@ -24,7 +26,7 @@ def of_nodes(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def call_on_nodes(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+def call_on_nodes(function: Callable[..., _Result], operands: tuple[Any, ...]) -> _Result:
     """Return the result of a function on pytree nodes in the place of values of types that users define."""
     return function(*_nodes().lower_values(operands))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from xtrace._src.core import sum_rules
 from xtrace._src.core.array_protocol import with_arrays
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import MemorySpace, ShapedArray, common_memory_space
 from xtrace._src.core.boolean_parameters import check_flags, flags_of
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -508,10 +509,30 @@ def forget_programs() -> None:
 
 if TYPE_CHECKING:
 
+    class ArrayPrimitive(Primitive):
+        """A primitive with one result."""
+
+        operation: Callable[..., Array] | None
+
+        def __call__(self, *operands: Any, **keywords: Any) -> Array: ...
+        def bind(self, *operands: object, **parameters: object) -> Array: ...
+        def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> Array: ...
+
+    class ListPrimitive(Primitive):
+        """A primitive with a list of results."""
+
+        def bind(self, *operands: object, **parameters: object) -> list[Any]: ...
+        def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> list[Any]: ...
+
     class Operation(Primitive, Generic[_Arguments, _Result]):
         """A primitive with the signature of its public function."""
 
         def __call__(self, *operands: _Arguments.args, **keywords: _Arguments.kwargs) -> _Result: ...
+        def bind(self, *operands: object, **parameters: object) -> _Result: ...
+        def bind_positional(self, operands: Sequence[Any], parameters: tuple[Any, ...] = ()) -> _Result: ...
+
+else:
+    ArrayPrimitive = ListPrimitive = Primitive
 
 
 def primitive(

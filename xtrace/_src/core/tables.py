@@ -6,9 +6,10 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _lock = threading.RLock()
 # The living tables by identity, and functions that empty caches of other kinds.
@@ -57,8 +58,20 @@ def memoize(limit: int, *, typed: bool = False) -> Callable[[Callable[..., T]], 
     return decorate
 
 
+@overload
 def memoize_by_owner(
-    function: Callable[..., T] | None = None, *, limit: int = 4096, when: Callable[[T], bool] | None = None
+    function: _Function, *, limit: int = ..., when: Callable[[Any], bool] | None = ...
+) -> _Function: ...
+
+
+@overload
+def memoize_by_owner(
+    function: None = ..., *, limit: int = ..., when: Callable[[Any], bool] | None = ...
+) -> Callable[[_Function], _Function]: ...
+
+
+def memoize_by_owner(
+    function: Callable[..., Any] | None = None, *, limit: int = 4096, when: Callable[[Any], bool] | None = None
 ) -> Any:
     """Decorate ``function(owner, *arguments)`` to remember its results for as long as the owner lives.
 
@@ -72,7 +85,7 @@ def memoize_by_owner(
     _clearings.append(tables.clear)
 
     @functools.wraps(function)
-    def remembered(owner: object, *arguments: object) -> T:
+    def remembered(owner: object, *arguments: object) -> Any:
         try:
             results = tables.get(owner)
             if results is None:
@@ -84,7 +97,7 @@ def memoize_by_owner(
             result = function(owner, *arguments)
             if when is None or when(result):
                 results.remember(arguments, result)
-        return result  # type: ignore[no-any-return]
+        return result
 
     return remembered
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_rules
 
 if TYPE_CHECKING:
-    from xtrace._src.core.primitive import Primitive
+    from xtrace._src.core.primitive import ArrayPrimitive, Primitive
 
 
 _Function = TypeVar("_Function")
@@ -53,6 +53,14 @@ class Trace:
     def __init__(self, parent: Trace | None = None) -> None:
         self.parent = parent
         self.ended = False
+
+    @overload
+    def process(
+        self, primitive: ArrayPrimitive, operands: Sequence[Any], parameters: tuple[Any, ...]
+    ) -> Array: ...
+
+    @overload
+    def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any: ...
 
     def process(self, primitive: Primitive, operands: Sequence[Any], parameters: tuple[Any, ...]) -> Any:
         """Apply `primitive`; return one value, or a list where the primitive has multiple results."""

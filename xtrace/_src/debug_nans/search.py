@@ -76,7 +76,7 @@ def check_results(
     program = _Program(closed, name, out_tree, written_here)
 
     def run_checked(values: Sequence[Any], *details: object) -> list[Array]:
-        results = run(values, *details)
+        results: list[Array] = run(values, *details)
         wanted = _read_wanted()
         for position, result in enumerate(results):
             if wanted.among(result) is not None:
@@ -187,7 +187,7 @@ class _Search:
         for x in operands:
             self.give_literal(x)
         primitive = equation.primitive
-        results = base_trace.process(primitive, operands, equation.parameters)
+        results: Sequence[Any] = base_trace.process(primitive, operands, equation.parameters)
         if not primitive.multiple_results:
             results = [results]
         bad = [i for i, x in enumerate(results) if self.wanted.among(x) is not None]
@@ -252,7 +252,8 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a jaxpr as one program."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    return base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
+    result: list[Any] = base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
+    return result
 
 
 def _explain(program: _Program, values: Sequence[Any], result: Array, position: int, wanted: _Wanted) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 
+_Result = TypeVar("_Result")
 _EMPTY: Any = object()
 
 
@@ -109,7 +110,7 @@ class WrappedFun:
         )
 
 
-def _make_decorator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_decorator(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Let ``function(gen)`` return a partial function, so that `function` can decorate the transformation `gen`."""
 
     @functools.wraps(function)

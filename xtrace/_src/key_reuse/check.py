@@ -47,7 +47,7 @@ def check_keys(run: Callable[..., Any], closed: ClosedJaxpr, written_here: bool 
         consts = [account_of(c) for c in closed.consts if isinstance(c, ConcreteArray)]
         with _all_or_nothing([*accounts, *consts]):
             uses = follow(closed, accounts)
-            results = run(values, *details)
+            results: list[Any] = run(values, *details)
         for array, keys in zip(results, uses, strict=True):
             if keys is not None:
                 array.key_uses = keys

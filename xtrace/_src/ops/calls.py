@@ -10,7 +10,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.source import path_inside
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
@@ -87,8 +87,8 @@ def _jvp(
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
-    inline: bool | Inline = False, **_: object,
+    primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr,
+    compiler_options: object, inline: bool | Inline = False, **_: object,
 ) -> tuple[list[Any], list[Any]]:
     parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
     results = bind_jit(parts.known, primals, name, compiler_options, inline)
@@ -121,8 +121,8 @@ def _partial_evaluate(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Array, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
-    inline: bool | Inline = False, **_: object,
+    cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, name: str, jaxpr: ClosedJaxpr,
+    compiler_options: object, inline: bool | Inline = False, **_: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
@@ -141,7 +141,7 @@ def _batch(
     return bind_jit(batched, operands, name, compiler_options, inline), out_axes
 
 
-jit_call = Primitive(
+jit_call = ListPrimitive(
     "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"), abstract=_abstract,
     emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False, discharge=_discharge,

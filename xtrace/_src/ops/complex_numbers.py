@@ -48,7 +48,7 @@ def _conj(x: Array, *, input_dtype: object) -> Array:
 
 # Transposes are those of real linear maps with respect to the pairing Re(cotangent * value).
 
-def _complex_transpose(cotangent: Array, x: Array, y: Array) -> list[Any]:
+def _complex_transpose(cotangent: Array, x: Array | UndefinedPrimal, y: Array | UndefinedPrimal) -> list[Any]:
     return [
         unbroadcast(real(cotangent), x.aval) if type(x) is UndefinedPrimal else None,
         unbroadcast(imag(neg(cotangent)), y.aval) if type(y) is UndefinedPrimal else None,

@@ -14,7 +14,7 @@ from xtrace._src.core.ir import Literal
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
-def constant_like(x: ArrayLike, value: object) -> Literal:
+def constant_like(x: ArrayLike | Literal, value: object) -> Literal:
     """Return the scalar `value` in the dtype of `x`."""
     aval = aval_of(x)
     return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))

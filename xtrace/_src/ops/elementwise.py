@@ -556,7 +556,8 @@ def _upper_half_of_product(x: Array, y: Array) -> Array:
 def _mulhi(builder: FunctionBuilder, x: Value, y: Value) -> Value:
     if builder.module.num_partitions > 1:
         # XLA's partitioner cannot read the operation back.
-        return _upper_half_of_product(builder, x, y)
+        result: Value = _upper_half_of_product(builder, x, y)
+        return result
     kind = x.aval.mlir_type
     return builder.line(f"chlo.mulhi {x.name}, {y.name} : {kind}, {kind} -> {kind}", builder.results[0])
 
@@ -636,7 +637,7 @@ def _clamp_emit(builder: FunctionBuilder, low: Value, x: Value, high: Value) -> 
 def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     low, x, high = primals
     result, total = clamp.bind_positional(primals), None
-    conditions = (
+    conditions: tuple[Callable[[], Array], ...] = (
         lambda: bitwise_and(gt(low, x), lt(low, high)), lambda: bitwise_and(gt(x, low), lt(x, high)),
         lambda: lt(high, x),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
-from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.primitive import ListPrimitive, no_rule
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -31,7 +32,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
         avals = tuple([x.aval.strip_weak_type() for x in values])
-        stage_once = _stage if can_be_remembered(tuple(parameters.values())) else _stage.__wrapped__
+        stage_once = _stage if can_be_remembered(tuple(parameters.values())) else inspect.unwrap(_stage)
         jaxpr, constants, several = stage_once(function, config.cache_key(), avals, tuple(parameters.items()))
         if call is not None:
             return emit_call(builder, jaxpr, call, values, "func.call")
@@ -49,7 +50,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
     return emit
 
 
-@memoize_by_owner(limit=1024)  # type: ignore[untyped-decorator]
+@memoize_by_owner(limit=1024)
 def _stage(
     function: Callable[..., Any], _settings: object, avals: Sequence[ShapedArray], parameters: Sequence[tuple[str, Any]]
 ) -> tuple[Jaxpr, Sequence[Any], bool]:
@@ -102,7 +103,7 @@ def _loop_jvp(
     return results[:count], scatter(results[count:])
 
 
-_loop = Primitive(
+_loop = ListPrimitive(
     "lowered_loop", ("condition", "step"), holds_jaxprs=True, abstract=_loop_abstract, emit=_loop_emit, jvp=_loop_jvp,
     transpose=no_rule("a loop in a lowered function is emitted, not transposed"),
     batch=no_rule("a loop in a lowered function is emitted, not batched"), multiple_results=True, memoised=False,

@@ -52,7 +52,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.primitive import Derived, Primitive, primitive
+from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import drop, whole_along
 from xtrace._src.core.tables import memoize_by_owner
@@ -172,7 +172,7 @@ reduce_xor = Reduction(
 )
 
 
-class ExtremePosition(Primitive):
+class ExtremePosition(ArrayPrimitive):
     """The position of an extreme element along one axis: of the first NaN if there is one, else of the first extreme.
 
     direction: the comparison that holds for a more extreme left element. neutral: the least extreme element of a dtype.
@@ -262,7 +262,7 @@ argmin = ExtremePosition(
 )
 
 
-class Cumulative(Primitive):
+class Cumulative(ArrayPrimitive):
     """The inclusive scan of a monoid along `axis`, from the end if `reverse`.
 
     combine: the monoid as an operation on arrays, which gives the derivative; without it, `rules` hold the derivative.

@@ -110,7 +110,7 @@ def _bitcast_batch(
     jvp=ZERO_DERIVATIVE,
     batch=_bitcast_batch,
 )
-def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Convert an array to another dtype by reading its bits as elements of that.
 
     Args:

@@ -66,7 +66,7 @@ def _select_between(builder: FunctionBuilder, which: Value, cases: tuple[Value, 
     return builder.keep_terms(chosen, builder.results[0])
 
 
-def _select_transpose(cotangent: Array, which: object, *cases: Array) -> list[Any]:
+def _select_transpose(cotangent: Array, which: object, *cases: Array | UndefinedPrimal) -> list[Any]:
     zero = zeros(aval_of(cotangent))
     return [
         None,
@@ -96,7 +96,7 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
     "select_n", sharding=join, sums=linear_from(1), abstract=_select_abstract, emit=_select_emit,
     jvp=LINEAR, transpose=_select_transpose, batch=_select_batch, moves_elements=True,
 )
-def select_n(which: Any, *cases: object) -> Any:
+def select_n(which: Any, *cases: object) -> Array:
     """Select each element from the case that an index names.
 
     Args:
@@ -118,7 +118,7 @@ def select_n(which: Any, *cases: object) -> Any:
     return select_n.bind_positional((which, *cases))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """Select elements of `on_true` where `pred` holds, and of `on_false` elsewhere.
 
     Args:

@@ -206,8 +206,8 @@ def add_leading_dimensions(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
 
 
 def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
-    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs,
+    jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
@@ -221,8 +221,8 @@ def _jvp(
 
 
 def _linearize(
-    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
-    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+    primals: Sequence[Any], tangents: Sequence[Any], *, check_vma: bool, in_specs: _Specs,
+    jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> tuple[list[Any], list[Any]]:
     given = tuple([t is not None for t in tangents])
     details = mesh, newly_manual_axes, check_vma
@@ -297,8 +297,8 @@ def _partial_evaluate(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Array, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
-    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+    cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, check_vma: bool, in_specs: _Specs,
+    jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])

@@ -14,7 +14,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.mesh import Mesh, context_abstract_mesh, context_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry, full_entries
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import check_explicit, requested_sharding
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.shardings import (
@@ -85,7 +85,7 @@ def _batch(
     return sharding_constraint_p.bind(x, sharding=sharding, unconstrained_dims=unconstrained_dims, **rest), axis
 
 
-sharding_constraint_p = Primitive(
+sharding_constraint_p = ArrayPrimitive(
     "sharding_constraint", ("context_mesh", "layout", "sharding", "unconstrained_dims"), sharding=same,
     abstract=_abstract, unprinted={"layout": ALWAYS_PRINTED},
     emit=_emit, evaluate=_evaluate, jvp=LINEAR, transpose=_transpose, batch=_batch, moves_elements=True,

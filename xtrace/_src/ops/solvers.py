@@ -13,7 +13,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Var
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import UndefinedPrimal, tangent_aval
 from xtrace._src.ops.control_flow.bodies import Body, check_function, leaves_of, same_type, stage_body
 from xtrace._src.ops.custom_rules.custom_jvp import custom_jvp_call
@@ -65,7 +65,8 @@ def _abstract(*avals: ShapedArray, const_lengths: LinearSolve, jaxprs: LinearSol
     operands = [*consts.solve, *right]
     if len(operands) != len(expected) or not all(map(same_type, operands, expected)):
         raise TypeError(f"custom_linear_solve: the solver takes {expected}, it was called with {operands}")
-    return jaxprs.solve.out_avals
+    result: list[ShapedArray] = jaxprs.solve.out_avals
+    return result
 
 
 def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, jaxprs: LinearSolve) -> list[Value]:
@@ -78,7 +79,8 @@ def _emit(builder: FunctionBuilder, *values: Value, const_lengths: LinearSolve, 
 
 
 def _effects(*, jaxprs: LinearSolve, **_: object) -> Effects:
-    return jaxprs.solve.effects
+    result: Effects = jaxprs.solve.effects
+    return result
 
 
 def _jvp(
@@ -156,7 +158,7 @@ def _batch(
     return results, [0] * len(results)
 
 
-linear_solve = Primitive(
+linear_solve = ListPrimitive(
     "custom_linear_solve", ("const_lengths", "jaxprs"), holds_jaxprs=True, abstract=_abstract, emit=_emit,
     effects=_effects, jvp=_jvp,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,

@@ -87,14 +87,15 @@ _I0E_FAR = (
 )
 
 
-def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Any:
+def chebyshev(x: Any, coefficients: tuple[float, ...]) -> Array:
     """Return the Chebyshev series at x / 2 by Clenshaw's recurrence, without terms below the dtype's precision."""
     smallest = float(dtypes.finfo(x.dtype).eps) * 1e-2
     kept = [c for c in coefficients if c > smallest or -c > smallest]
     one = two = later = constants_like(x, 0)
     for coefficient in reversed(kept):
         one, two, later = x * one - two + coefficient, one, two
-    return 0.5 * (one - later)
+    result: Array = 0.5 * (one - later)
+    return result
 
 
 @lower_fun
@@ -188,7 +189,7 @@ def _until_small(
     """
     count, axes = len(values), tuple(range(active.ndim))
 
-    def any_active(n: Any, active: Any, *_: Array) -> Array:
+    def any_active(n: Array, active: Array, *_: Array) -> Array:
         return reduce_or(active, axes) & (n < most)
 
     def advance(n: ArrayLike, active: object, *rest: Array) -> list[Any]:
@@ -260,7 +261,8 @@ def _gamma_fraction(a: Array, x: Array, active: object, differentiated: bool) ->
 
 def _is_far(x: Array) -> Array:
     """Return the mask of `x` so large that P(a, x) is 0 for a > x and 1 for a < x, where squares may overflow."""
-    return x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
+    result: Array = x > float(dtypes.finfo(x.dtype).max) ** 0.5 / 16
+    return result
 
 
 def _mask_regular(a: Array, x: Array) -> tuple[Any, Any, Any]:
@@ -338,7 +340,8 @@ def _uniform(a: Array, x: Array, upper: bool) -> Array:
         rest = rest / a + total
     rest = rest * exp(-a * half_square) / sqrt(2 * math.pi * a)
     distance = eta * sqrt(a / 2)
-    return 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
+    result: Array = 0.5 * erfc(distance) + rest if upper else 0.5 * erfc(-distance) - rest
+    return result
 
 
 def _incomplete_gamma(upper: bool) -> Any:
@@ -411,7 +414,8 @@ def _sample_slope(a: Array, x: Array) -> Array:
 @lower_fun
 @_compute_in_float32
 def _sample_slope_by_a(a: Array, x: Array) -> Array:
-    return jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
+    result: Array = jvp(lambda a: [_sample_slope(a, x)], [a], [constants_like(a, 1)])[1][0]
+    return result
 
 
 # The density x**(a - 1) exp(-x) / Γ(a).

@@ -10,7 +10,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in_all
 from xtrace._src.core.tangents import is_differentiable
@@ -38,7 +38,7 @@ def _transpose(cotangent: Array, operand: Array) -> list[Any]:
     return [None]
 
 
-stop_gradient_of_one = Primitive(
+stop_gradient_of_one = ArrayPrimitive(
     "stop_gradient", sharding=same, sums=linear_in_all,
     abstract=_abstract, emit=_emit, jvp=ZERO_DERIVATIVE, transpose=_transpose,
     batch=_batch,

@@ -18,7 +18,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
-from xtrace._src.core.primitive import Derived, Primitive, no_rule, primitive
+from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -167,7 +167,7 @@ def _write_windows(
     return builder.op_with_regions("stablehlo.reduce_window", values, [region()], results, **texts)
 
 
-class WindowReduction(Primitive):
+class WindowReduction(ArrayPrimitive):
     """The reduction of each window by a monoid; padding is its neutral element."""
 
     def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:

@@ -58,7 +58,8 @@ def bytes_of(aval: ShapedArray) -> int:
     if not isinstance(aval, ShapedArray):
         return 0
     physical = physical_aval(aval)
-    return math.prod(physical.shape) * physical.dtype.itemsize
+    result: int = math.prod(physical.shape) * physical.dtype.itemsize
+    return result
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -107,13 +107,13 @@ def committed_device(value: object) -> Device | None:
 
 def array_from_host(
     value: np.ndarray[Any, Any], aval: ShapedArray, device: Device | None = None, *, copy: bool = True
-) -> Any:
+) -> ConcreteArray:
     """Return a concrete array of type `aval` with the data of a NumPy array, copied unless `copy` is false.
 
     For an extended dtype, the data are those of the storage. Of float0, which has none, it is a NumPy array.
     """
     if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
+        return np.zeros(aval.shape, dtypes.float0)  # type: ignore[return-value]
     where = current_device() if device is None else device
     stored = physical_aval(aval)
     if value.dtype != stored.dtype:
@@ -187,12 +187,12 @@ def array_on_mesh(
     return new_array(aval, buffer, placement(aval, sharding))
 
 
-def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Any:
+def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: bool = True) -> Array:
     """Return NumPy data as an array, or under a trace as a constant of the program."""
     trace = current_trace.get()
     if trace is not base_trace:
         with np.errstate(over="ignore"):
-            constant = trace.constant(np.array(value, aval.dtype), aval)
+            constant: Array | None = trace.constant(np.array(value, aval.dtype), aval)
         if constant is not None:
             return constant
     return array_from_host(value, aval, copy=copy)
@@ -357,7 +357,7 @@ def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> Co
     return moved
 
 
-def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> Any:
+def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> ConcreteArray:
     """Return `value`, of type `aval` if that is known, committed to the places that `sharding` says.
 
     IndivisibleError if it cannot be split so.
@@ -454,7 +454,7 @@ def in_memory(array: ConcreteArray, space: MemorySpace, committed: bool) -> Conc
     """Return a copy of `array` in the memory `space` of its devices, or of their host; `committed` to it or not."""
     own = mesh_sharding(array)
     if own is not None:
-        return put_at(array, own.with_memory_kind(space.kind))  # type: ignore[no-any-return]
+        return put_at(array, own.with_memory_kind(space.kind))
     aval = array.aval.update(memory_space=space)
     buffer = buffers.move(physical_aval(aval), array._live_buffer(), array.device)
     return new_array(aval, buffer, signature_on(aval, array.device, committed))

@@ -115,7 +115,8 @@ def _find_folder(function: str, spec: Any) -> str:
             "TensorStore, which xtrace does not use. Arrays are written and read as "
             "{'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': ...}}; copy the folder to cloud storage yourself"
         )
-    return os.path.abspath(store["path"])
+    result: str = os.path.abspath(store["path"])
+    return result
 
 
 def _refuse(function: str, **options: Any) -> None:

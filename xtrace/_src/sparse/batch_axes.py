@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.api.vmap import vmap
 from xtrace._src.ops.arrays.shape import squeeze
 
+_Result = TypeVar("_Result")
 
-def map_over_batch(function: Callable[..., Any], batch: Sequence[int], *operands: Any) -> Any:
+
+def map_over_batch(function: Callable[..., _Result], batch: Sequence[int], *operands: Any) -> _Result:
     """Return ``function(*operands)`` mapped over the leading axes `batch`, along which operands may have size 1."""
     if not batch:
         return function(*operands)

@@ -28,9 +28,10 @@ def _spsolve(data: Array, indices: Array, indptr: Array, b: Array, *, tol: float
         result = ShapeDtypeStruct((size,), right.dtype)
         return pure_callback(call, result, known, indices, indptr, right, vmap_method="sequential")
 
-    return custom_linear_solve(
+    made: Array = custom_linear_solve(
         multiply, b, functools.partial(solve, False), functools.partial(solve, True)
     )
+    return made
 
 
 spsolve_p = formula_primitive("spsolve", ("tol", "reorder"), _spsolve)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import DebugInfo
@@ -14,6 +14,11 @@ from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import scatter_by_mask, stage_to_jaxpr, transpose_jaxpr
 from xtrace._src.transforms.jvp import jvp
+
+if TYPE_CHECKING:
+    from xtrace._src.core.primitive import Operation
+
+_Result = TypeVar("_Result")
 
 
 class _Rules:
@@ -66,8 +71,8 @@ class _Rules:
 
 
 def formula_primitive(
-    name: str, parameters: Sequence[str], formula: Callable[..., Any], multiple_results: bool = False
-) -> Primitive:
+    name: str, parameters: Sequence[str], formula: Callable[..., _Result], multiple_results: bool = False
+) -> Operation[..., _Result]:
     """Return the primitive called `name` that computes ``formula(*operands, **parameters)``.
 
     The formula takes and returns arrays; with `multiple_results` it returns a sequence of them.
@@ -78,4 +83,4 @@ def formula_primitive(
         batch=rules.batch, multiple_results=multiple_results,
     )
     made.__doc__ = formula.__doc__
-    return made
+    return made  # type: ignore[return-value]

@@ -115,7 +115,8 @@ def sorting_order(rows: Array) -> Array:
     if not columns:
         return order
     keys = [index_in_dim(rows, i, 1, keepdims=False) for i in range(columns)]
-    return sort((*keys, order), dimension=0, num_keys=columns)[-1]
+    result: Array = sort((*keys, order), dimension=0, num_keys=columns)[-1]
+    return result
 
 
 def _mark_group_starts(rows: Array) -> Array:

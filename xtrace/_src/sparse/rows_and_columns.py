@@ -119,7 +119,8 @@ def _coo_fromdense(mat: Array, *, nse: int, index_dtype: DTypeLike) -> tuple[Arr
     data, indices = coordinates.bcoo_fromdense_p.bind(mat, nse=nse, n_batch=0, n_dense=0, index_dtype=index_dtype)
     # Missing elements are zeros in the first place, as jax has them.
     missing = index_rows.outside(indices, mat.shape)
-    return data, *(select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _split_columns(indices))
+    row, col = [select_n(missing, x, full(x.shape, 0, x.dtype)) for x in _split_columns(indices)]
+    return data, row, col
 
 
 def _split_columns(indices: Array) -> list[Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 from xtrace._src.core import config
 from xtrace._src.core.source import (
@@ -26,6 +26,8 @@ from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.jvp import JVPTrace
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace
+
+_Result = TypeVar("_Result")
 
 JVP, TRANSPOSE, VMAP = Transformation("jvp"), Transformation("transpose"), Transformation("vmap")
 
@@ -95,7 +97,7 @@ def annotate(annotation: Annotation) -> Iterator[None]:
         yield
 
 
-def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
+def call_in_scopes(function: Callable[..., _Result], *arguments: object) -> _Result:
     """Return ``function(*arguments)``, inside of the scopes of the equation that is evaluated or transposed now.
 
     For rules that evaluate jaxprs in the equation's place, or call functions of the user's: equations that these record
@@ -103,7 +105,8 @@ def call_in_scopes(function: Callable[..., Any], *arguments: object) -> Any:
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
-        return call_at(Place(drop_scopes(position)), function, *arguments)
+        result: _Result = call_at(Place(drop_scopes(position)), function, *arguments)
+        return result
 
 
 def scopes_of_program() -> Scopes:

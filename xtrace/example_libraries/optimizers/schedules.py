@@ -164,7 +164,8 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         (0.5, 0.5)
     """
     if callable(scalar_or_schedule):
-        return scalar_or_schedule
+        result: Schedule = scalar_or_schedule
+        return result
     if is_array_like(scalar_or_schedule) and not aval_of(scalar_or_schedule).shape:
         return constant(scalar_or_schedule)
     raise TypeError(

@@ -117,24 +117,28 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
         """Return the array with other numbers of batch and of dense axes; see `bcoo_update_layout`."""
-        return bcoo_update_layout(
+        result: BCOO = bcoo_update_layout(
             self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
         )
+        return result
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Return the array with elements that are stored several times added; see `bcoo_sum_duplicates`."""
-        return eliminate_zeros(self, nse) if remove_zeros else bcoo_sum_duplicates(self, nse)
+        result: BCOO = eliminate_zeros(self, nse) if remove_zeros else bcoo_sum_duplicates(self, nse)
+        return result
 
     def sort_indices(self) -> BCOO:
         """Return the array with its indices in rising order."""
-        return bcoo_sort_indices(self)
+        result: BCOO = bcoo_sort_indices(self)
+        return result
 
     def todense(self) -> Array:
         return bcoo_todense(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         permutation = tuple(range(self.ndim))[::-1] if axes is None else axes
-        return bcoo_transpose(self, permutation=permutation)
+        result: BCOO = bcoo_transpose(self, permutation=permutation)
+        return result
 
 
 def _refuse_axes(name: str, n_batch: int, n_dense: int) -> None:
@@ -234,7 +238,8 @@ class BCSR(RowStorage):
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """Return the BCSR array of a BCOO array with two sparse axes."""
-        return from_coordinates(arr, cls)
+        result: BCSR = from_coordinates(arr, cls)
+        return result
 
     @classmethod
     def _empty(
@@ -253,11 +258,13 @@ class BCSR(RowStorage):
 
     def to_bcoo(self) -> BCOO:
         """Return the BCOO array of the same elements."""
-        return to_coordinates(self, BCOO)
+        result: BCOO = to_coordinates(self, BCOO)
+        return result
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """Return the array with elements that are stored several times added; see `bcsr_sum_duplicates`."""
-        return eliminate_row_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
+        result: BCSR = eliminate_row_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
+        return result
 
     def todense(self) -> Array:
         return bcsr_todense(self)
@@ -310,7 +317,7 @@ def bcsr_fromdense(
             f"{name}: a BCSR array has 2 sparse axes; shape {dense.shape} with n_batch={n_batch} and n_dense={n_dense} "
             f"has {dense.ndim - n_batch - n_dense}"
         )
-    buffers = bcsr_fromdense_p.bind(
+    data, indices, indptr = bcsr_fromdense_p.bind(
         dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(name, index_dtype)
     )
-    return BCSR(tuple(buffers), shape=dense.shape)
+    return BCSR((data, indices, indptr), shape=dense.shape)

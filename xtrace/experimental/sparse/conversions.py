@@ -181,7 +181,8 @@ def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
     """Return the largest number of distinct in-bounds indices of a batch."""
     if not sizes:
         # Without sparse axes all stored elements are duplicates.
-        return min(math.prod(indices.shape[:-1]), 1)
+        result: int = min(math.prod(indices.shape[:-1]), 1)
+        return result
     batches = indices.reshape(-1, *indices.shape[-2:])
     inside: Any = (batches < np.array(sizes, np.int64)).all(-1)
     return max([len(np.unique(rows[mask], axis=0)) for rows, mask in zip(batches, inside, strict=True)], default=0)

@@ -377,7 +377,8 @@ class CSC(CompressedMatrix):
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
         """Return the CSC matrix of a dense one; see `csr_fromdense`."""
-        return csr_fromdense(asarray(mat).T, nse=nse, index_dtype=index_dtype).T
+        result: CSC = csr_fromdense(asarray(mat).T, nse=nse, index_dtype=index_dtype).T
+        return result
 
     def todense(self) -> Array:
         return csr_todense(self.T).T

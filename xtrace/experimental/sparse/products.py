@@ -234,8 +234,8 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         data, rows = product_rows(buffers[:2], buffers[2:], sizes, (equal, equal), (left, right))  # type: ignore[arg-type]
         return merge_rows(data, index_rows.select_columns(rows, order), common, nse)
 
-    _, data = promote_dtypes(name, (lhs.data, rhs.data))
-    buffers = data[0], lhs.indices, data[1], rhs.indices
+    _, elements = promote_dtypes(name, (lhs.data, rhs.data))
+    buffers = elements[0], lhs.indices, elements[1], rhs.indices
     data, indices = map_over_batch(multiply, shape[:n_batch], *buffers)
     return lhs.remake(data, indices, shape)
 
@@ -303,9 +303,9 @@ def bcoo_conv_general_dilated(
     ((before, after),) = (integer_tuple(name, "padding", pair) for pair in padding)
     count = max(width + before + after - window + 1, 0)
     lhs, rhs = (bcoo_update_layout(x, n_batch=2, n_dense=0) for x in (lhs, rhs))
-    _, data = promote_dtypes(name, (lhs.data, rhs.data))
+    _, elements = promote_dtypes(name, (lhs.data, rhs.data))
     if preferred_element_type is not None:
-        data = [x.astype(preferred_element_type) for x in data]
+        elements = [x.astype(preferred_element_type) for x in elements]
 
     def convolve(x: Array, places: Array, y: Array, offsets: Array) -> tuple[Array, Array]:
         sizes = (width,), (window,)
@@ -314,5 +314,5 @@ def bcoo_conv_general_dilated(
         inside = (at >= 0) & (at < count) & ~index_rows.outside(pairs, (width, window))[:, None]
         return index_rows.mask_rows(product, inside[:, 0]), where(inside, at, count)
 
-    data, indices = map_over_batch(convolve, (1, 1), data[0], lhs.indices, data[1], rhs.indices)
+    data, indices = map_over_batch(convolve, (1, 1), elements[0], lhs.indices, elements[1], rhs.indices)
     return lhs.remake(data, indices, (1, 1, count))

@@ -167,7 +167,8 @@ def lobpcg_standard(
     def unfinished(values: Array, vectors: Array, image: Array) -> Array:
         residual = norm(image - vectors * values, axis=0)
         bound = accepted * 10 * rows * (absolute(values) + norm(image, axis=0))
-        return (residual > bound).any()
+        result: Array = (residual > bound).any()
+        return result
 
     def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
         step, values, vectors, image, directions = state

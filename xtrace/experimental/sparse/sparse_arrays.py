@@ -39,7 +39,8 @@ class JAXSparse:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return self.data.dtype
+        result: np.dtype[Any] = self.data.dtype
+        return result
 
     @property
     def nse(self) -> int:

@@ -151,7 +151,8 @@ def _while(
 def _cond(operands: Sequence[Any], *, branches: Sequence[ClosedJaxpr], branches_platforms: object) -> list[Any]:
     which, *rest = operands
     chosen = [functools.partial(_branch, branch) for branch in branches]
-    return switch(which.astype("int32"), chosen, rest)
+    result: list[Any] = switch(which.astype("int32"), chosen, rest)
+    return result
 
 
 def _branch(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:

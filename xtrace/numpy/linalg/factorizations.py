@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim
 from xtrace._src.api.inline_jit import inline_jit
@@ -221,11 +221,20 @@ def svdvals(x: ArrayLike, /) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
-    return svd(x, compute_uv=False)
+    result: Array = svd(x, compute_uv=False)
+    return result
+
+
+@overload
+def _eig(a: ArrayLike, *, vectors: Literal[True]) -> EigResult: ...
+
+
+@overload
+def _eig(a: ArrayLike, *, vectors: Literal[False]) -> Array: ...
 
 
 @inline_jit
-def _eig(a: ArrayLike, *, vectors: bool) -> Any:
+def _eig(a: ArrayLike, *, vectors: bool) -> EigResult | Array:
     factors = spectral.eig(
         *promote_to_inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors
     )
@@ -289,11 +298,22 @@ def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
     return EighResult(values, eigenvectors) if vectors else values
 
 
-def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> Any:
+@overload
+def _check_eigh(
+    function: str, a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]
+) -> EighResult: ...
+
+
+@overload
+def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: Literal[False]) -> Array: ...
+
+
+def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
     matrix_type(function, a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
-    return _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
+    result: EighResult | Array = _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
+    return result
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)

@@ -105,7 +105,8 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
         down, choice = _OF_SUMS[ord]
         first, second = (row, column) if down else (column, row)
         totals = summed(lax.abs(x), first, keepdims=keepdims)
-        return choice(totals, second - (first < second and not keepdims), keepdims)
+        result: Array = choice(totals, second - (first < second and not keepdims), keepdims)
+        return result
     if ord in _OF_SINGULAR_VALUES:
         norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(norm, axes) if keepdims else norm
@@ -116,7 +117,7 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
 
 
 @inline_jit
-def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Any:
+def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Array:
     (x,) = promote_to_inexact(name, x)
     x = convert_to(x, aval_of(x).dtype)
     if of_matrices:
@@ -284,13 +285,14 @@ def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
 
 
 @inline_jit
-def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Any:
+def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
     (x,) = promote_to_inexact("matrix_rank", x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tolerance is None:
         rows, columns = type_of("matrix_rank", x).shape[-2:]
         own = aval_of(values).dtype
-        tolerance = amax(values, -1) * scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
+        share: Any = scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
+        tolerance = amax(values, -1) * share
     return summed(values > expand_dims(tolerance, -1), -1, dtype)
 
 

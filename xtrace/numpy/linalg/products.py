@@ -270,7 +270,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     aval = type_of("matrix_power", a)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
-    return _matrix_power(a, n=to_integer("matrix_power", "n", n))
+    result: Array = _matrix_power(a, n=to_integer("matrix_power", "n", n))
+    return result
 
 
 def _best_order(sizes: Sequence[int]) -> list[list[int]]:
@@ -300,7 +301,8 @@ def _multi_dot(*arrays: ArrayLike, splits: tuple[tuple[int, ...], ...], precisio
 
     def multiply_range(start: int, stop: int) -> Array:
         if start == stop:
-            return operands[start]
+            result: Array = operands[start]
+            return result
         middle = splits[start][stop]
         return dot(multiply_range(start, middle), multiply_range(middle + 1, stop), precision=precision)
 

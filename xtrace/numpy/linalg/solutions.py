@@ -16,6 +16,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.ir import Literal
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import full_like
 from xtrace._src.ops.arrays.shape import squeeze
@@ -46,7 +47,8 @@ def solve_by_factors(a: ArrayLike, factors: ArrayLike, permutation: ArrayLike, b
         # The transposed system is the conjugate of the adjoint one.
         return conj_if_complex(lu_solve(factors, permutation, conj_if_complex(right), adjoint=True))
 
-    return custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
+    result: Array = custom_linear_solve(lambda x: product(a, x), b, forwards, backwards)
+    return result
 
 
 def solve_systems(a: ArrayLike, b: ArrayLike) -> Array:
@@ -166,6 +168,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
     u, values, vh = svd(a, full_matrices=False)
     own = aval_of(values)
     eps = float(dtypes.finfo(own.dtype).eps)
+    bound: Array | Literal
     if rcond is None:
         bound = scalar_of(eps * max(aval.shape), own.dtype)
     else:
@@ -279,7 +282,7 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
 
 
 @inline_jit
-def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Any:
+def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Array:
     (a,) = promote_to_inexact("pinv", a)
     a = convert_to(a, aval_of(a).dtype)
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)

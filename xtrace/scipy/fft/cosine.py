@@ -34,7 +34,8 @@ def _rotate_values(x: Array, weights: np.ndarray, sign: int) -> Array:
     n = x.shape[-1]
     wide = dtypes.complex128 if dtypes.real_part_dtype(x.dtype) == dtypes.float64 else dtypes.complex64
     turns = (weights * np.exp(sign * 0.5j * np.pi * np.arange(n) / n)).astype(wide)
-    return x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
+    result: Array = x.astype(wide) * turns.reshape((1,) * (x.ndim - 1) + (n,))
+    return result
 
 
 def _make_orthogonal_weights(n: int) -> np.ndarray:

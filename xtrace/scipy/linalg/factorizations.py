@@ -77,7 +77,10 @@ def svd(
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
-    return spectral.svd(*promote_to_inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm)
+    result: Array | tuple[Array, ...] = spectral.svd(
+        *promote_to_inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm
+    )
+    return result
 
 
 @inline_jit(

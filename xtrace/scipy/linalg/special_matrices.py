@@ -570,7 +570,8 @@ def invhilbert(n: int) -> Array:
 
     def element(i: int, j: int) -> int:
         ways = math.comb(size + i, size - j - 1) * math.comb(size + j, size - i - 1) * math.comb(i + j, i) ** 2
-        return (-1) ** (i + j) * (i + j + 1) * ways
+        result: int = (-1) ** (i + j) * (i + j + 1) * ways
+        return result
 
     return _to_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
 

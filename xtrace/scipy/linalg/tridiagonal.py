@@ -57,7 +57,8 @@ def _count_below(d: Array, squares: Array, smallest_pivot: float, shifts: Array)
         return (new, count + convert_to(new < 0, count.dtype)), None
 
     start = ones(shifts.shape, d.dtype), zeros(shifts.shape, dtypes.int32)
-    return scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
+    result: Array = scan(pivot, start, (d, concatenate([zeros(1, d.dtype), squares])))[0][1]
+    return result
 
 
 def _compute_eigenvalues(d: Array, e: Array, tol: Array, first: int, last: int) -> Array:
@@ -95,7 +96,8 @@ def _compute_eigenvectors(d: Array, e: Array, values: Array, key: Array) -> Arra
     def improve(_: ArrayLike, vectors: Array) -> Array:
         solutions = tridiagonal_solve(below, diagonal, above, vectors.T[:, :, None], perturb_singular=True)[:, :, 0]
         # Only the directions of the solutions matter; scaling keeps them from overflow.
-        return qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
+        result: Array = qr((solutions / largest(absolute(solutions), axis=1, keepdims=True)).T)[0]
+        return result
 
     return fori_loop(0, _ITERATIONS, improve, normal(key, (rank, count), d.dtype))
 

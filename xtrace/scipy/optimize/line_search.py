@@ -56,7 +56,8 @@ class Search(NamedTuple):
 
 
 def _choose(condition: ArrayLike, one: Tree, other: Tree) -> Tree:
-    return pytree.tree_map(lambda x, y: where(condition, x, y), one, other)
+    result: Tree = pytree.tree_map(lambda x, y: where(condition, x, y), one, other)
+    return result
 
 
 def inner_product(x: ArrayLike, y: ArrayLike) -> Array:

@@ -353,7 +353,7 @@ def _compute_short_time_spectra(
         x = _resize_last_axis(x, -(x.shape[-1] - plan.size) % plan.step % plan.size)
     spectra = _compute_spectra(x, window, plan, detrend, axis)
     spectra = spectra / convert_to(abs(sum(window)), spectra.dtype)
-    starts = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
+    starts: Any = plan.step * np.arange(spectra.shape[-2]) + (0 if boundary is not None else plan.size / 2)
     times = starts.astype(part) / convert_to(fs, part)
     return _compute_frequencies(plan, fs, x.dtype), times, moveaxis(spectra, -1, axis % rank)
 
@@ -435,7 +435,8 @@ def _restore_signal(
         x, weights = x[..., half:-half], weights[half:-half]
     x = x / broadcast_to_shape(convert_to(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
-    return np.arange(x.shape[0]).astype(part) / convert_to(fs, part), x
+    positions: Any = np.arange(x.shape[0]).astype(part)
+    return positions / convert_to(fs, part), x
 
 
 def istft(

@@ -38,7 +38,8 @@ def _make_cosine_window(*weights: float) -> _Window:
 
 def _parzen(n: int) -> np.ndarray:
     x = np.abs(_make_distances(n)) / (n / 2)
-    return np.where(np.abs(_make_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
+    result: np.ndarray = np.where(np.abs(_make_distances(n)) <= (n - 1) / 4, 1 - 6 * x**2 * (1 - x), 2 * (1 - x) ** 3)
+    return result
 
 
 def _bartlett_hann(n: int) -> np.ndarray:
@@ -56,7 +57,8 @@ def _bohman(n: int) -> np.ndarray:
 def _exponential(n: int, center: float | None = None, tau: float = 1.0) -> np.ndarray:
     if center is not None:
         raise ValueError(f"get_window: the exponential window of a spectrum has its center in the middle, got {center}")
-    return np.exp(-np.abs(_make_distances(n)) / tau)
+    result: np.ndarray = np.exp(-np.abs(_make_distances(n)) / tau)
+    return result
 
 
 def _tukey(n: int, alpha: float = 0.5) -> np.ndarray:
@@ -78,7 +80,8 @@ def _chebyshev(n: int, at: float) -> np.ndarray:
     else:
         half = np.real(np.fft.fft(spectrum * np.exp(1j * np.pi / n * np.arange(n))))[: n // 2 + 1]
         samples = np.concatenate([half[:0:-1], half[1:]])
-    return samples / np.max(samples)
+    result: np.ndarray = samples / np.max(samples)
+    return result
 
 
 # Functions of the number of samples, followed by the parameters of the tuple.

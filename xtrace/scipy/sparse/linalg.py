@@ -65,7 +65,8 @@ def _add_scaled(x: _Tree, factor: Array, y: _Tree) -> _Tree:
 def _make_multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
     """Return `matrix` if it is a function, and otherwise a function that multiplies by it."""
     if callable(matrix):
-        return matrix
+        result: Callable[[_Tree], _Tree] = matrix
+        return result
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
     shape = tuple(matrix.shape) if operator else aval_of(matrix).shape
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -150,7 +151,8 @@ def cg(
 
         def is_unfinished(state: tuple[_Tree, ...]) -> Array:
             _, residual, _, _, step = state
-            return (_real_inner_product(residual, residual) > bound) & (step < limit)
+            result: Array = (_real_inner_product(residual, residual) > bound) & (step < limit)
+            return result
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, gamma, step = state
@@ -210,7 +212,8 @@ def bicgstab(
         one = _inner_product(b, b) * 0 + 1
 
         def is_unfinished(state: tuple[_Tree, ...]) -> Array:
-            return (_real_inner_product(state[1], state[1]) > bound) & (state[-1] < limit)
+            result: Array = (_real_inner_product(state[1], state[1]) > bound) & (state[-1] < limit)
+            return result
 
         def advance(state: tuple[_Tree, ...]) -> tuple[_Tree, ...]:
             x, residual, direction, image, rho, alpha, omega, step = state

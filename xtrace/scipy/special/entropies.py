@@ -167,7 +167,8 @@ def kl_div(p: RealLike, q: RealLike) -> Array:
     """
     refuse_complex("kl_div", p, q)
     p, q = operands("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    result: Array = rel_entr(p, q) - p + q
+    return result
 
 
 @custom_jvp

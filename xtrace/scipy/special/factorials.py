@@ -147,7 +147,8 @@ def _right_loggamma(z: Array) -> Array:
     """Return log gamma for real parts of at least 1/2 (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
     far = abs(z) > 11
     side = choose(imag(z) < 0, -1.0, 1.0)
-    product, turns = choose(far, 1.0, z), 0.0
+    product: Any = choose(far, 1.0, z)
+    turns: Any = 0.0
     for k in range(1, 11):
         factor = choose(far, 1.0, z + k)
         before, product = side * imag(product), product * factor

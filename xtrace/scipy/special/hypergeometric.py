@@ -49,7 +49,7 @@ def _sum_series(above: Array, other: Array, below: Array, x: Array, far: Array |
     tiny = float(dtypes.finfo(x.dtype).tiny)
     has = (1.0, 1.0) if far is None else (far, 1 - far)
 
-    def is_unfinished(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         k, _, _, _, size, *_ = state
         return any(size > 0) & (k < _TERMS)
 
@@ -80,7 +80,7 @@ def _continue(
     """
     count, smallest = 60 if x.dtype == dtypes.float64 else 30, float(dtypes.finfo(x.dtype).tiny)
 
-    def is_unfinished(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         steps, place, _, _, x, *_ = state
         return any(abs(x - place) > 0) & (steps < _TERMS)
 
@@ -110,7 +110,8 @@ def _continue(
         moved = choose(here, last, value), slope / reach
         return (steps + 1, following, *moved, x, *given)
 
-    return while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
+    result: Array = while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
+    return result
 
 
 def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any]) -> Array:
@@ -125,12 +126,14 @@ def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any],
 
         def differentiate(*values: ArrayLike, i: int = i) -> Array:
             def vary(moving: ArrayLike) -> Array:
-                return formula(*values[:i], moving, *values[i + 1 :])
+                result: Array = formula(*values[:i], moving, *values[i + 1 :])
+                return result
 
             return jvp(vary, (values[i],), (0 * values[i] + 1,))[1]
 
         total = total + _make_forward_differentiable(differentiate)(*values) * tangent
-    return total
+    result: Array = total
+    return result
 
 
 def _compute_tangent(
@@ -141,7 +144,8 @@ def _compute_tangent(
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
         wide, dtype = real_operands(name, *values)
         total = convert_to(_sum_forward_derivatives(formula, wide, tangents[:-1]), dtype)
-    return total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
+    result: Array = total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
+    return result
 
 
 def _make_forward_differentiable(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +166,7 @@ def _is_finite_series(a: Array) -> Array:
 def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence[Any]) -> Array:
     """Return the polynomial of degree -a by ``last, now = following(k, last, now, a, *given)`` from 1 and 1."""
 
-    def is_unfinished(state: tuple[Any, ...]) -> Array:
+    def is_unfinished(state: tuple[Array, ...]) -> Array:
         k, a, *_ = state
         return any(k < -a) & (k < _TERMS)
 
@@ -173,11 +177,12 @@ def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
-    return while_loop(is_unfinished, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
+    result: Array = while_loop(is_unfinished, step, (convert_to(0, a.dtype), a, one, one, *given))[3]
+    return result
 
 
 @jit
-def _reciprocal_gamma(a: Array) -> tuple[Any, Any]:
+def _reciprocal_gamma(a: Array) -> tuple[Array, Array]:
     """Return a factor and a logarithm with 1 / Γ(a) = factor * exp(logarithm) (DLMF 5.5.3)."""
     left, nearest = a < 0.5, rint(a)
     turned = sin(math.pi * (a - nearest)) / math.pi * choose(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)

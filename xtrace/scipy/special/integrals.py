@@ -120,7 +120,8 @@ def _expn_series(n: Array, x: Array) -> Array:
         power = power * -x
     logarithm = log(x)
     size = exp((n - 1) * logarithm - gammaln(n))
-    return total + choose(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
+    result: Array = total + choose(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
+    return result
 
 
 def _expn_fraction(n: Array, x: Array) -> Array:

@@ -259,7 +259,8 @@ def _zeta_expansion(x: Array, q: Array) -> Array:
     for k, coefficient in enumerate(_BERNOULLI_OVER_FACTORIALS):
         rest = rest + coefficient * factor
         factor = factor * ((x + (2 * k + 1)) / last) * ((x + (2 * k + 2)) / last)
-    return total + last ** (1 - x) / (x - 1) + last**-x * rest
+    result: Array = total + last ** (1 - x) / (x - 1) + last**-x * rest
+    return result
 
 
 @custom_jvp
@@ -319,10 +320,10 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.15.
     """
-    order = operand_aval("polygamma", 0, n)
-    if not dtypes.is_integer(order.dtype):
-        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {order.dtype.name}.")
+    type_of_order = operand_aval("polygamma", 0, n)
+    if not dtypes.is_integer(type_of_order.dtype):
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {type_of_order.dtype.name}.")
     (x,) = operands("polygamma", x)
-    shape = check_broadcast("polygamma", [order.shape, x.shape])
+    shape = check_broadcast("polygamma", [type_of_order.shape, x.shape])
     order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
     return special.polygamma(order, broadcast_to_shape(x, shape))

@@ -23,7 +23,8 @@ def polynomial(x: ArrayLike, coefficients: tuple[float, ...]) -> Array:
     value: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         value = value * x + coefficient
-    return value
+    result: Array = value
+    return result
 
 
 def evaluate_in_groups(x: Array, coefficients: tuple[float, ...], terms: int) -> Array:

@@ -41,14 +41,16 @@ logsf = distribution.logarithm(sf, "-1.0429418")
 def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
     tangent: Any = tan(math.pi * (q - 0.5))
-    return loc + scale * tangent
+    result: Array = loc + scale * tangent
+    return result
 
 
 @distribution.defines("1.", "0.25")
 def isf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `q`."""
     tangent: Any = tan(math.pi * (0.5 - q))
-    return loc + scale * tangent
+    result: Array = loc + scale * tangent
+    return result
 
 
 _make_public(globals(), __all__)

@@ -24,7 +24,8 @@ def _make_from_gamma(name: str, gives: str, strong: bool = True) -> _Function:
     function = getattr(gamma, name)
 
     def formula(x: RealLike, df: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
-        return function(x, df / 2, loc, 2 * scale)
+        result: Array = function(x, df / 2, loc, 2 * scale)
+        return result
 
     return distribution.function(name, formula, gives, strong=strong)
 

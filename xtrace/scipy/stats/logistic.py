@@ -32,13 +32,15 @@ sf = distribution.standard("sf", expit, "0.37754068", strong=False, mirrored=Tru
 @distribution.defines("-1.0986123", "0.25")
 def ppf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `x`."""
-    return loc + scale * logit(x)
+    result: Array = loc + scale * logit(x)
+    return result
 
 
 @distribution.defines("1.0986123", "0.25")
 def isf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `sf` maps to `x`."""
-    return loc - scale * logit(x)
+    result: Array = loc - scale * logit(x)
+    return result
 
 
 _make_public(globals(), __all__)

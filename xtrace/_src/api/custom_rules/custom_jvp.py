@@ -157,5 +157,6 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
 
 def _sum_of_terms(result: Array, *terms: Array) -> Array:
     if not is_differentiable(aval_of(result)) or not terms:
-        return zero_of(aval_of(result))
+        made: Array = zero_of(aval_of(result))
+        return made
     return functools.reduce(operator.add, terms)

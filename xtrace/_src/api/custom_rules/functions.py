@@ -111,16 +111,19 @@ class CustomFunction(Generic[_Arguments, _Result]):
         self._check_defined()
         concrete = current_trace.get() is base_trace
         if concrete and not kwargs:
-            return self.fun(*args)
+            made: _Result = self.fun(*args)
+            return made
         positional = self._positional(args, kwargs)
         if concrete:
-            return self.fun(*positional)
+            made = self.fun(*positional)
+            return made
         call, leaves = self._split(positional)
         if is_recorded(leaves):
             body = stage_body(self.kind, call.of(self.fun), call.in_tree, [aval_of(x) for x in leaves])
             expected = Expected(body.out_tree, body.out_avals)
             results = self._apply(call, body.jaxpr, expected, [*body.consts, *leaves], len(body.consts), [])
-            return pytree.tree_unflatten(body.out_tree, results)
+            made = pytree.tree_unflatten(body.out_tree, results)
+            return made
         trees: list[Any] = []
         function = call.of(self.fun)
 
@@ -129,7 +132,8 @@ class CustomFunction(Generic[_Arguments, _Result]):
             return self._flatten_result("function", self.name, result, trees)
 
         results = self._apply(call, Rule(flat, self.name), None, [to_user_operand(x) for x in leaves], 0, trees)
-        return pytree.tree_unflatten(trees[0], results)
+        made = pytree.tree_unflatten(trees[0], results)
+        return made
 
     def _check_defined(self) -> None:
         raise NotImplementedError

@@ -63,7 +63,7 @@ def _concatenate_emit(builder: FunctionBuilder, *values: Value, dimension: int) 
     return write_concatenate(builder, values, dimension, builder.results[0])
 
 
-def _concatenate_transpose(cotangent: Array, *operands: Array, dimension: int) -> list[Any]:
+def _concatenate_transpose(cotangent: Array, *operands: Array | UndefinedPrimal, dimension: int) -> list[Any]:
     sizes = tuple([aval_of(x).shape[dimension] for x in operands])
     pieces = split.bind_positional((cotangent,), (sizes, dimension))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
@@ -141,7 +141,7 @@ def _stack_emit(builder: FunctionBuilder, *values: Value, axis: int) -> Value:
     return write_concatenate(builder, spread, axis, builder.results[0])
 
 
-def _stack_transpose(cotangent: Array, *operands: Array, axis: int) -> list[Any]:
+def _stack_transpose(cotangent: Array, *operands: Array | UndefinedPrimal, axis: int) -> list[Any]:
     pieces = unstack.bind_positional((cotangent,), (axis,))
     return [p if type(x) is UndefinedPrimal else None for p, x in zip(pieces, operands, strict=True)]
 
@@ -200,7 +200,7 @@ def _unstack_transpose(cotangents: Sequence[Any], x: Array, *, axis: int) -> lis
 
 def _unstack_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, axis: int
-) -> tuple[list[Any], list[int]]:
+) -> tuple[Sequence[Any], list[int]]:
     (own,) = shift_past(axes[0], [axis])
     results = unstack.bind_positional(operands, (own,))
     return results, [axes[0] - (own < axes[0])] * len(results)
@@ -267,7 +267,7 @@ def _split_transpose(cotangents: Sequence[Any], operand: Array, *, sizes: tuple[
 
 def _split_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, sizes: tuple[int, ...], axis: int
-) -> tuple[list[Any], list[int]]:
+) -> tuple[Sequence[Any], list[int]]:
     results = split.bind_positional(operands, (sizes, *shift_past(axes[0], [axis])))
     return results, [axes[0]] * len(results)
 
@@ -277,7 +277,7 @@ def _split_batch(
     multiple_results=True,
     jvp=PIECES, transpose=_split_transpose, batch=_split_batch, moves_elements=True,
 )
-def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Array]:
     """Split an array into consecutive pieces along an axis.
 
     Args:

@@ -183,7 +183,8 @@ def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: ob
 def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     """Return a scalar operand or literal broadcast to `shape`."""
     if type(value) is not Literal and not shape:
-        return value
+        result: Array = value
+        return result
     # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))

@@ -98,11 +98,12 @@ def _dynamic_slice_batch(
         sizes = shift_over(axis, slice_sizes, mapped.size)
         return dynamic_slice.bind_positional((operand, *_insert_zero(axis, indices)), (sizes,)), axis
     every = tuple(range(len(indices)))
-    return gather.rule("batch")(
+    result: tuple[Any, int | None] = gather.rule("batch")(
         mapped, (operand, _stack_indices(mapped, indices, places)), (axis, 0),
         dimension_numbers=GatherDimensionNumbers(every, (), every), slice_sizes=slice_sizes, indices_are_sorted=True,
         unique_indices=True, mode=GatherScatterMode.CLIP, fill_value=None,
     )
+    return result
 
 
 @primitive(
@@ -278,7 +279,9 @@ def _dynamic_update_slice_emit(builder: FunctionBuilder, x: Value, update: Value
     return builder.dynamic_update_slice(x, update, indices) if indices else update
 
 
-def _dynamic_update_slice_transpose(cotangent: Array, operand: Array, update: object, *indices: Array) -> list[Any]:
+def _dynamic_update_slice_transpose(
+    cotangent: Array, operand: Array | UndefinedPrimal, update: object, *indices: Array
+) -> list[Any]:
     own = part = None
     sizes = aval_of(update).shape
     if type(operand) is UndefinedPrimal:
@@ -299,11 +302,12 @@ def _dynamic_update_slice_batch(
         operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
         return dynamic_update_slice.bind_positional([operand, update, *_insert_zero(place, indices)]), place
     every = tuple(range(len(indices)))
-    return scatter.rule("batch")(
+    result: tuple[Any, int | None] = scatter.rule("batch")(
         mapped, (operand, _stack_indices(mapped, indices, places), update), (axis, 0, own),
         dimension_numbers=ScatterDimensionNumbers(every, (), every), indices_are_sorted=True, unique_indices=True,
         mode=GatherScatterMode.CLIP, update_jaxpr=None, update_consts=(),
     )
+    return result
 
 
 @primitive(

@@ -38,7 +38,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
-from xtrace._src.core.primitive import Derived, Primitive, primitive
+from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
 from xtrace._src.core.sum_rules import linear_in, nonlinear
@@ -313,7 +313,7 @@ def _give_empty_vectors_an_axis(
     return operand, indices, ScatterDimensionNumbers(window, (0, *inserted), (0,), batch, indices_batch)
 
 
-class Scatter(Primitive):
+class Scatter(ArrayPrimitive):
     """Combine windows of a copy of the operand with updates by `monoid`.
 
     Without a monoid the updates replace the windows, or `update_jaxpr` computes the new elements. The order of updates
@@ -484,7 +484,7 @@ def _gather_windows(
 
 
 def _sum_transpose(
-    cotangent: Array, operand: object, indices: Array, updates: Array, **parameters: object
+    cotangent: Array, operand: object, indices: Array, updates: Array | UndefinedPrimal, **parameters: object
 ) -> list[Any]:
     own = cotangent if type(operand) is UndefinedPrimal else None
     linear = type(updates) is UndefinedPrimal
@@ -540,7 +540,10 @@ def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
 
-def _set_transpose(cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object) -> list[Any]:
+def _set_transpose(
+    cotangent: Array, operand: Array | UndefinedPrimal, indices: Array, updates: Array | UndefinedPrimal,
+    **parameters: object,
+) -> list[Any]:
     own = of_updates = None
     if type(operand) is UndefinedPrimal:
         own = scatter.bind(cotangent, indices, zeros(as_terms(aval_of(updates), aval_of(cotangent))), **parameters)
@@ -569,7 +572,7 @@ def _product_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: 
 
 
 def _product_transpose(
-    cotangent: Array, operand: Array, indices: Array, updates: Array, **parameters: object
+    cotangent: Array, operand: Any, indices: Array, updates: Array, **parameters: object
 ) -> list[Any]:
     if type(operand) is UndefinedPrimal:
         return [scatter_mul.bind(cotangent, indices, updates, **parameters), None, None]

@@ -110,7 +110,8 @@ def canonical_numbers(name: str, kind: type[Any], numbers: object) -> Array:
     """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
     if not isinstance(numbers, kind):
         raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviate(numbers)}")
-    return kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+    result: Array = kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+    return result
 
 
 def check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:

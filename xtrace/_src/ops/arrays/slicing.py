@@ -212,7 +212,8 @@ def zero_like(x: ArrayLike) -> Literal:
 
 
 def _pad_transpose(
-    cotangent: Array, operand: Array, padding_value: Array, *, padding_config: tuple[tuple[int, int, int], ...]
+    cotangent: Array, operand: Array | UndefinedPrimal, padding_value: Array | UndefinedPrimal, *,
+    padding_config: tuple[tuple[int, int, int], ...],
 ) -> list[Any]:
     # Remove the padding and put zeros for cropped elements; the operand's elements are then `interior + 1` apart.
     inverse = tuple([(-low, -high, 0) for low, high, _ in padding_config])

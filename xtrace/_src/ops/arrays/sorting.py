@@ -94,7 +94,7 @@ def _sort_jvp(
 def _sort_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension: int, is_stable: bool,
     num_keys: int,
-) -> tuple[list[Any], list[int]]:
+) -> tuple[Sequence[Any], list[int]]:
     place = next(i for i in axes if i is not None)
     operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
     results = sort.bind_positional(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
@@ -194,7 +194,7 @@ def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis:
 
 def _top_k_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int], *, k: int, axis: int
-) -> tuple[list[Any], list[int]]:
+) -> tuple[Sequence[Any], list[int]]:
     return top_k.bind_positional(operands, (k, *shift_past(axes[0], [axis]))), [axes[0]] * 2
 
 

@@ -87,13 +87,14 @@ class DotAlgorithm(NamedTuple):
 
     def operand_dtype(self, position: int, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the dtype that an operand of `dtype` is converted to; XLA splits it into parts."""
-        precision = self[position]
+        precision: Any = self[position]
         if precision == "tf32":
             return dtypes.float32
         precision = dtypes.resolve(precision)
         if precision == dtypes.bfloat16 and (dtype == dtypes.float32 or self.num_primitive_operations > 1):
             return dtypes.float32
-        return precision
+        result: np.dtype[Any] = precision
+        return result
 
     def result_dtype(self, operand: Any, dtype: Any) -> Any:
         """Return the dtype of the product, which is then converted to `dtype`."""
@@ -361,8 +362,8 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def _dot_emit(
-    builder: FunctionBuilder, lhs: Value, rhs: Value, *, dimension_numbers: DotDimensionNumbers, precision: object,
-    preferred_element_type: np.dtype[Any] | None, out_sharding: object,
+    builder: FunctionBuilder, lhs: Value, rhs: Value, *, dimension_numbers: DotDimensionNumbers,
+    precision: object, preferred_element_type: np.dtype[Any] | None, out_sharding: object,
 ) -> Value:
     result = builder.results[0]
     algorithm = _algorithm(builder.platform, precision, lhs.aval.dtype, rhs.aval.dtype, result.dtype)
@@ -423,8 +424,8 @@ def _free(ndim: int, *taken: Sequence[int]) -> list[int]:
 
 
 def _dot_transpose(
-    cotangent: Array, lhs: Array, rhs: Array, *, dimension_numbers: DotDimensionNumbers, precision: object,
-    preferred_element_type: np.dtype[Any] | None, out_sharding: object,
+    cotangent: Array, lhs: Array | UndefinedPrimal, rhs: Array, *, dimension_numbers: DotDimensionNumbers,
+    precision: object, preferred_element_type: np.dtype[Any] | None, out_sharding: object,
 ) -> list[Any]:
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     left = type(lhs) is UndefinedPrimal

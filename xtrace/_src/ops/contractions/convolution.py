@@ -245,9 +245,9 @@ def _swap_first_two(spec: Ints) -> Ints:
 
 
 def _conv_transpose(
-    cotangent: Array, lhs: Array, rhs: Array, *, window_strides: Ints, padding: Pads, lhs_dilation: Ints,
-    rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
-    precision: object, preferred_element_type: object, out_sharding: object,
+    cotangent: Array, lhs: Array | UndefinedPrimal, rhs: Array, *, window_strides: Ints, padding: Pads,
+    lhs_dilation: Ints, rhs_dilation: Ints, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+    batch_group_count: int, precision: object, preferred_element_type: object, out_sharding: object,
 ) -> list[Any]:
     left = type(lhs) is UndefinedPrimal
     wanted, known = (lhs.aval, rhs) if left else (rhs.aval, lhs)

@@ -213,9 +213,10 @@ def _ragged_emit(
 ) -> Value:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
     if builder.platform == "cpu":
-        return lower_fun(_ragged_formula)(
+        made: Value = lower_fun(_ragged_formula)(
             builder, lhs, rhs, sizes, ragged_dot_dimension_numbers=numbers, precision=precision, **others
         )
+        return made
     if lhs.aval.dtype != rhs.aval.dtype:
         lhs, rhs = builder.convert(lhs, result.dtype), builder.convert(rhs, result.dtype)
     (summed, rhs_summed), (batch, rhs_batch) = numbers.dot_dimension_numbers
@@ -234,7 +235,7 @@ def _ragged_emit(
 
 
 def _ragged_transpose(
-    cotangent: Array, lhs: Array, rhs: Array, sizes: ArrayLike, *,
+    cotangent: Array, lhs: Any, rhs: Array, sizes: ArrayLike, *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object, preferred_element_type: object,
     **_: object
 ) -> list[Any]:

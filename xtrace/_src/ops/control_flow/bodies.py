@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -49,7 +50,7 @@ def stage_body(
     TypeError, with the path, if a leaf of the result is no array.
     """
     # Other callables may have changed between two calls.
-    stage_once = _stage if type(function) is FunctionType else _stage.__wrapped__
+    stage_once = _stage if type(function) is FunctionType else inspect.unwrap(_stage)
     settings = config.cache_key(), axis_environment(current_trace.get())
     return stage_once(function, transformation, in_tree, tuple(in_avals), settings)
 
@@ -58,7 +59,7 @@ def _closes_over_no_tracer(body: Body) -> bool:
     return not any(isinstance(c, Tracer) for c in body.consts)
 
 
-@memoize_by_owner(limit=256, when=_closes_over_no_tracer)  # type: ignore[untyped-decorator]
+@memoize_by_owner(limit=256, when=_closes_over_no_tracer)
 def _stage(
     function: Callable[..., Any], transformation: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
     _settings: object,

@@ -300,7 +300,8 @@ def _transpose_branches(
 
 
 def _transpose(
-    cotangents: Sequence[Any], index: Array, *operands: Array, branches: _Branches, branches_platforms: object
+    cotangents: Sequence[Any], index: Array, *operands: Array | UndefinedPrimal, branches: _Branches,
+    branches_platforms: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
@@ -76,6 +75,8 @@ from xtrace._src.transforms.lower import (
     with_tokens,
 )
 
+_Carry = TypeVar("_Carry")
+_Outputs = TypeVar("_Outputs")
 _PARAMETERS = ("jaxpr", "length", "reverse", "unroll", "num_consts", "num_carry")
 
 
@@ -493,7 +494,7 @@ def _transpose_body(
     )
 
 
-def _transpose(cotangents: Sequence[Any], *operands: ArrayLike, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: Any, jaxpr: ClosedJaxpr, **details: Any) -> list[Any]:
     loop = Loop(**details)
     operands_linear = tuple([type(x) is UndefinedPrimal for x in operands])
     parts = _transpose_body(jaxpr, operands_linear, tuple([c is not None for c in cotangents]), loop)
@@ -557,9 +558,9 @@ scan_p = Primitive(
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    f: Callable[[Any, Any], tuple[_Carry, _Outputs]], init: Any, xs: Any = None, length: int | None = None,
     reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[_Carry, _Outputs]:
     """Return the last carry and the stacked results of a function that is called for each element in turn.
 
     The function is traced once, runs as one compiled loop, and is differentiable in both modes.
@@ -687,4 +688,5 @@ def _split_result_tree(body: Body) -> list[Any]:
             f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y if there is nothing to "
             "stack"
         )
-    return children
+    result: list[Any] = children
+    return result

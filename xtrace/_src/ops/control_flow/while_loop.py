@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -56,6 +56,7 @@ from xtrace._src.transforms.jaxpr_transforms import (
 from xtrace._src.transforms.linearize import KnownResults
 from xtrace._src.transforms.lower import emit_equations, has_terms, tokens_of, with_tokens
 
+_Carry = TypeVar("_Carry")
 _PARAMETERS = ("cond_nconsts", "cond_jaxpr", "body_nconsts", "body_jaxpr")
 
 
@@ -416,7 +417,7 @@ while_p = Primitive(
 )
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry], init_val: Any) -> _Carry:
     """Return a value that is replaced by ``body_fun(value)`` for as long as ``cond_fun(value)`` holds.
 
     Forward-mode derivatives go through the loop; for reverse mode take `scan` or `fori_loop` with known bounds.
@@ -439,10 +440,12 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_function("while_loop", "cond_fun", cond_fun)
     check_function("while_loop", "body_fun", body_fun)
     if has_high_values(init_val):
-        return call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
+        result: _Carry = call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
+        return result
     if config.disable_jit.value:
         try:
-            return _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
+            result = _run_in_python(cond_fun, body_fun, pytree.tree_map(to_array, init_val))
+            return result
         except ConcretizationTypeError:  # under another trace without values
             pass
     values, tree, avals = leaves_of("while_loop", "init_val", init_val)
@@ -461,7 +464,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             cond, body = stage_functions()
     check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
-    return pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
+    result = pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
+    return result
 
 
 def _check_predicate(cond: Body) -> None:
@@ -475,15 +479,15 @@ def _check_predicate(cond: Body) -> None:
         )
 
 
-def _run_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Array) -> Array:
+def _run_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry], value: _Carry) -> _Carry:
     while cond_fun(value):
         value = body_fun(value)
     return value
 
 
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: int | bool | None = None
-) -> Any:
+    lower: Any, upper: Any, body_fun: Callable[[Any, Any], _Carry], init_val: Any, *, unroll: int | bool | None = None
+) -> _Carry:
     """Return a value that is replaced by ``body_fun(i, value)`` for each integer of a range in turn.
 
     If both bounds are known while tracing, the loop is a `scan`, else a `while_loop`.
@@ -509,12 +513,14 @@ def fori_loop(
     """
     check_function("fori_loop", "body_fun", body_fun)
     if has_high_values(init_val):
-        return call_on_nodes(lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll), (init_val,))
+        run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
+        result: _Carry = call_on_nodes(run, (init_val,))
+        return result
     lower, upper, known = _bounds(lower, upper)
     if unroll is not None and not known:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     if config.disable_jit.value and known:
-        value = init_val
+        value: _Carry = init_val
         for i in range(lower, upper):
             value = body_fun(i, value)
         return value
@@ -539,7 +545,8 @@ def fori_loop(
         jaxpr = _add_counter(body.jaxpr, number, bound)
         counted = WhileLoop(0, _compare_counter(count, bound, tuple(avals)), number, jaxpr)
         results = _run_while(counted, [], body.consts, [lower, upper, *values])[2:]
-    return pytree.tree_unflatten(tree, results)
+    result = pytree.tree_unflatten(tree, results)
+    return result
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:

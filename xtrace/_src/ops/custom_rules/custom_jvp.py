@@ -10,7 +10,7 @@ from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.core.trace import current_trace, use_trace
 from xtrace._src.ops.custom_rules.calls import (
@@ -139,7 +139,7 @@ def _find_mapped_tangents(
     return is_mapped
 
 
-custom_jvp_call = Primitive(
+custom_jvp_call = ListPrimitive(
     "custom_jvp_call", ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros"), abstract=abstract_call,
     emit=emit_inline, evaluate=evaluate_call, effects=effects_of_call, jvp=_custom_jvp, linearize=_custom_jvp_linearize,
     partial_evaluate=partial_evaluate_inline, transpose=transpose_inline, batch=_custom_jvp_batch,

@@ -78,7 +78,8 @@ def _custom_vmap_jvp(
 
         def function(*inner: Any) -> list[Any]:
             results, out_batched[:] = rule.function(size, told, inner)
-            return results
+            result: list[Any] = results
+            return result
 
         results, out_tangents = jvp(function, values[:split], scatter_by_mask(values[split:], nonzero))
         pairs = [(x, t) for x, t, s in zip(results, out_tangents, smooth, strict=True) if s]

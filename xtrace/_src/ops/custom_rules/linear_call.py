@@ -53,7 +53,7 @@ def _linear_jvp(
 
 
 def _linear_transpose(
-    cotangents: Sequence[Any], *operands: Array, callee: ClosedJaxpr, transpose: Rule, num_res: int
+    cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, callee: ClosedJaxpr, transpose: Rule, num_res: int
 ) -> list[Any]:
     avals = cotangent_avals(callee.out_avals)
     given_cotangents = [zeros(a) if c is None else c for c, a in zip(cotangents, avals, strict=True)]

@@ -84,7 +84,7 @@ def _permutation_emit(builder: FunctionBuilder, pivots: Value, *, permutation_si
     aval = pivots.aval.update(shape=(*pivots.aval.shape[:-1], permutation_size))
     if builder.platform == "cuda":
         return foreign_call(builder, "cu_lu_pivots_to_permutation", [pivots], [aval], batch=aval.ndim - 1)[0]
-    permutation = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
+    permutation: Value = lower_fun(_first_permutation)(builder, pivots, permutation_size=permutation_size)
     steps = pivots.aval.shape[-1]
     if not steps:
         return permutation
@@ -153,7 +153,7 @@ def _lu_emit(builder: FunctionBuilder, x: Value) -> list[Value]:
     return [factors, pivots, _permutation_emit(builder, pivots, permutation_size=x.aval.shape[-2])]
 
 
-def permute_rows(x: Any, permutation: Any) -> Any:
+def permute_rows(x: Array, permutation: Any) -> Array:
     """Return matrices whose row i is row ``permutation[..., i]`` of `x`."""
     shape = aval_of(x).shape
     if 0 in shape:
@@ -168,14 +168,14 @@ def permute_rows(x: Any, permutation: Any) -> Any:
     return gather(x, as_column(permutation), numbers, sizes, mode="promise_in_bounds")
 
 
-def unpermute_rows(x: object, permutation: Any) -> Array:
+def unpermute_rows(x: Array, permutation: Any) -> Array:
     """Return matrices whose row ``permutation[..., i]`` is row i of `x`."""
     shape = aval_of(permutation).shape
     positions = broadcasted_iota(np.int32, shape, len(shape) - 1)
     return permute_rows(x, sort_key_val(permutation, positions)[1])
 
 
-def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> Any:
+def lu_solve(factors: Any, permutation: Any, b: Any, adjoint: bool = False) -> Array:
     """Return the solution of A x = b, or Aᴴ x = b if `adjoint`, from the factors and permutation of `lu`."""
     if adjoint:
         x = triangular_solve(factors, b, left_side=True, transpose_a=True, conjugate_a=True)

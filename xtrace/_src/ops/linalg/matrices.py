@@ -53,12 +53,14 @@ def weak_as_operands(abstract: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(abstract)
     def with_weak_results(*avals: ShapedArray, **parameters: object) -> list[Any]:
-        avals_out = abstract(*avals, **parameters)
+        avals_out: Any = abstract(*avals, **parameters)
         if not all(a.weak_type for a in avals):
-            return avals_out
+            result: list[Any] = avals_out
+            return result
         if isinstance(avals_out, list):
             return [a.update(weak_type=True) for a in avals_out]
-        return avals_out.update(weak_type=True)
+        result = avals_out.update(weak_type=True)
+        return result
 
     return with_weak_results
 
@@ -90,12 +92,12 @@ def transpose_matrices(x: ArrayLike) -> Array:
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def conj_if_complex(x: ArrayLike) -> Any:
+def conj_if_complex(x: Any) -> Array:
     """Return the complex conjugate, or `x` itself if it is real."""
     return conj(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
 
-def real_part(x: ArrayLike) -> Any:
+def real_part(x: Any) -> Array:
     """Return the real part, or `x` itself if it is real."""
     return real(x) if dtypes.is_complex(aval_of(x).dtype) else x
 
@@ -111,7 +113,7 @@ def symmetrize(x: Any) -> Any:
     return total / constant_like(total, 2)
 
 
-def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Any:
+def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Array:
     """Return the product of matrices with equal batch axes."""
     ndim = aval_of(x).ndim
     batch = tuple(range(ndim - 2))

@@ -85,7 +85,8 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
         details["options"] = {"magma": magma}
         results = hybrid_call(builder, "cuhybrid_geqp3", [x, pivots], [packed, order, taus], **details)
     else:
-        return lower_fun(pivoted_qr)(builder, x, pivots)
+        result: list[Value] = lower_fun(pivoted_qr)(builder, x, pivots)
+        return result
     # LAPACK counts columns from 1.
     one, positions = builder.constant(1, order), results[1]
     results[1] = builder.elementwise("subtract", positions, one)
@@ -195,7 +196,8 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
         return lapack_call(builder, routine, [a, taus, c], results, **details)[0]
     if builder.platform == "cuda":
         return foreign_call(builder, "cusolver_ormqr_ffi", [a, taus, c], results, **details)[0]
-    return lower_fun(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
+    result: Value = lower_fun(apply_reflections)(builder, a, taus, c, left=left, transpose=transpose)
+    return result
 
 
 @primitive(
@@ -300,7 +302,7 @@ def _completed_jvp(q: ArrayLike, columns: int, dq: Any) -> Any:
 
 def _qr_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool, use_magma: bool | None
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[Sequence[Any], list[Any]]:
     (x,), (dx,) = primals, tangents
     # As in JAX, tangents are strongly typed even if the matrix is weakly typed.
     dx = convert_to(dx, aval_of(x).dtype)

@@ -113,7 +113,8 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 def _hessenberg_emit(builder: FunctionBuilder, a: Value) -> list[Value]:
     if builder.platform != "cpu":
-        return lower_fun(hessenberg_form)(builder, a)
+        result: list[Value] = lower_fun(hessenberg_form)(builder, a)
+        return result
     size = a.aval.shape[-1]
     packed, taus = builder.results
     if not size:
@@ -181,7 +182,8 @@ def _tridiagonal_emit(builder: FunctionBuilder, a: Value, *, lower: bool) -> lis
         details["options"] = {"lower": flag(lower)}
         *outputs, status = foreign_call(builder, "cusolver_sytrd_ffi", [a], results, **details)
     else:
-        return lower_fun(tridiagonal_form)(builder, a, lower=lower)
+        result: list[Value] = lower_fun(tridiagonal_form)(builder, a, lower=lower)
+        return result
     good = emit_status_check(builder, status)
     return [nan_unless(builder, good, y) for y in outputs]
 
@@ -260,7 +262,8 @@ def _solve_emit(builder: FunctionBuilder, dl: Value, d: Value, du: Value, b: Val
         target = "cusparse_gtsv2_ffi"
         return foreign_call(builder, target, operands, builder.results, batch=batch, aliases={0: 3})[0]
     if builder.platform != "cpu":
-        return lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
+        result: Value = lower_fun(solve_by_elimination)(builder, *operands, perturb_singular=perturb_singular)
+        return result
     if perturb_singular:
         lapack.register()
         return foreign_call(builder, "tridiagonal_solve_perturbed_ffi", operands, builder.results, batch=batch)[0]
@@ -291,10 +294,10 @@ def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, perturb_singu
     solution = tridiagonal_solve.bind_positional(primals, (perturb_singular,))
     row = aval_of(solution).ndim - 2
     change = None
-    for tangent, shifted in zip(
-        (moved[1], moved[0], moved[2]), (lambda x: x, lambda x: _shift_down(x, row), lambda x: _shift_up(x, row)),
-        strict=True,
-    ):
+    shifts: tuple[Callable[[Array], Array], ...] = (
+        lambda x: x, lambda x: _shift_down(x, row), lambda x: _shift_up(x, row)
+    )
+    for tangent, shifted in zip((moved[1], moved[0], moved[2]), shifts, strict=True):
         if tangent is not None:
             term = mul(as_column(tangent), shifted(solution))
             change = term if change is None else add(change, term)

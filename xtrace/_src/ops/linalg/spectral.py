@@ -339,7 +339,8 @@ def _svd_emit(
 ) -> list[Value]:
     rows, columns = x.aval.shape[-2:]
     if not rows or not columns:
-        return _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
+        result: list[Value] = _empty_svd(builder, x, compute_uv=compute_uv, full_matrices=full_matrices)
+        return result
     if builder.platform == "cpu":
         outputs = _svd_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
     elif builder.platform == "cuda":

@@ -107,7 +107,8 @@ def _substitute_back(pivots: Any, upper: ArrayLike, second: ArrayLike, right: An
 
     none = zeros(aval_of(_row(right, np.int32(0))))
     state = [np.int32(size - 1), pivots, upper, second, right, none, none]
-    return repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
+    result: Array = repeat_while(lambda count, *_: ge(count, np.int32(0)), step, state)[4]
+    return result
 
 
 def solve_by_elimination(dl: Any, d: Any, du: Any, b: ArrayLike, *, perturb_singular: bool) -> Any:

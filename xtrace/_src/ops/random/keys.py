@@ -21,7 +21,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import appended, join
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import shift_right_logical
@@ -48,7 +48,7 @@ class Generator:
     def __init__(
         self, name: str, tag: str, key_shape: tuple[int, ...], seed: Callable[[Any], Any],
         split: Callable[[Any, tuple[int, ...]], Any], random_bits: Callable[[Any, int, tuple[int, ...]], Any],
-        fold_in: Callable[[Any, Any], Any], reduced: tuple[Any, ...] | None = None,
+        fold_in: Callable[[Any, Any], Array], reduced: tuple[Any, ...] | None = None,
     ) -> None:
         self.name, self.tag, self.key_shape, self.seed = name, tag, key_shape, seed
         self.split, self.random_bits, self.fold_in = split, random_bits, fold_in
@@ -132,13 +132,15 @@ _emit_seed_words = lower_fun(lambda seeds, *, impl: impl.seed(seeds))
 
 def _seed_emit(builder: FunctionBuilder, seeds: Value, *, impl: Generator) -> Value:
     result = builder.results[0]
-    return _emit_seed_words(builder, seeds, impl=impl).bitcast(result)
+    made: Value = _emit_seed_words(builder, seeds, impl=impl).bitcast(result)
+    return made
 
 
 def _seed_evaluate(seeds: ConcreteArray, *, impl: Generator) -> ConcreteArray:
     if impl.is_users:
-        keys: ConcreteArray = random_wrap.bind_positional((impl.seed(seeds),), (impl,))
-        return keys
+        keys: Any = random_wrap.bind_positional((impl.seed(seeds),), (impl,))
+        result: ConcreteArray = keys
+        return result
     # Computed on the host, so that the first key of a program does not wait for the compiler.
     return keys_of(seeds.host(), impl, seeds.device if seeds.committed else None)
 
@@ -158,7 +160,7 @@ def _seed_batch(
     return random_seed.bind_positional(operands, (impl,)), axes[0]
 
 
-random_seed = Primitive(
+random_seed = ArrayPrimitive(
     "random_seed", ("impl",), sharding=appended, abstract=_seed_abstract, emit=_seed_emit, jvp=ZERO_DERIVATIVE,
     batch=_seed_batch,
     evaluate=_seed_evaluate,
@@ -202,7 +204,7 @@ def _wrap_batch(
     return random_wrap.bind_positional((_move_key_axes_first(operands, axes),), (impl,)), 0
 
 
-random_wrap = Primitive(
+random_wrap = ArrayPrimitive(
     "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_wrap_batch,
     evaluate=_wrap_evaluate,
@@ -223,7 +225,7 @@ def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[in
     return random_unwrap.bind_positional(operands), axes[0]
 
 
-random_unwrap = Primitive(
+random_unwrap = ArrayPrimitive(
     "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_unwrap_batch,
     evaluate=_unwrap_evaluate,
@@ -240,7 +242,8 @@ def _lower_words(formula: Callable[..., Any]) -> Callable[..., Any]:
 
     def emit(builder: FunctionBuilder, keys: Value, *others: Value, **parameters: Any) -> Value:
         impl, result = generator_of(keys.aval.dtype), builder.results[0]
-        return emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
+        made: Value = emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
+        return made
 
     return emit
 
@@ -259,7 +262,7 @@ def _split_batch(
     return random_split.bind_positional((_move_key_axes_first(operands, axes),), (shape,)), 0
 
 
-random_split = Primitive(
+random_split = ArrayPrimitive(
     "random_split", ("shape",), sharding=appended, abstract=_split_abstract,
     emit=_lower_words(lambda impl, words, *, shape: impl.split(words, shape)), jvp=ZERO_DERIVATIVE, batch=_split_batch,
 )
@@ -296,7 +299,7 @@ def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[i
     return random_fold_in.bind_positional(moved), 0
 
 
-random_fold_in = Primitive(
+random_fold_in = ArrayPrimitive(
     "random_fold_in", sharding=join, abstract=_fold_in_abstract, emit=_lower_words(_fold_in_words), jvp=ZERO_DERIVATIVE,
     batch=_fold_in_batch,
 )
@@ -317,7 +320,7 @@ def _bits_batch(
     return random_bits.bind_positional((_move_key_axes_first(operands, axes),), (bit_width, shape)), 0
 
 
-random_bits = Primitive(
+random_bits = ArrayPrimitive(
     "random_bits", ("bit_width", "shape"), sharding=appended, abstract=_bits_abstract,
     emit=_lower_words(lambda impl, words, *, bit_width, shape: impl.random_bits(words, bit_width, shape)),
     jvp=ZERO_DERIVATIVE, batch=_bits_batch,
@@ -333,7 +336,7 @@ def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
     return random_clone.bind_positional(operands), axes[0]
 
 
-random_clone = Primitive(
+random_clone = ArrayPrimitive(
     "random_clone", sharding=appended, abstract=_clone_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
     batch=_clone_batch,
     evaluate=lambda keys: _bitcast(keys, keys.aval),

@@ -37,7 +37,9 @@ def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
     if not math.prod(whole):
         return full(whole, Literal(0, ShapedArray((), dtype)))
-    return rng_bit_generator.bind_positional((_first_key(keys),), (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None))[1]
+    parameters = (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None)
+    words: Array = rng_bit_generator.bind_positional((_first_key(keys),), parameters)[1]
+    return words
 
 
 def _halves(keys: Array) -> Array:

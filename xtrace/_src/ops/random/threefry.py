@@ -16,7 +16,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -83,7 +83,7 @@ def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | Non
 
 
 # Keys and blocks are scalars, or arrays of one rank whose axes have equal sizes or size 1.
-threefry2x32 = Primitive(
+threefry2x32 = ListPrimitive(
     "threefry2x32", sharding=_split_of_both, abstract=_abstract, emit=lower_fun(_encrypt_block, call="threefry2x32"),
     jvp=ZERO_DERIVATIVE,
     batch=_batch,
@@ -170,7 +170,7 @@ def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     return reshape(words, (*leading, *shape))
 
 
-def _split_words(words: object, bit_width: int) -> Array:
+def _split_words(words: Array, bit_width: int) -> Array:
     """Return the words of the last axis split into numbers of `bit_width` bits, lowest bits first."""
     shape, count = aval_of(words).shape, 32 // bit_width
     cut = (*shape, count)

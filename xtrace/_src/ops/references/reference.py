@@ -92,7 +92,8 @@ class Ref(Reference):
     @property
     def committed(self) -> bool:
         """Whether the array was put explicitly where it is."""
-        return self._array.committed
+        result: bool = self._array.committed
+        return result
 
     @property
     def _array(self) -> Any:
@@ -114,7 +115,8 @@ class Ref(Reference):
 
     def unsafe_buffer_pointer(self) -> int:
         """Return the address of the array's memory; it changes with each write."""
-        return self._array.unsafe_buffer_pointer()
+        result: int = self._array.unsafe_buffer_pointer()
+        return result
 
     @property
     def at(self) -> _PartMaker:
@@ -372,7 +374,8 @@ def _check_whole(function: str, ref: Any) -> Ref:
     ref = _check_reference(function, ref)
     if ref._indexers:
         raise ValueError(f"{function} ends a whole reference, not a part of one; give the reference before .at")
-    return ref
+    result: Ref = ref
+    return result
 
 
 @boundary

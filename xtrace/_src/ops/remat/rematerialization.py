@@ -251,8 +251,8 @@ def _partial_evaluate(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Array, jaxpr: ClosedJaxpr, prevent_cse: _Barrier, differentiated: bool,
-    policy: object,
+    cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, jaxpr: ClosedJaxpr, prevent_cse: _Barrier,
+    differentiated: bool, policy: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])

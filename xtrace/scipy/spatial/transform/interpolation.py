@@ -75,4 +75,5 @@ class Slerp(NamedTuple):
             raise ValueError(f"Slerp: times must be at most 1-dimensional, got {moments.ndim} dimensions")
         index = clip(searchsorted(self.times, moments) - 1, 0, len(self.timedelta) - 1)
         share = (moments - self.times[index]) / self.timedelta[index]
-        return self.rotations[index] * Rotation.from_rotvec(share[..., None] * self.rotvecs[index])
+        result: Rotation = self.rotations[index] * Rotation.from_rotvec(share[..., None] * self.rotvecs[index])
+        return result
