@@ -75,9 +75,11 @@ def test_levels_of_the_compilers_effort():
 
 
 def test_numbers_are_arrays_in_an_inlined_function():
+    programs = []
     for package in (xtrace, jax):
         result_type = package.numpy.result_type
         scale = package.jit(lambda a, b, f=result_type: (a * b).astype(f(a.dtype, b.dtype)), inline=True)
-        program = str(package.make_jaxpr(lambda x, scale=scale: scale(2.0, x))(np.ones(2, np.float32)))
-        assert "mul" in program and "jit[" not in program
+        programs.append(str(package.make_jaxpr(lambda x, scale=scale: scale(2.0, x))(np.ones(2, np.float32))))
         assert package.jit(lambda x, scale=scale: scale(2, x))(np.ones(2, np.float32)).tolist() == [2.0, 2.0]
+    # Newer jax keeps the call in the jaxpr.
+    assert "mul" in programs[0] and ("jit[" in programs[0]) == ("jit[" in programs[1])

@@ -123,5 +123,5 @@ def test_operands_in_different_memories():
         cond(X[0] > 0, lambda x: x, lambda x: xtrace.device_put(x, Space.Host), X)
     with pytest.raises(TypeError, match="the memories do not match"):
         scan(lambda c, _: (xtrace.device_put(c, Space.Host), None), X, length=2)
-    with pytest.raises(ValueError, match=r"a memory such as xtrace\.memory\.Space\.Host, .* got 'host'"):
+    with pytest.raises(ValueError, match=r"a memory such as xtrace\.memory\.Space\.Host, .* invalid value: 'host'"):
         xtrace.device_put(X, "host")
