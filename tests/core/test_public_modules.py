@@ -35,6 +35,12 @@ def test_names_load_at_their_first_use(namespace):
         module.old_name  # noqa: B018
 
 
+def test_a_module_that_is_loaded_again_lists_each_name_once(namespace):
+    for _ in range(2):
+        exec(BLOCK, namespace)
+    assert namespace["__all__"] == ["Error", "open_wave"]
+
+
 def test_the_import_function_is_python_s_again_after_an_error(namespace):
     before = builtins.__import__
     with pytest.raises(ZeroDivisionError):

@@ -109,12 +109,12 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
     Type checkers and editors see the imports as they stand. ``__all__`` and ``dir`` have the names if they are
     `listed`.
     """
-    original = builtins.__import__
 
     def import_late(name: str, importer: Mapping[str, Any] | None = None, *arguments: Any, **keywords: Any) -> Any:
         return _LateModule(name) if importer is namespace else original(name, importer, *arguments, **keywords)
 
     with _block:
+        original = builtins.__import__
         builtins.__import__ = import_late  # type: ignore[assignment]
         try:
             yield
@@ -125,7 +125,7 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
         del namespace[name]
     late = namespace.setdefault("_late", {})
     late |= names
-    namespace["__all__"] = sorted([*namespace.get("__all__", ()), *(names if listed else ())])
+    namespace["__all__"] = sorted({*namespace.get("__all__", ()), *(names if listed else ())})
     namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late)
     namespace["__dir__"] = functools.partial(_list_names, namespace)
 
