@@ -13,6 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from xtrace._src.core.array_protocol import operation
+from xtrace._src.core.diagnostics.messages import public_names
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.source import is_internal
 
@@ -30,6 +31,7 @@ def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
     `bounded`.
     """
     if isinstance(value, (type, FunctionType)):
+        _register(module, name, value.__module__, value.__qualname__)
         _name_module(module, name, value)
     if not isinstance(value, FunctionType) or not is_internal(value.__code__.co_filename):
         return value
@@ -39,6 +41,18 @@ def public(module: str, name: str, value: object, bounded: bool = True) -> Any:
         wrap = operation if of_arrays else boundary
         wrapped = _boundaries[value] = wrap(value) if bounded else value
     return wrapped
+
+
+def _register(module: str, name: str, origin: str, attribute: str) -> None:
+    """Let messages call a function or class that is public in `module` by its public `name`.
+
+    A distribution's functions have the name of its module before theirs, unless several distributions share them.
+    """
+    above, _, own = module.rpartition(".")
+    if above != "xtrace.scipy.stats":
+        public_names.setdefault((origin, attribute), name)
+    elif origin == module:
+        public_names[origin, attribute] = f"{own}.{name}"
 
 
 def _name_module(module: str, name: str, value: Any) -> None:
@@ -125,6 +139,8 @@ def late_imports(namespace: dict[str, Any], listed: bool = True) -> Iterator[Non
         del namespace[name]
     late = namespace.setdefault("_late", {})
     late |= names
+    for name, origin in names.items():
+        _register(namespace["__name__"], name, *origin)
     namespace["__all__"] = sorted({*namespace.get("__all__", ()), *(names if listed else ())})
     namespace["__getattr__"] = functools.partial(_load, namespace["__name__"], late)
     namespace["__dir__"] = functools.partial(_list_names, namespace)

@@ -15,8 +15,12 @@ _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
 _LATER = re.compile(r"(?:argument|position) [1-9]")
 _OPERATORS = "xtrace._src.api.operators"
 _ELEMENTWISE = "xtrace._src.api.elementwise_functions"
+_CALLS_OF_PRIMITIVES = ("Primitive.__call__", "operation", "reduction")
+# The modules whose functions name themselves in the messages of functions that they call.
 _MODULES = ("xtrace.numpy", "xtrace.nn", "xtrace.scipy", "xtrace.random", "xtrace.image", _OPERATORS, _ELEMENTWISE)
 
+# The names of public functions and classes, by the module and the name that they are defined with.
+public_names: dict[tuple[str, str], str] = {}
 
 # A message begins with the event and ends with the correction.
 _LONGEST, _BEGINNING, _END = 1000, 700, 250
@@ -39,7 +43,7 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
         if not is_internal(code.co_filename):
             if public:
                 return
-        elif not public:
+        elif not public and str(entry.tb_frame.f_globals.get("__name__")).startswith(_MODULES):
             public = _public_name(entry.tb_frame, code)
         entry = entry.tb_next
     head = beginning[1]
@@ -65,22 +69,35 @@ def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
     error.args = ("\n".join([x if len(x) <= _LONGEST else f"{x[:_BEGINNING]} ... {x[-_END:]}" for x in lines]),)
 
 
+def called_function() -> str:
+    """Return the name of the public function that is being called, the innermost one, for the head of a message."""
+    frame: FrameType | None = sys._getframe(1)
+    outermost = ""
+    while frame is not None:
+        code = frame.f_code
+        if is_internal(code.co_filename):
+            name = _public_name(frame, code)
+            if name:
+                return name
+            if not code.co_name.startswith(("_", "<")):
+                outermost = code.co_name
+        elif outermost:
+            break
+        frame = frame.f_back
+    return outermost
+
+
 def _public_name(frame: FrameType, code: CodeType) -> str:
-    """Return the name of the public function whose frame this is, or nothing; distributions have their module's."""
-    name, module = code.co_name, str(frame.f_globals.get("__name__"))
-    if name.startswith(("_", "<")) or not module.startswith(_MODULES):
-        return ""
-    if code.co_qualname == f"ufunc.{name}":
-        return f"{frame.f_locals['self'].__name__}.{name}"
-    if code.co_qualname != name:
-        return ""
-    if module in (_OPERATORS, _ELEMENTWISE):
+    """Return the name of the public function whose frame this is, or nothing."""
+    name, module = code.co_qualname, frame.f_globals.get("__name__")
+    if name == f"ufunc.{code.co_name}":
+        return f"{frame.f_locals['self'].__name__}.{code.co_name}"
+    if name in _CALLS_OF_PRIMITIVES:
+        return str(frame.f_locals["self"].__name__)
+    if module in (_OPERATORS, _ELEMENTWISE) and name == code.co_name and not name.startswith(("_", "<")):
         # Functions made there have the names of public functions, but are no names of that module.
         own = getattr(sys.modules[_OPERATORS], name, None)
         return "" if getattr(own, "__code__", None) is code else name
-    while module != "xtrace":
-        if name in getattr(sys.modules.get(module), "__all__", ()):
-            above, _, own = module.rpartition(".")
-            return f"{own}.{name}" if above == "xtrace.scipy.stats" else name
-        module = module.rpartition(".")[0]
-    return ""
+    root, _, rest = name.partition(".")
+    public = public_names.get((module, root), "")
+    return f"{public}.{rest}" if public and rest and not rest.startswith(("_", "<")) else public
