@@ -90,7 +90,7 @@ def argnums_partial(
         6
     """
     positions = (dyn_argnums,) if isinstance(dyn_argnums, int) else integer_tuple(
-        "argnums_partial", "dyn_argnums", dyn_argnums
+        "dyn_argnums", dyn_argnums
     )
     moving = tuple([n % len(args) for n in positions])
     fixed = {i: x for i, x in enumerate(args) if i not in moving}

@@ -67,7 +67,7 @@ class _Unravel:
     def _tree_of(self, vector: Any) -> Any:
         if not self.shapes:
             return tree_unflatten(self.tree, [])
-        aval = operand_aval("unravel", 0, vector)
+        aval = operand_aval(0, vector, function="unravel")
         length = sum(map(math.prod, self.shapes))
         if aval.shape != (length,):
             raise ValueError(
@@ -105,7 +105,7 @@ def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
     leaves, tree = tree_flatten(pytree)
     if not leaves:
         return zeros((0,)), _Unravel(tree, (), (), None)
-    avals = [operand_aval("ravel_pytree", i, x) for i, x in enumerate(leaves)]
+    avals = [operand_aval(i, x) for i, x in enumerate(leaves)]
     # Python scalars count as arrays of their default dtypes here.
     dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
     types = tuple([a.dtype for a in avals])

@@ -17,6 +17,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.contractions.contraction import Precision, PrecisionLike, dot_general
@@ -150,7 +151,7 @@ def _apply_matrix(x: Array, axis: int, matrix: Array, precision: PrecisionLike) 
 
 
 def _take_nearest(image: ArrayLike, shape: Shape, axes: Shape) -> Array:
-    result = to_array(promote("resize", image)[0])
+    result = to_array(promote(image)[0])
     for axis in axes:
         count, wanted = result.shape[axis], shape[axis]
         positions = floor((iota(dtypes.float32, wanted) + 0.5) * (count / max(wanted, 1)))
@@ -168,10 +169,10 @@ def _parse_method(method: str | ResizeMethod) -> ResizeMethod:
         raise ValueError(f"{abbreviate(method)} is not a resize method; use one of {', '.join(_NAMES)}") from None
 
 
-def _check_shape(function: str, shape: Shape, own: Shape) -> None:
+def _check_shape(shape: Shape, own: Shape) -> None:
     if len(shape) != len(own):
         raise ValueError(
-            f"{function}: shape must have length equal to the number of dimensions of image; {shape} vs {own}"
+            f"{called_function()}: shape must have length equal to the number of dimensions of image; {shape} vs {own}"
         )
 
 
@@ -206,15 +207,15 @@ def scale_and_translate(
     chosen = _parse_method(method)
     if chosen is ResizeMethod.NEAREST:
         raise ValueError("scale_and_translate: Nearest neighbor resampling is not supported here; use resize")
-    own = operand_aval("scale_and_translate", 0, image).shape
-    shape = canonical_shape("scale_and_translate", shape)
-    _check_shape("scale_and_translate", shape, own)
-    axes = tuple([canonical_axis("scale_and_translate", d, len(own)) for d in spatial_dims])
+    own = operand_aval(0, image).shape
+    shape = canonical_shape(shape)
+    _check_shape(shape, own)
+    axes = tuple([canonical_axis(d, len(own)) for d in spatial_dims])
     for name, value in (("scale", scale), ("translation", translation)):
-        own_shape = operand_aval("scale_and_translate", 3, value).shape
+        own_shape = operand_aval(3, value).shape
         if own_shape != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
-    result = to_array(promote("scale_and_translate", image, adjust=as_inexact)[0])
+    result = to_array(promote(image, adjust=as_inexact)[0])
     scales, shifts = [convert_to(to_array(x), result.dtype) for x in (scale, translation)]
     for i, axis in enumerate(axes):
         matrix = _compute_weights(own[axis], shape[axis], scales[i], shifts[i], chosen, bool(antialias), result.dtype)
@@ -247,13 +248,13 @@ def resize(
         >>> xtrace.image.resize(jnp.array([1.0, 3.0]), (4,), "nearest")
         Array([1., 1., 3., 3.], dtype=float32)
     """
-    own = operand_aval("resize", 0, image).shape
-    shape = canonical_shape("resize", shape)
-    _check_shape("resize", shape, own)
+    own = operand_aval(0, image).shape
+    shape = canonical_shape(shape)
+    _check_shape(shape, own)
     chosen = _parse_method(method)
     if chosen is ResizeMethod.NEAREST:
         return _take_nearest(image, shape, tuple([i for i, n in enumerate(shape) if n != own[i]]))
-    result = to_array(promote("resize", image, adjust=as_inexact)[0])
+    result = to_array(promote(image, adjust=as_inexact)[0])
     for axis, (count, wanted) in enumerate(zip(own, shape, strict=True)):
         if count != wanted:
             ratio = wanted / count if wanted and count else 1.0

@@ -12,6 +12,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.source import Annotation
@@ -25,16 +26,17 @@ _TYPES = {"device_host": "host", "device": "dense", "tpu_sparsecore": "sparseoff
 _STREAM = "gpu_stream:"
 
 
-def _make_annotation(name: str, compute_type: object) -> Annotation:
+def _make_annotation(compute_type: object) -> Annotation:
     """Return XLA's attributes for a compute type."""
     if not isinstance(compute_type, str):
-        raise TypeError(f"{name}: compute_type must be a string, got {abbreviate(compute_type)}")
+        raise TypeError(f"{called_function()}: compute_type must be a string, got {abbreviate(compute_type)}")
     if compute_type.startswith(_STREAM):
         number = compute_type.removeprefix(_STREAM)
         return Annotation((("_xla_stream_annotation", number), ("inlineable", "false")), of_place=True)
     if compute_type not in _TYPES:
         raise ValueError(
-            f"{name}: Invalid compute type {abbreviate(compute_type)}; it is one of {', '.join(map(repr, _TYPES))} and "
+            f"{called_function()}: Invalid compute type {abbreviate(compute_type)}; it is one of "
+            f"{', '.join(map(repr, _TYPES))} and "
             f"'{_STREAM}#', with a number"
         )
     return Annotation((("_xla_compute_type", _TYPES[compute_type]),), of_place=True)
@@ -64,7 +66,7 @@ def compute_on(compute_type: str) -> AbstractContextManager[None]:
         >>> [line for line in f.lower(1.0).as_text().splitlines() if "host" in line]
         ['    %0 = stablehlo.sine %arg0 {mhlo.frontend_attributes = {_xla_compute_type = "host"}} : tensor<f32>']
     """
-    return annotate(_make_annotation("compute_on", compute_type))
+    return annotate(_make_annotation(compute_type))
 
 
 def compute_on2(
@@ -98,8 +100,8 @@ def compute_on2(
             compute_on2, compute_type=compute_type, out_memory_spaces=out_memory_spaces,
             compiler_options=compiler_options,
         )
-    check_callable("compute_on2", f)
-    place = _make_annotation("compute_on2", compute_type)
+    check_callable(f)
+    place = _make_annotation(compute_type)
     for space in pytree.tree_leaves(out_memory_spaces, is_leaf=lambda leaf: leaf is None):
         if not isinstance(space, MemorySpace):
             raise TypeError(

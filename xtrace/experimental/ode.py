@@ -308,7 +308,7 @@ def odeint(
         E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd ed. (1993), sections II.4
         to II.6: Dormand and Prince's method of order 5(4) with its continuous solution of order 4.
     """
-    check_callable("odeint", func)
+    check_callable(func)
     for name, value in (("rtol", rtol), ("atol", atol), ("mxstep", mxstep), ("hmax", hmax)):
         if not isinstance(value, (int, float, np.number)):
             raise ValueError(

@@ -61,7 +61,7 @@ def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
     """
     if f is None:
         return functools.partial(xla_metadata_call, **meta)
-    check_callable("xla_metadata_call", f)
+    check_callable(f)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return f(*args, **kwargs)

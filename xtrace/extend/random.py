@@ -151,7 +151,7 @@ def random_seed(seeds: ArrayLike, impl: Any) -> Array:
         [[0 0]
          [0 1]]
     """
-    return seed_keys("random_seed", seeds, find_generator(impl), several=True)
+    return seed_keys(seeds, find_generator(impl), several=True)
 
 
 def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
@@ -173,7 +173,7 @@ def seed_with_impl(impl: Any, seed: ArrayLike) -> Array:
         Array((), dtype=key<rbg>) overlaying:
         [0 5 0 5]
     """
-    return seed_keys("seed_with_impl", seed, find_generator(impl), several=True)
+    return seed_keys(seed, find_generator(impl), several=True)
 
 
 def threefry_2x32(keypair: Any, count: Any) -> Array:

@@ -50,7 +50,7 @@ def new_name_stack(name: str = "") -> NameStack:
         >>> xtrace.extend.source_info_util.new_name_stack("model")
         NameStack(stack=(Scope(name='model'),))
     """
-    return name_stack((name,) if checked_name("new_name_stack", name) else ())
+    return name_stack((name,) if checked_name(name) else ())
 
 
 def current_name_stack() -> NameStack:
@@ -135,7 +135,7 @@ class extend_name_stack:
     __slots__ = ("name", "_scope")
 
     def __init__(self, name: str) -> None:
-        self.name = checked_name(type(self).__name__, name)
+        self.name = checked_name(name, function=type(self).__name__)
 
     def __enter__(self) -> NameStack:
         self._scope = self._make_scope()

@@ -23,9 +23,9 @@ from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 
 
-def operand(function: str, x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
+def operand(x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
     """Convert an array or a scalar to an array, of the dtype that `adjust` returns; TypeError for anything else."""
-    return to_array(promote(function, x, adjust=adjust)[0])
+    return to_array(promote(x, adjust=adjust)[0])
 
 
 def _where(condition: Array, tangent: Array) -> Array:
@@ -53,10 +53,10 @@ def relu(x: ArrayLike) -> Array:
         >>> nn.relu(jnp.array([-1.0, 2.0]))
         Array([0., 2.], dtype=float32)
     """
-    return maximum(operand("relu", x), 0)
+    return maximum(operand(x), 0)
 
 
-relu.defjvps(lambda t, y, x: _where(operand("relu", x) > 0, t))
+relu.defjvps(lambda t, y, x: _where(operand(x) > 0, t))
 
 
 @custom_jvp
@@ -77,12 +77,12 @@ def relu6(x: ArrayLike) -> Array:
         >>> nn.relu6(jnp.array([-1.0, 8.0]))
         Array([0., 6.], dtype=float32)
     """
-    return minimum(maximum(operand("relu6", x), 0), 6.0)
+    return minimum(maximum(operand(x), 0), 6.0)
 
 
 @relu6.defjvps
 def _relu6_tangent(t: Array, y: Array, x: Array) -> Array:
-    x = operand("relu6", x)
+    x = operand(x)
     return _where((x > 0) & (x < 6), t)
 
 
@@ -104,7 +104,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         >>> nn.leaky_relu(jnp.array([-1.0, 2.0]))
         Array([-0.01,  2.  ], dtype=float32)
     """
-    x = operand("leaky_relu", x)
+    x = operand(x)
     return choose(x >= 0, x, negative_slope * x)
 
 
@@ -125,7 +125,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         >>> nn.hard_tanh(jnp.array([-1.0, 2.0]))
         Array([-1.,  1.], dtype=float32)
     """
-    x = operand("hard_tanh", x)
+    x = operand(x)
     return choose(x > 1, 1, choose(x < -1, -1, x))
 
 
@@ -146,7 +146,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
         >>> nn.hard_sigmoid(jnp.array([-1.0, 2.0]))
         Array([0.33333334, 0.8333334 ], dtype=float32)
     """
-    return relu6(operand("hard_sigmoid", x) + 3.0) / 6.0
+    return relu6(operand(x) + 3.0) / 6.0
 
 
 @inline_jit(public=True)
@@ -166,7 +166,7 @@ def hard_silu(x: ArrayLike) -> Array:
         >>> nn.hard_silu(jnp.array([-1.0, 2.0]))
         Array([-0.33333334,  1.6666667 ], dtype=float32)
     """
-    x = operand("hard_silu", x)
+    x = operand(x)
     return x * hard_sigmoid(x)
 
 
@@ -190,7 +190,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         >>> nn.sparse_plus(jnp.array([-1.0, 2.0]))
         Array([0., 2.], dtype=float32)
     """
-    x = operand("sparse_plus", x)
+    x = operand(x)
     return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
@@ -212,7 +212,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> nn.sparse_sigmoid(jnp.array([-1.0, 2.0]))
         Array([0., 1.], dtype=float32)
     """
-    return 0.5 * clip(operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+    return 0.5 * clip(operand(x) + 1.0, 0.0, 2.0)
 
 
 # Exponential formulas
@@ -255,7 +255,7 @@ def silu(x: ArrayLike) -> Array:
         >>> nn.silu(jnp.array([-1.0, 2.0]))
         Array([-0.26894143,  1.761594  ], dtype=float32)
     """
-    x = operand("silu", x)
+    x = operand(x)
     return x * logistic(x)
 
 
@@ -279,7 +279,7 @@ def softplus(x: ArrayLike) -> Array:
         >>> nn.softplus(jnp.array([-1.0, 2.0]))
         Array([0.3132617, 2.126928 ], dtype=float32)
     """
-    return logaddexp(operand("softplus", x), 0)
+    return logaddexp(operand(x), 0)
 
 
 @inline_jit(public=True)
@@ -299,7 +299,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
         >>> nn.log_sigmoid(jnp.array([-1.0, 2.0]))
         Array([-1.3132617, -0.126928 ], dtype=float32)
     """
-    return -softplus(-operand("log_sigmoid", x))
+    return -softplus(-operand(x))
 
 
 @inline_jit(public=True)
@@ -319,7 +319,7 @@ def mish(x: ArrayLike) -> Array:
         >>> nn.mish(jnp.array([-1.0, 2.0]))
         Array([-0.30340144,  1.943959  ], dtype=float32)
     """
-    x = operand("mish", x)
+    x = operand(x)
     return x * tanh(softplus(x))
 
 
@@ -344,11 +344,11 @@ def log1mexp(x: ArrayLike) -> Array:
     Reference:
         Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
-    x = operand("log1mexp", x)
+    x = operand(x)
     return choose(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
 
 
-log1mexp.defjvps(lambda t, y, x: t / expm1(operand("log1mexp", x)))
+log1mexp.defjvps(lambda t, y, x: t / expm1(operand(x)))
 
 
 @inline_jit(public=True)
@@ -369,7 +369,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> nn.elu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    x = operand("elu", x)
+    x = operand(x)
     positive = x > 0
     # The unused branch must not overflow, or its derivative is NaN.
     return choose(positive, x, alpha * expm1(choose(positive, 0.0, x)))
@@ -393,7 +393,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         >>> nn.celu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    x = operand("celu", x)
+    x = operand(x)
     return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
 
 
@@ -421,12 +421,12 @@ def selu(x: ArrayLike) -> Array:
     Reference:
         Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks" (2017).
     """
-    return _SELU_SCALE * elu(operand("selu", x), _SELU_ALPHA)
+    return _SELU_SCALE * elu(operand(x), _SELU_ALPHA)
 
 
 @inline_jit
 def _gelu(x: Any, *, approximate: bool) -> Array:
-    x = operand("gelu", x, as_inexact)
+    x = operand(x, as_inexact)
     x = convert_to(x, aval_of(x).dtype)
     if not approximate:
         result: Array = 0.5 * x * erfc(-x * math.sqrt(0.5))
@@ -483,8 +483,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         >>> nn.glu(jnp.array([1.0, 2.0, 0.0, 0.0]))
         Array([0.5, 1. ], dtype=float32)
     """
-    x = operand("glu", x)
-    axis = canonical_axis("glu", axis, x.ndim)
+    x = operand(x)
+    axis = canonical_axis(axis, x.ndim)
     if x.shape[axis] % 2:
         raise ValueError(f"glu: the size along axis {axis} must be divisible by 2 for two halves, got shape {x.shape}")
     return _glu(x, axis=axis)
@@ -510,7 +510,7 @@ def soft_sign(x: ArrayLike) -> Array:
         >>> nn.soft_sign(jnp.array([-1.0, 2.0]))
         Array([-0.5      ,  0.6666667], dtype=float32)
     """
-    x = operand("soft_sign", x)
+    x = operand(x)
     return x / (abs(x) + 1)
 
 
@@ -532,7 +532,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         >>> nn.squareplus(jnp.array([-1.0, 2.0]))
         Array([0.618034 , 2.4142137], dtype=float32)
     """
-    x = operand("squareplus", x)
+    x = operand(x)
     return (x + sqrt(square(x) + b)) / 2
 
 
@@ -552,4 +552,4 @@ def identity(x: ArrayLike) -> Array:
         >>> nn.identity(jnp.array([-1.0, 2.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    return operand("identity", x)
+    return operand(x)

@@ -216,16 +216,16 @@ def dot_product_attention(
         raise ValueError(
             f"{_FUNCTION}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
         )
-    avals = [operand_aval(_FUNCTION, i, x) for i, x in enumerate((query, key, value))]
+    avals = [operand_aval(i, x, function=_FUNCTION) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape
     batch = 1 if len(queries) == 3 else queries[0]
     for name, given in (("bias", bias), ("mask", mask)):
         if given is not None:
-            _check_scores(name, operand_aval(_FUNCTION, 3, given), (batch, queries[-2], queries[-3], keys[-3]))
+            _check_scores(name, operand_aval(3, given, function=_FUNCTION), (batch, queries[-2], queries[-3], keys[-3]))
     for name, given in zip(_LENGTHS, (query_seq_lengths, key_value_seq_lengths), strict=True):
         if given is not None:
-            _check_lengths(name, operand_aval(_FUNCTION, 4, given), batch)
+            _check_lengths(name, operand_aval(4, given, function=_FUNCTION), batch)
     options = {"b": bias, "m": mask, "q": query_seq_lengths, "k": key_value_seq_lengths}
     kept = {name: x for name, x in options.items() if x is not None}
     results = _attention(

@@ -54,7 +54,7 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     def init(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = dtype, out_sharding: object = None) -> Array:
         if out_sharding is not None:
             return with_out_sharding(init, out_sharding, key, shape, dtype)
-        result: Array = make(key, shape, _choose_dtype(name, dtype))
+        result: Array = make(key, shape, _choose_dtype(dtype, function=name))
         return result
 
     init.__name__ = init.__qualname__ = name
@@ -62,8 +62,8 @@ def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, A
     return init
 
 
-def _choose_dtype(name: str, dtype: DTypeLike | None) -> np.dtype[Any]:
-    requested = requested_dtype(name, dtype)
+def _choose_dtype(dtype: DTypeLike | None, *, function: str = "") -> np.dtype[Any]:
+    requested = requested_dtype(dtype, function=function)
     return dtypes.default_float(config.enable_x64.value) if requested is None else requested
 
 
@@ -91,7 +91,7 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
     """
     if out_sharding is not None:
         return with_out_sharding(zeros, out_sharding, key, shape, dtype)
-    return full(shape, 0, _choose_dtype("zeros", dtype))
+    return full(shape, 0, _choose_dtype(dtype))
 
 
 def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
@@ -115,7 +115,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
     """
     if out_sharding is not None:
         return with_out_sharding(ones, out_sharding, key, shape, dtype)
-    return full(shape, 1, _choose_dtype("ones", dtype))
+    return full(shape, 1, _choose_dtype(dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:

@@ -18,6 +18,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
@@ -40,13 +41,13 @@ from xtrace.numpy.ufuncs import clip, exp, log, sign, square
 _INFINITY = math.inf
 
 
-def _check_mask(function: str, where: ArrayLike | None) -> tuple[Any, ...]:
+def _check_mask(where: ArrayLike | None) -> tuple[Any, ...]:
     """Return the mask as a tuple of operands, empty for None."""
     if where is None:
         return ()
-    aval = type_of(function, where, 1)
+    aval = type_of(where, 1)
     if not dtypes.is_boolean(aval.dtype):
-        raise ValueError(f"{function}: where must be None or a boolean array; got {aval.str_short()}")
+        raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short()}")
     return (where,)
 
 
@@ -63,17 +64,17 @@ def _reduce_keeping_axes(reduce: Callable[..., Any], x: Array, axes: Sequence[in
 # Softmax
 
 
-def _shift_by_max(function: str, operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
+def _shift_by_max(operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple[Array, Array, Shape]:
     """Return ``x - max(x)`` along `axis`, its exponential, 0 where masked, and the axes."""
-    x = to_array(promote(function, operand)[0])
+    x = to_array(promote(operand)[0])
     x = convert_to(x, x.dtype, False)
-    axes = axes_of(function, axis, x.ndim)
+    axes = axes_of(axis, x.ndim)
     kept = x
     if masks:
         kept = choose(masks[0], x, -_INFINITY)
         kept = convert_to(kept, kept.dtype, x.weak_type)
     if dtypes.is_boolean(kept.dtype):
-        raise TypeError(f"{function} does not accept dtype bool; convert the array to a floating dtype")
+        raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
     # The shift cancels, so it has no derivative.
     moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
     return moved, exp(moved), axes
@@ -85,7 +86,7 @@ def _sum_unmasked(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> A
 
 @inline_jit
 def _softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    _, powers, axes = _shift_by_max("softmax", x, axis, masks)
+    _, powers, axes = _shift_by_max(x, axis, masks)
     shares = powers / _sum_unmasked(powers, axes, masks)
     return select_or_fill(masks[0], shares, 0) if masks else shares
 
@@ -109,12 +110,12 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
         >>> nn.softmax(jnp.array([0.0, 0.0]))
         Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, *_check_mask("softmax", where), axis=_make_hashable(axis))
+    return _softmax(x, *_check_mask(where), axis=_make_hashable(axis))
 
 
 @inline_jit
 def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
-    moved, powers, axes = _shift_by_max("log_softmax", x, axis, masks)
+    moved, powers, axes = _shift_by_max(x, axis, masks)
     logarithms = moved - log(_sum_unmasked(powers, axes, masks))
     return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
@@ -139,7 +140,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
         >>> nn.log_softmax(jnp.array([0.0, 0.0]))
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return _log_softmax(x, *_check_mask("log_softmax", where), axis=_make_hashable(axis))
+    return _log_softmax(x, *_check_mask(where), axis=_make_hashable(axis))
 
 
 # Logarithms of sums
@@ -151,7 +152,7 @@ def _logsumexp(
     masked: bool,
 ) -> Any:
     """`rest` holds the weights if `weighted`, then the mask if `masked`."""
-    operands = [to_array(x) for x in promote(name, a, *rest[:weighted], adjust=as_inexact)]
+    operands = [to_array(x) for x in promote(a, *rest[:weighted], adjust=as_inexact, function=name)]
     x = convert_to(operands[0], operands[0].dtype)
     weights = operands[1] if weighted else None
     if weights is not None:
@@ -161,7 +162,7 @@ def _logsumexp(
     elif masked:
         x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
-    axes = axes_of(name, axis, x.ndim)
+    axes = axes_of(axis, x.ndim, function=name)
     largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(choose(is_finite(largest), largest, 0))
     terms = exp(x - convert_to(shift, x.dtype))
@@ -204,7 +205,7 @@ def logsumexp(
     """
     given = () if b is None else (b,)
     return _logsumexp(
-        a, *given, *_check_mask("logsumexp", where), name="logsumexp", axis=_make_hashable(axis),
+        a, *given, *_check_mask(where), name="logsumexp", axis=_make_hashable(axis),
         keepdims=bool(keepdims), return_sign=bool(return_sign), weighted=b is not None, masked=where is not None,
     )
 
@@ -216,7 +217,7 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
         masked=bool(masks),
     )
     aval = aval_of(x)
-    axes = axes_of("logmeanexp", axis, aval.ndim)
+    axes = axes_of(axis, aval.ndim)
     if not masks:
         size = math.prod([aval.shape[i] for i in axes])
         result: Array = logarithm - (math.log(size) if size else -_INFINITY)
@@ -250,7 +251,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None, 
         >>> nn.logmeanexp(jnp.zeros(3))
         Array(0., dtype=float32)
     """
-    return _logmeanexp(x, *_check_mask("logmeanexp", where), axis=_make_hashable(axis), keepdims=bool(keepdims))
+    return _logmeanexp(x, *_check_mask(where), axis=_make_hashable(axis), keepdims=bool(keepdims))
 
 
 # Standardization
@@ -263,7 +264,7 @@ def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes,
     """`rest` holds the operands whose letters are in `given`: m(ean), v(ariance), w(here)."""
     options = dict(zip(given, rest, strict=True))
     mask = options.get("w")
-    x = to_array(promote("standardize", x, adjust=as_inexact)[0])
+    x = to_array(promote(x, adjust=as_inexact)[0])
     centre, variance = options.get("m"), options.get("v")
     if centre is None:
         centre = mean_of(x, axis, keepdims=True, where=mask)
@@ -304,8 +305,8 @@ def standardize(
     """
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
-    axes_of("standardize", axis, type_of("standardize", x).ndim)
-    options = [mean, variance, *(_check_mask("standardize", where) or (None,))]
+    axes_of(axis, type_of(x).ndim)
+    options = [mean, variance, *(_check_mask(where) or (None,))]
     return _standardize(
         x, epsilon, *[v for v in options if v is not None], axis=_make_hashable(axis), algorithm=algorithm,
         given="".join([name for name, v in zip("mvw", options, strict=True) if v is not None]),
@@ -317,7 +318,7 @@ def standardize(
 
 @inline_jit
 def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Array:
-    x = to_array(promote("one_hot", x)[0])
+    x = to_array(promote(x)[0])
     shape = [1] * (x.ndim + 1)
     shape[axis] = count
     positions = broadcasted_iota(x.dtype, shape, axis)
@@ -326,7 +327,7 @@ def _one_hot(x: ArrayLike, *, count: int, dtype: np.dtype[Any], axis: int) -> Ar
 
 @inline_jit
 def _encode_mapped_axis(x: ArrayLike, *, dtype: DType, axis: int) -> Array:
-    x = to_array(promote("one_hot", x)[0])
+    x = to_array(promote(x)[0])
     return convert_to(eq(x, convert_to(axis_index(axis), x.dtype)), dtype)
 
 
@@ -353,14 +354,14 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     """
     if isinstance(num_classes, Tracer):
         raise explain.concretization(num_classes, "nn.one_hot argument num_classes")
-    count = to_integer("one_hot", "num_classes", num_classes)
-    aval = type_of("one_hot", x)
+    count = to_integer("num_classes", num_classes)
+    aval = type_of(x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(
             f"one_hot: x should be of an integer dtype, got {aval.dtype.name}; convert it with x.astype(int)",
             DeprecationWarning,
         )
-    wanted = requested_dtype("one_hot", dtype)
+    wanted = requested_dtype(dtype)
     wanted = dtypes.default_float(config.enable_x64.value) if wanted is None else wanted
     try:
         position = operator.index(axis)
@@ -371,4 +372,4 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
                 f"one_hot: num_classes must be the size {size} of the mapped axis {abbreviate(axis)}, got {count}"
             ) from None
         return _encode_mapped_axis(x, dtype=wanted, axis=axis)
-    return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis("one_hot", position, aval.ndim + 1))
+    return _one_hot(x, count=count, dtype=wanted, axis=canonical_axis(position, aval.ndim + 1))

@@ -86,7 +86,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     scale = None
     if mode == "nvfp4":
         scale = ones(1, dtypes.float32) if global_scale is None else global_scale
-        aval = operand_aval("get_scaled_dot_general_config", 1, scale)
+        aval = operand_aval(1, scale)
         if aval.size != 1:
             raise ValueError(
                 f"get_scaled_dot_general_config: global_scale must be one number, got an array of shape {aval.shape}"
@@ -164,8 +164,8 @@ def scaled_matmul(
                 [128., 128.]]], dtype=float32)
     """
     operands = (lhs, rhs, lhs_scales, rhs_scales)
-    _check_operands(*[operand_aval("scaled_matmul", i, x) for i, x in enumerate(operands)])
-    return _multiply_dequantized(*operands, dtype=requested_dtype("scaled_matmul", preferred_element_type))
+    _check_operands(*[operand_aval(i, x) for i, x in enumerate(operands)])
+    return _multiply_dequantized(*operands, dtype=requested_dtype(preferred_element_type))
 
 
 # Quantization
@@ -284,7 +284,7 @@ class _Axes(NamedTuple):
 
 
 def _classify_axes(contracted: Sequence[int], batch: Sequence[int], ndim: int) -> _Axes:
-    contracted, batch = [tuple([canonical_axis("scaled_dot_general", i, ndim) for i in x]) for x in (contracted, batch)]
+    contracted, batch = [tuple([canonical_axis(i, ndim) for i in x]) for x in (contracted, batch)]
     return _Axes(batch, tuple([i for i in range(ndim) if i not in contracted + batch]), contracted)
 
 
@@ -335,7 +335,7 @@ def scaled_dot_general(
         Array([[[32., 32.],
                 [32., 32.]]], dtype=float32)
     """
-    avals = [operand_aval("scaled_dot_general", i, x) for i, x in enumerate((lhs, rhs))]
+    avals = [operand_aval(i, x) for i, x in enumerate((lhs, rhs))]
     if configs is None:
         return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     dtype = dtypes.resolve(preferred_element_type)

@@ -75,7 +75,7 @@ def _transpose(self: Array, *args: ArrayLike) -> Array:
 
 def _astype(self: Array, dtype: DType, copy: bool = False, device: object = None) -> Array:
     """Return the array with elements of type `dtype` (None: float)."""
-    return conversion.convert_array("astype", self, dtype, copy, device)
+    return conversion.convert_array(self, dtype, copy, device, function="astype")
 
 
 def _copy(self: Array) -> Array:
@@ -90,7 +90,7 @@ def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
     """
     if type is not None:
         raise NotImplementedError("view: `type` is not supported; arrays have one class")
-    wanted = requested_dtype("view", dtype)
+    wanted = requested_dtype(dtype, function="view")
     if wanted is None or wanted == self.dtype:
         return self
     if dtypes.is_boolean(self.dtype):

@@ -10,6 +10,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays import slicing
@@ -26,13 +27,13 @@ def _shifts(order: str) -> Array:
     return counted if order == "little" else elementwise.sub(scalar_of(7, dtypes.uint8), counted)
 
 
-def _check_operand(function: str, a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
+def _check_operand(a: Any, axis: Any, bitorder: Any) -> tuple[Any, int]:
     if bitorder not in ("little", "big"):
-        raise ValueError(f"{function}: bitorder must be either 'little' or 'big', got {abbreviate(bitorder)}")
-    a = atleast_1d(to_array_operand(function, a))
+        raise ValueError(f"{called_function()}: bitorder must be either 'little' or 'big', got {abbreviate(bitorder)}")
+    a = atleast_1d(to_array_operand(a))
     if axis is None:
         return ravel(a), 0
-    return a, axis_as_index(function, axis, a.ndim)
+    return a, axis_as_index(axis, a.ndim)
 
 
 @inline_jit
@@ -65,10 +66,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
         Array([131], dtype=uint8)
     """
-    aval = type_of("packbits", a)
+    aval = type_of(a)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
-    a, along = _check_operand("packbits", a, axis, bitorder)
+    a, along = _check_operand(a, axis, bitorder)
     return _pack(a, axis=along, order=bitorder)
 
 
@@ -109,9 +110,9 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
         >>> jnp.unpackbits(jnp.array([131], jnp.uint8))
         Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
-    aval = type_of("unpackbits", a)
+    aval = type_of(a)
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
-    a, along = _check_operand("unpackbits", a, axis, bitorder)
-    count = None if count is None else to_integer("unpackbits", "count", count)
+    a, along = _check_operand(a, axis, bitorder)
+    count = None if count is None else to_integer("count", count)
     return _unpack(a, axis=along, order=bitorder, count=count)

@@ -44,7 +44,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     if out_sharding is not None:
         return with_out_sharding(broadcast_to, out_sharding, array, shape)
     return broadcast_operand_to(
-        "broadcast_to", array, type_of("broadcast_to", array).shape, canonical_shape("broadcast_to", shape)
+        array, type_of(array).shape, canonical_shape(shape)
     )
 
 
@@ -65,10 +65,10 @@ def broadcast_arrays(*args: ArrayLike) -> Any:
         >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones(2), jnp.ones((3, 1)))]
         [(3, 2), (3, 2)]
     """
-    own = [type_of("broadcast_arrays", x, i).shape for i, x in enumerate(args)]
-    shape = check_broadcast("broadcast_arrays", own)
+    own = [type_of(x, i).shape for i, x in enumerate(args)]
+    shape = check_broadcast(own)
     return sequence_of(
-        [broadcast_operand_to("broadcast_arrays", x, s, shape) for x, s in zip(args, own, strict=True)]
+        [broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)]
     )
 
 
@@ -88,7 +88,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
         >>> jnp.broadcast_shapes((2,), (3, 1))
         (3, 2)
     """
-    return check_broadcast("broadcast_shapes", [canonical_shape("broadcast_shapes", s) for s in shapes])
+    return check_broadcast([canonical_shape(s) for s in shapes])
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
@@ -116,7 +116,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviate(indexing)}")
     if not copy:
         raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
-    own = [type_of("meshgrid", x, i).shape for i, x in enumerate(xi)]
+    own = [type_of(x, i).shape for i, x in enumerate(xi)]
     if any(len(s) != 1 for s in own):
         raise ValueError(f"meshgrid: arguments must be 1D, got shapes {own}")
     rank = len(own)
@@ -155,8 +155,8 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
         Array([[0, 0],
                [1, 1]], dtype=int32)
     """
-    wanted = requested_dtype("indices", int if dtype is None else dtype)
-    shape = canonical_shape("indices", dimensions)
+    wanted = requested_dtype(int if dtype is None else dtype)
+    shape = canonical_shape(dimensions)
     rank = len(shape)
     if sparse:
         return tuple(_broadcast_along(iota(wanted, n), n, i, rank, None) for i, n in enumerate(shape))
@@ -166,5 +166,5 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike | None = None, sparse: bool 
 @inline_jit
 def _all_indices(*, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if not shape:
-        return fill_array((0,), python_value("indices", 0, dtype), dtype, False, None)
+        return fill_array((0,), python_value(0, dtype), dtype, False, None)
     return stack([_broadcast_along(iota(dtype, n), n, i, len(shape), shape) for i, n in enumerate(shape)])

@@ -47,7 +47,7 @@ def allclose(
         Array(True, dtype=bool)
     """
     for i, x in enumerate((a, b, rtol, atol)):
-        type_of("allclose", x, i)
+        type_of(x, i)
     return _all_close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 

@@ -61,7 +61,7 @@ def _as_default_float(dtype: np.dtype[Any], weak: bool) -> tuple[Any, bool]:
 
 @inline_jit
 def _angle(z: ArrayLike, *, deg: bool) -> Array:
-    (x,) = promote("angle", z, adjust=_as_default_float)
+    (x,) = promote(z, adjust=_as_default_float)
     if dtypes.is_complex(aval_of(x).dtype):
         angle = lax.atan2(complex_numbers.imag(x), complex_numbers.real(x))
     else:
@@ -116,7 +116,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
         return False
     x = asarray(x) if isinstance(x, (list, tuple)) else x
     own = getattr(x, "dtype", None)
-    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval("iscomplexobj", 0, x).dtype)
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval(0, x).dtype)
 
 
 def isrealobj(x: ArrayLike) -> bool:

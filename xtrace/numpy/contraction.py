@@ -18,6 +18,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -44,10 +45,10 @@ class _Plan:
         out_sharding: object = None,
     ) -> None:
         self.function, self.precision = function, precision
-        self.sharding = sharding_of_product(function, out_sharding)
-        self.left, self.right = type_of(function, a, 0), type_of(function, b, 1)
+        self.sharding = sharding_of_product(out_sharding, function=function)
+        self.left, self.right = type_of(a, 0, function=function), type_of(b, 1, function=function)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
-        self.preferred = requested_dtype(function, preferred)
+        self.preferred = requested_dtype(preferred, function=function)
         # A given dtype of the result makes promotion explicit.
         x64, mode, wide = config.promotion()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
@@ -85,23 +86,25 @@ def _contract(
     a: Any, b: Any, *, function: str, dimensions: object, order: Sequence[int] | None, squeezed: Any,
     precision: object, dtype: DType, weak: bool, unreduced: frozenset[Any],
 ) -> Array:
-    lhs, rhs = [_drop_axes(to_factor(function, x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)]
+    lhs, rhs = [
+        _drop_axes(to_factor(x, dtype, function=function), axes) for x, axes in zip((a, b), squeezed, strict=True)
+    ]
     product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
     if order is not None:
         product = transpose(product, order)
     return convert_to(product, dtype, weak)
 
 
-def to_factor(function: str, x: ArrayLike, dtype: DType) -> Array:
+def to_factor(x: ArrayLike, dtype: DType, *, function: str = "") -> Array:
     """Return an operand of a product; weakly typed ones are converted to a narrower dtype of the product.
 
     Floating operands stay, since dot_general rounds their sums; it takes no narrower dtype for other kinds.
     """
-    aval = type_of(function, x)
+    aval = type_of(x, function=function)
     narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
     if aval.weak_type and narrower and (dtypes.is_integer(dtype) or dtypes.is_complex(dtype)):
         return convert_to(x, dtype, True)
-    return x if isinstance(x, Array) else to_array_operand(function, x)
+    return x if isinstance(x, Array) else to_array_operand(x, function=function)
 
 
 def _drop_axes(x: Array, axes: _Axes) -> Array:
@@ -272,7 +275,7 @@ def _check_rank(plan: _Plan, left: int, right: int) -> None:
     for i, (aval, least) in enumerate(((plan.left, left), (plan.right, right))):
         if aval.ndim < least:
             raise ValueError(f"{plan.function}: argument {i} must have ndim at least {least}, got shape {aval.shape}")
-    check_mapped_ranks(plan.function, (plan.left.shape, plan.right.shape), (left, right))
+    check_mapped_ranks((plan.left.shape, plan.right.shape), (left, right), function=plan.function)
 
 
 def _conjugate(x: ArrayLike, aval: ShapedArray) -> Any:
@@ -304,13 +307,13 @@ def vecdot(
     """
     plan = _Plan("vecdot", x1, x2, precision, preferred_element_type)
     _check_rank(plan, 1, 1)
-    axes = [canonical_axis("vecdot", axis, aval.ndim) for aval in (plan.left, plan.right)]
+    axes = [canonical_axis(axis, aval.ndim) for aval in (plan.left, plan.right)]
     if plan.left.shape[axes[0]] != plan.right.shape[axes[1]]:
         raise ValueError(
             f"vecdot: axes must match; got shapes {plan.left.shape} and {plan.right.shape} with axis={axis}"
         )
     first, second = moveaxis(_conjugate(x1, plan.left), axes[0], -1), moveaxis(x2, axes[1], -1)
-    plan.left, plan.right = type_of("vecdot", first), type_of("vecdot", second)
+    plan.left, plan.right = type_of(first), type_of(second)
     return _broadcast_contract(plan, first, second, (1, 1))
 
 
@@ -333,7 +336,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_elem
         >>> jnp.vdot(jnp.array([1, 1j]), jnp.array([1, 1j]))
         Array(2.+0.j, dtype=complex64)
     """
-    first, second = (type_of("vdot", x, i) for i, x in enumerate((a, b)))
+    first, second = (type_of(x, i) for i, x in enumerate((a, b)))
     return dot(
         reshape(_conjugate(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
         preferred_element_type=preferred_element_type,
@@ -396,8 +399,8 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
         Array([[3, 4],
                [6, 8]], dtype=int32)
     """
-    refuse("outer", out=out)
-    return _outer(a, b, rows=type_of("outer", a, 0).size, columns=type_of("outer", b, 1).size)
+    refuse(out=out)
+    return _outer(a, b, rows=type_of(a, 0).size, columns=type_of(b, 1).size)
 
 
 @inline_jit(static=("axes", "precision", "out_sharding"), public=True)
@@ -435,7 +438,7 @@ def tensordot(
         if len(lists[0]) != len(lists[1]):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {lists[0]} and {lists[1]}")
         over = tuple(
-            tuple([canonical_axis("tensordot", i, rank) for i in x]) for x, rank in zip(lists, ranks, strict=True)
+            tuple([canonical_axis(i, rank) for i in x]) for x, rank in zip(lists, ranks, strict=True)
         )
     else:
         try:
@@ -484,19 +487,19 @@ def trace(
         >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
         Array(5, dtype=int32)
     """
-    refuse("trace", out=out)
-    rank = type_of("trace", a).ndim
-    first, second = (canonical_axis("trace", i, rank) for i in (axis1, axis2))
+    refuse(out=out)
+    rank = type_of(a).ndim
+    first, second = (canonical_axis(i, rank) for i in (axis1, axis2))
     if first == second:
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
-    wanted = requested_dtype("trace", dtype)
+    wanted = requested_dtype(dtype)
     moved = moveaxis(a, (first, second), (-2, -1))
     return _diagonal_sum(moved, offset, dtype=wanted)
 
 
-def _refuse_booleans(function: str, *operands: ArrayLike) -> None:
-    if all(dtypes.is_boolean(type_of(function, x, i).dtype) for i, x in enumerate(operands)):
-        raise TypeError(f"{function} does not accept two arrays of dtype bool; convert one with x.astype(int)")
+def _refuse_booleans(*operands: ArrayLike) -> None:
+    if all(dtypes.is_boolean(type_of(x, i).dtype) for i, x in enumerate(operands)):
+        raise TypeError(f"{called_function()} does not accept two arrays of dtype bool; convert one with x.astype(int)")
 
 
 @inline_jit
@@ -525,8 +528,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
         >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
         Array([ 1,  2, 10, 20], dtype=int32)
     """
-    shapes = [type_of("kron", x, i).shape for i, x in enumerate((a, b))]
-    _refuse_booleans("kron", a, b)
+    shapes = [type_of(x, i).shape for i, x in enumerate((a, b))]
+    _refuse_booleans(a, b)
     rank = max(map(len, shapes))
     left, right = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     return _kron(a, b, left=left, right=right)
@@ -577,9 +580,9 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    axisa, axisb, axisc = [only_axis("cross", i) for i in (axisa, axisb, axisc)]
-    avals = [type_of("cross", x, i) for i, x in enumerate((a, b))]
-    axes = tuple([canonical_axis("cross", i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
+    axisa, axisb, axisc = [only_axis(i) for i in (axisa, axisb, axisc)]
+    avals = [type_of(x, i) for i, x in enumerate((a, b))]
+    axes = tuple([canonical_axis(i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
     lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]
     if is_newer() and lengths != [3, 3]:
         raise ValueError(
@@ -588,7 +591,7 @@ def cross(
         )
     if not set(lengths) <= {2, 3}:
         raise ValueError(f"cross: vectors must have 2 or 3 elements, got the lengths {lengths[0]} and {lengths[1]}")
-    _refuse_booleans("cross", a, b)
+    _refuse_booleans(a, b)
     others = [(*aval.shape[:i], *aval.shape[i + 1 :]) for aval, i in zip(avals, axes, strict=True)]
-    rank = len(check_broadcast("cross", others))
-    return _cross(a, b, axes=axes, axis=None if lengths == [2, 2] else canonical_axis("cross", axisc, rank + 1))
+    rank = len(check_broadcast(others))
+    return _cross(a, b, axes=axes, axis=None if lengths == [2, 2] else canonical_axis(axisc, rank + 1))

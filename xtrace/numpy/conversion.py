@@ -14,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_array, scalar_aval
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -67,7 +68,7 @@ def array(
         warn_user("array: give copy, order and ndmin by keyword; by position they are deprecated", DeprecationWarning)
         given = dict(zip(("copy", "order", "ndmin"), args, strict=False))
         copy, order, ndmin = given["copy"], given.get("order", order), given.get("ndmin", ndmin)
-    return _array("array", object, dtype, copy, order, ndmin, device, out_sharding)
+    return _array(object, dtype, copy, order, ndmin, device, out_sharding)
 
 
 def asarray(
@@ -98,25 +99,25 @@ def asarray(
         >>> jnp.asarray(np.array([1, 2]))
         Array([1, 2], dtype=int32)
     """
-    return _array("asarray", a, dtype, copy, order, 0, device, out_sharding)
+    return _array(a, dtype, copy, order, 0, device, out_sharding)
 
 
 def _array(
-    function: str, value: object, dtype: object, copy: bool | None, order: object, ndmin: int, device: object,
+    value: object, dtype: object, copy: bool | None, order: object, ndmin: int, device: object,
     out_sharding: object,
 ) -> Array:
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError(
-            f"{function}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
+            f"{called_function()}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
-    device = place_of(function, device, out_sharding)
-    wanted = requested_dtype(function, dtype)
+    device = place_of(device, out_sharding)
+    wanted = requested_dtype(dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
     if isinstance(device, NamedSharding) and _is_plain(value) and current_trace.get() is base_trace:
         # Copied shard by shard, since the whole array may not fit on one device.
         value, wanted, copy = device_put(value if wanted is None else dtypes.cast(value, wanted), device), None, None
-    result = _from_value(function, value, wanted, copy)
+    result = _from_value(value, wanted, copy)
     if ndmin > result.ndim:
         result = reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
     return result if device is None else device_put(result, device)
@@ -126,7 +127,7 @@ def _is_plain(value: object) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
 
-def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy: bool | None) -> Array:
+def _from_value(value: object, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
     kind = type(value)
     if kind in SCALARS:
         return _from_scalar(value, scalar_aval(kind), dtype)
@@ -136,47 +137,51 @@ def _from_value(function: str, value: object, dtype: np.dtype[Any] | None, copy:
             value = shapes.copy.bind(value)
         return _convert(value, wanted, weak)
     if value is None:
-        raise ValueError(f"{function}: None is not a valid value; give a number, an array or a list of them")
+        raise ValueError(
+            f"{function or called_function()}: None is not a valid value; give a number, an array or a list of them"
+        )
     if hasattr(value, "__jax_array__"):
-        return _from_value(function, value.__jax_array__(), dtype, copy)
+        return _from_value(value.__jax_array__(), dtype, copy, function=function)
     if isinstance(value, (np.ndarray, np.generic)):
         check_unmasked(value)
-        return _from_numpy(function, np.asarray(value), dtype, copy)
+        return _from_numpy(np.asarray(value), dtype, copy, function=function)
     if isinstance(value, (bool, int, float, complex)):
         return _from_scalar(value, aval_of(value), dtype)
     if isinstance(value, (list, tuple)):
-        return _from_list(function, value, dtype)
+        return _from_list(value, dtype, function=function)
     if isinstance(value, (str, bytes)):
-        raise TypeError(f"{function}: {not_an_array(value)}")
+        raise TypeError(f"{function or called_function()}: {not_an_array(value)}")
     try:
         # NumPy converts objects with __array__, the buffer protocol or a length.
         data = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{function}: {not_an_array(value)} ({error})") from None
-    return _from_numpy(function, data, dtype, copy, value)
+        raise TypeError(f"{function or called_function()}: {not_an_array(value)} ({error})") from None
+    return _from_numpy(data, dtype, copy, value, function=function)
 
 
 def _from_scalar(value: object, aval: ShapedArray, dtype: np.dtype[Any] | None) -> Array:
     if dtype is not None:
         aval = ShapedArray((), dtype)
-    return constant_from_host(scalar_to_host(python_value("array", value, aval.dtype), aval), aval)
+    return constant_from_host(scalar_to_host(python_value(value, aval.dtype), aval), aval)
 
 
 def _from_numpy(
-    function: str, value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: object = None
+    value: np.ndarray[Any, Any], dtype: np.dtype[Any] | None, copy: bool | None, given: object = None, *,
+    function: str = "",
 ) -> Array:
     try:
         own = dtypes.canonicalize(value.dtype, config.enable_x64.value)
     except TypeError:
         raise TypeError(
-            f"{function}: {not_an_array(value if given is None else given)}; its NumPy dtype is {value.dtype}"
+            f"{function or called_function()}: {not_an_array(value if given is None else given)}; its NumPy dtype is "
+            f"{value.dtype}"
         ) from None
     return constant_from_host(value, ShapedArray(value.shape, own if dtype is None else dtype), copy=copy is not False)
 
 
-def _from_list(function: str, value: object, dtype: np.dtype[Any] | None) -> Array:
+def _from_list(value: object, dtype: np.dtype[Any] | None, *, function: str = "") -> Array:
     kinds: dict[Any, None] = {}
-    traced = _collect(function, value, kinds)
+    traced = _collect(value, kinds, function=function)
     if dtype is None:
         x64 = config.enable_x64.value
         if kinds:
@@ -185,11 +190,13 @@ def _from_list(function: str, value: object, dtype: np.dtype[Any] | None) -> Arr
         else:
             dtype = dtypes.default_float(x64)
     if traced:
-        return _stack(function, value, dtype)
+        return _stack(value, dtype, function=function)
     try:
         data = np.asarray(value, dtype)
     except ValueError as error:
-        raise ValueError(f"{function}: a nested list must be rectangular, all rows of one length: {error}") from None
+        raise ValueError(
+            f"{function or called_function()}: a nested list must be rectangular, all rows of one length: {error}"
+        ) from None
     return constant_from_host(data, ShapedArray(data.shape, dtype))
 
 
@@ -198,7 +205,7 @@ def _pair(kind: Any) -> tuple[Any, bool]:
     return aval.dtype, aval.weak_type
 
 
-def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
+def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
     """Collect the types of the leaves of a nested list; return whether one of them is an array or tracer."""
     types = set(map(type, value))
     if types <= SCALARS:
@@ -210,9 +217,10 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
         if kind in SCALARS:
             kinds[kind] = None
         elif isinstance(item, (list, tuple)):
-            traced |= _collect(function, item, kinds)
+            traced |= _collect(item, kinds, function=function)
         elif isinstance(item, Array) or hasattr(item, "__jax_array__"):
-            kinds[item.aval if isinstance(item, Array) else _from_value(function, item, None, None).aval] = None
+            array = item if isinstance(item, Array) else _from_value(item, None, None, function=function)
+            kinds[array.aval] = None
             traced = True
         else:
             if not isinstance(item, (np.ndarray, np.generic, bool, int, float, complex)) and hasattr(item, "__array__"):
@@ -223,21 +231,22 @@ def _collect(function: str, value: Any, kinds: dict[Any, None]) -> bool:
             except TypeError as error:
                 # As in jax, the error class for a bad value, not for a bad type.
                 kind = ValueError if item is None else TypeError
-                raise kind(f"{function}: a list element is no number or array: {error}") from None
+                raise kind(f"{function or called_function()}: a list element is no number or array: {error}") from None
     return traced
 
 
-def _stack(function: str, value: Any, dtype: DType) -> Array:
+def _stack(value: Any, dtype: DType, *, function: str = "") -> Array:
     """Return a nested list with arrays or tracers among its leaves as one array."""
     parts = [
-        _stack(function, item, dtype) if isinstance(item, (list, tuple)) else _from_value(function, item, dtype, None)
+        _stack(item, dtype, function=function) if isinstance(item, (list, tuple))
+        else _from_value(item, dtype, None, function=function)
         for item in value
     ]
     if not parts:
         return zeros((0,), dtype)
     if len({p.shape for p in parts}) > 1:
         raise TypeError(
-            f"{function}: a nested list must be rectangular; its elements have the shapes "
+            f"{function or called_function()}: a nested list must be rectangular; its elements have the shapes "
             f"{', '.join(str(p.shape) for p in parts)}"
         )
     return concatenate([reshape(p, (1, *p.shape)) for p in parts], 0)
@@ -250,11 +259,11 @@ def _convert(value: Any, dtype: np.dtype[Any], weak: bool) -> Array:
     return convert_to(value, dtype, weak)
 
 
-def to_array_operand(function: str, value: Any, position: int = 0) -> Array:
+def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Array:
     """Return an operand as an array or tracer; TypeError names the function and the bad argument."""
     if isinstance(value, Array):
         return value
-    type_of(function, value, position)
+    type_of(value, position, function=function)
     return asarray(value)
 
 
@@ -277,17 +286,19 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: obj
         >>> jnp.astype(jnp.array([1.5, 2.5]), jnp.int32)
         Array([1, 2], dtype=int32)
     """
-    return convert_array("astype", x, dtype, copy, device)
+    return convert_array(x, dtype, copy, device)
 
 
-def convert_array(function: str, x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None) -> Array:
+def convert_array(
+    x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None, *, function: str = ""
+) -> Array:
     """Return `x` converted to `dtype` as by `astype`, for a function whose messages have another name."""
-    aval = type_of(function, x)
-    wanted = requested_dtype(function, float if dtype is None else dtype)
+    aval = type_of(x, function=function)
+    wanted = requested_dtype(float if dtype is None else dtype, function=function)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.
         return _nonzero(x if isinstance(x, Array) else asarray(x))
-    result = _from_value(function, x, wanted, copy)
+    result = _from_value(x, wanted, copy, function=function)
     return result if device is None else device_put(result, device)
 
 
@@ -328,10 +339,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         view = np.from_dlpack(x)
     except (BufferError, RuntimeError):
         # NumPy lacks the dtype, such as bfloat16.
-        return _array("from_dlpack", array_from_dlpack(x, copy), None, copy, None, 0, device, None)
+        return _array(array_from_dlpack(x, copy), None, copy, None, 0, device, None)
     # Host memory belongs to the first CPU device, whatever the default device.
     place = clients.local_devices("cpu")[0] if device is None else device
-    array = _array("from_dlpack", view, None, bool(copy), None, 0, place, None)
+    array = _array(view, None, bool(copy), None, 0, place, None)
     if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(
             "from_dlpack: this memory cannot be shared, as it is not aligned to 64 bytes, has gaps, has a dtype that "

@@ -12,6 +12,7 @@ from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dty
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace._src.ops.complex_numbers import conj
@@ -28,7 +29,7 @@ from xtrace.numpy.ufuncs import abs, clip, sqrt
 
 @inline_jit
 def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: float, dtype: np.dtype[Any]) -> Array:
-    values = {name: to_array_operand("cov", value) for name, value in zip(given, operands, strict=True)}
+    values = {name: to_array_operand(value) for name, value in zip(given, operands, strict=True)}
     parts = []
     for name in ("m", "y"):
         if name in values:
@@ -58,7 +59,7 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
 
 
 def _check_weights(name: str, weights: Array, count: int) -> None:
-    aval = type_of("cov", weights, 5)
+    aval = type_of(weights, 5)
     if name == "fweights" and not dtypes.is_integer(aval.dtype):
         raise TypeError(f"cov: fweights must be integers, got dtype {aval.dtype.name}")
     if aval.ndim > 1:
@@ -97,25 +98,25 @@ def cov(
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _check("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+    return _check(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 
 
 def _check(
-    function: str, m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
+    m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Array:
     operands = {"m": m} if y is None else {"m": m, "y": y}
-    avals, own, _ = common_dtype(function, tuple(operands.values()), as_inexact)
+    avals, own, _ = common_dtype(tuple(operands.values()), as_inexact)
     for name, aval in zip(operands, avals, strict=True):
         if aval.ndim > 2:
-            raise ValueError(f"{function}: {name} has more than 2 dimensions, shape {aval.shape}")
-    check_mapped_ranks(function, [aval.shape for aval in avals], [0] * len(avals))
-    wanted = requested_dtype(function, dtype)
+            raise ValueError(f"{called_function()}: {name} has more than 2 dimensions, shape {aval.shape}")
+    check_mapped_ranks([aval.shape for aval in avals], [0] * len(avals))
+    wanted = requested_dtype(dtype)
     if wanted is not None and not dtypes.is_inexact(wanted):
-        raise ValueError(f"{function}: dtype must be a float or complex type; got {wanted.name}")
+        raise ValueError(f"{called_function()}: dtype must be a float or complex type; got {wanted.name}")
     samples = [a.shape[-1 if rowvar or a.ndim < 2 else 0] if a.ndim else 1 for a in avals]
     if len(set(samples)) > 1:
         shown = " and ".join(str(a.shape) for a in avals)
-        raise ValueError(f"{function}: m and y differ in the number of samples: shapes {shown}")
+        raise ValueError(f"{called_function()}: m and y differ in the number of samples: shapes {shown}")
     for name, weights in (("fweights", fweights), ("aweights", aweights)):
         if weights is not None:
             _check_weights(name, weights, samples[0])
@@ -162,4 +163,4 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    return _correlation(_check("corrcoef", x, y, rowvar, False, None, None, None, dtype))
+    return _correlation(_check(x, y, rowvar, False, None, None, None, dtype))

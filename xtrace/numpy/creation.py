@@ -17,6 +17,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
@@ -32,14 +33,14 @@ from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integ
 SCALARS = frozenset((bool, int, float, complex))
 
 
-def python_value(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
+def python_value(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a Python scalar in the class of `dtype`; TypeError for a complex number and a real dtype."""
     if dtypes.is_boolean(dtype):
         return bool(value)
     if dtypes.is_complex(dtype):
         return complex(value)
     if isinstance(value, complex):
-        raise TypeError(f"{function}: the complex number {value} cannot become {dtype.name}; take its .real")
+        raise TypeError(f"{called_function()}: the complex number {value} cannot become {dtype.name}; take its .real")
     return int(value) if dtypes.is_integer(dtype) else float(value)
 
 
@@ -47,17 +48,17 @@ def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], w
     """Return the array whose elements are all the Python scalar `value`."""
     scalar = Literal(value, ShapedArray((), dtype, weak))
     if isinstance(device, NamedSharding):
-        return fill_operand("full", scalar, shape, device)
+        return fill_operand(scalar, shape, device)
     result = broadcast_in_dim.bind_positional((scalar,), (shape, (), None))
     return result if device is None else device_put(result, device)
 
 
 def _zero_or_one(
-    function: str, number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object
+    number: int, shape: ShapeLike, dtype: object, device: object, out_sharding: object
 ) -> Array:
-    device = place_of(function, device, out_sharding)
-    wanted = requested_dtype(function, float if dtype is None else dtype)
-    return fill_array(canonical_shape(function, shape), python_value(function, number, wanted), wanted, False, device)
+    device = place_of(device, out_sharding)
+    wanted = requested_dtype(float if dtype is None else dtype)
+    return fill_array(canonical_shape(shape), python_value(number, wanted), wanted, False, device)
 
 
 def zeros(
@@ -81,7 +82,7 @@ def zeros(
         >>> jnp.zeros(2)
         Array([0., 0.], dtype=float32)
     """
-    return _zero_or_one("zeros", 0, shape, dtype, device, out_sharding)
+    return _zero_or_one(0, shape, dtype, device, out_sharding)
 
 
 def ones(
@@ -105,7 +106,7 @@ def ones(
         >>> jnp.ones(2)
         Array([1., 1.], dtype=float32)
     """
-    return _zero_or_one("ones", 1, shape, dtype, device, out_sharding)
+    return _zero_or_one(1, shape, dtype, device, out_sharding)
 
 
 def empty(
@@ -129,7 +130,7 @@ def empty(
         >>> jnp.empty(2)
         Array([0., 0.], dtype=float32)
     """
-    return _zero_or_one("empty", 0, shape, dtype, device, out_sharding)
+    return _zero_or_one(0, shape, dtype, device, out_sharding)
 
 
 def full(
@@ -157,19 +158,19 @@ def full(
         Array([[7, 7],
                [7, 7]], dtype=int32, weak_type=True)
     """
-    device = place_of("full", device, out_sharding)
-    aval = type_of("full", fill_value, 1)
-    wanted = requested_dtype("full", dtype)
+    device = place_of(device, out_sharding)
+    aval = type_of(fill_value, 1)
+    wanted = requested_dtype(dtype)
     weak = wanted is None and aval.weak_type
-    return _fill("full", canonical_shape("full", shape), fill_value, aval, wanted or aval.dtype, weak, device)
+    return _fill(canonical_shape(shape), fill_value, aval, wanted or aval.dtype, weak, device)
 
 
 def _fill(
-    function: str, shape: tuple[int, ...], value: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any], weak: bool,
+    shape: tuple[int, ...], value: ArrayLike, aval: ShapedArray, dtype: np.dtype[Any], weak: bool,
     device: object,
 ) -> Array:
     if type(value) in SCALARS:
-        literal = _wrap(function, value, dtype)
+        literal = _wrap(value, dtype)
         if literal is not None:
             return fill_array(shape, literal, dtype, weak, device)
     if aval.dtype != dtype or aval.weak_type != weak:
@@ -177,21 +178,21 @@ def _fill(
         if isinstance(value, np.ndarray) and aval.shape:
             value = cast_constant(value, aval, dtype)
         value = convert_to(value, dtype, weak)
-    result = broadcast_operand_to(function, value, aval.shape, shape)
+    result = broadcast_operand_to(value, aval.shape, shape)
     return result if device is None else device_put(result, device)
 
 
-def _wrap(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
+def _wrap(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a Python scalar in the class of `dtype`, integers modulo its range; None for a lossy conversion."""
     if dtypes.is_integer(dtype) and isinstance(value, int):
         if config.enable_x64.value or -(2**63) <= value < 2**63:
             bits = dtypes.bit_width(dtype)
             value = int(value) & (2**bits - 1)
             return value - 2**bits if dtypes.is_signed(dtype) and value >> (bits - 1) else value
-        raise OverflowError(f"{function}: Python int {value} too large to convert to {dtype.name}")
+        raise OverflowError(f"{called_function()}: Python int {value} too large to convert to {dtype.name}")
     if dtypes.is_integer(dtype) or (isinstance(value, complex) and dtypes.is_floating(dtype)):
         return None
-    return python_value(function, value, dtype)
+    return python_value(value, dtype)
 
 
 def warn_of_lost_part(own: object, wanted: object) -> None:
@@ -201,21 +202,21 @@ def warn_of_lost_part(own: object, wanted: object) -> None:
 
 
 def _fill_like(
-    function: str, a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
+    a: ArrayLike, value: ArrayLike, dtype: object, shape: Shape | None, device: object,
     out_sharding: object,
 ) -> Array:
-    device = place_of(function, device, out_sharding)
+    device = place_of(device, out_sharding)
     try:
         model = abstract_leaf(a)
     except TypeError:
-        model = type_of(function, a)
-    wanted = requested_dtype(function, dtype)
-    size = model.shape if shape is None else canonical_shape(function, shape)
-    fill = type_of(function, value, 1)
+        model = type_of(a)
+    wanted = requested_dtype(dtype)
+    size = model.shape if shape is None else canonical_shape(shape)
+    fill = type_of(value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
     if device is None and not fill.shape:
         device = sharding_like(a, size, weak)
-    filled = _fill(function, size, value, fill, wanted or model.dtype, weak, device)
+    filled = _fill(size, value, fill, wanted or model.dtype, weak, device)
     return reshard_as(filled, a.aval) if device is None and isinstance(a, Tracer) and size == model.shape else filled
 
 
@@ -241,7 +242,7 @@ def zeros_like(
         >>> jnp.zeros_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    return _fill_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+    return _fill_like(a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -266,7 +267,7 @@ def ones_like(
         >>> jnp.ones_like(jnp.array([1, 2]))
         Array([1, 1], dtype=int32)
     """
-    return _fill_like("ones_like", a, 1, dtype, shape, device, out_sharding)
+    return _fill_like(a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
@@ -288,7 +289,7 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Any 
         >>> jnp.empty_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    return _fill_like("empty_like", prototype, 0, dtype, shape, device, None)
+    return _fill_like(prototype, 0, dtype, shape, device, None)
 
 
 def full_like(
@@ -316,22 +317,22 @@ def full_like(
         >>> jnp.full_like(jnp.array([1, 2]), 7)
         Array([7, 7], dtype=int32)
     """
-    return _fill_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+    return _fill_like(a, fill_value, dtype, shape, device, out_sharding)
 
 
-def to_size(function: str, name: str, value: object) -> int:
+def to_size(name: str, value: object) -> int:
     """Return a length as an integer; ConcretizationTypeError if it is traced, ValueError if it is negative."""
-    number = to_known_integer(function, name, value)
+    number = to_known_integer(name, value)
     if number < 0:
-        raise ValueError(f"{function}: {name} must not be negative, got {number}")
+        raise ValueError(f"{called_function()}: {name} must not be negative, got {number}")
     return number
 
 
-def _static_or_array(function: str, name: str, value: ArrayLike) -> Any:
+def _static_or_array(name: str, value: ArrayLike) -> Any:
     """Return the number of a diagonal as a Python int or an integer array; TypeError for other values."""
     if isinstance(value, Array) and not value.shape and dtypes.is_integer(value.dtype):
         return value
-    return to_integer(function, name, value)
+    return to_integer(name, value)
 
 
 @inline_jit
@@ -371,10 +372,10 @@ def eye(
         Array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
-    wanted = requested_dtype("eye", float if dtype is None else dtype)
-    rows = to_size("eye", "N", N)
-    columns = rows if M is None else to_size("eye", "M", M)
-    result = _diagonal_ones(_static_or_array("eye", "k", k), rows=rows, columns=columns, below=False, dtype=wanted)
+    wanted = requested_dtype(float if dtype is None else dtype)
+    rows = to_size("N", N)
+    columns = rows if M is None else to_size("M", M)
+    result = _diagonal_ones(_static_or_array("k", k), rows=rows, columns=columns, below=False, dtype=wanted)
     return result if device is None else device_put(result, device)
 
 
@@ -397,8 +398,8 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
         Array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
-    size = to_size("identity", "n", n)
-    wanted = requested_dtype("identity", float if dtype is None else dtype)
+    size = to_size("n", n)
+    wanted = requested_dtype(float if dtype is None else dtype)
     return _diagonal_ones(0, rows=size, columns=size, below=False, dtype=wanted)
 
 
@@ -422,28 +423,28 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
         Array([[1., 0.],
                [1., 1.]], dtype=float32)
     """
-    wanted = dtypes.float32 if dtype is None else requested_dtype("tri", dtype)
-    rows = to_size("tri", "N", N)
-    columns = rows if M is None else to_size("tri", "M", M)
-    return _diagonal_ones(_static_or_array("tri", "k", k), rows=rows, columns=columns, below=True, dtype=wanted)
+    wanted = dtypes.float32 if dtype is None else requested_dtype(dtype)
+    rows = to_size("N", N)
+    columns = rows if M is None else to_size("M", M)
+    return _diagonal_ones(_static_or_array("k", k), rows=rows, columns=columns, below=True, dtype=wanted)
 
 
 @inline_jit
 def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
-    aval = type_of("tril", x)
+    aval = type_of(x)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
         mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
-    zero = fill_array(aval.shape, python_value("tril", 0, aval.dtype), aval.dtype, aval.weak_type, None)
+    zero = fill_array(aval.shape, python_value(0, aval.dtype), aval.dtype, aval.weak_type, None)
     return select_n(mask, zero, x) if lower else select_n(mask, x, zero)
 
 
-def _check_triangle(function: str, m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
-    if type_of(function, m).ndim < 2:
+def _check_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
+    if type_of(m).ndim < 2:
         raise ValueError(
-            f"Argument to xtrace.numpy.{function} must be at least 2D, got shape {type_of(function, m).shape}"
+            f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {type_of(m).shape}"
         )
-    return _triangle(m, offset=to_integer(function, "k", k), lower=lower)
+    return _triangle(m, offset=to_integer("k", k), lower=lower)
 
 
 @inline_jit(static=("k",), public=True)
@@ -466,7 +467,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 0],
                [3, 4]], dtype=int32)
     """
-    return _check_triangle("tril", m, k, True)
+    return _check_triangle(m, k, True)
 
 
 @inline_jit(static=("k",), public=True)
@@ -489,4 +490,4 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
         Array([[1, 2],
                [0, 4]], dtype=int32)
     """
-    return _check_triangle("triu", m, k, False)
+    return _check_triangle(m, k, False)

@@ -11,6 +11,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
@@ -32,13 +33,14 @@ def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.
 
 
 def accumulate(
-    function: str, a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
+    a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False, *,
+    function: str = "",
 ) -> Array:
     """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
-    aval = type_of(function, a)
-    wanted = dtype_of_sum(function, a, dtype, promote)
+    aval = type_of(a, function=function)
+    wanted = dtype_of_sum(a, dtype, promote, function=function)
     # A scalar is treated as a vector of one element.
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
+    along = None if axis is None else canonical_axis(axis, aval.ndim or 1, function=function)
     along = along if aval.ndim else None
     if dtypes.is_boolean(wanted):
         # For a boolean result, nonzero elements are counted, and the counts converted back.
@@ -70,8 +72,8 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
         >>> jnp.cumsum(jnp.array([1, 2, 3]))
         Array([1, 3, 6], dtype=int32)
     """
-    refuse("cumsum", out=out)
-    return accumulate("cumsum", a, axis, dtype, "cumsum")
+    refuse(out=out)
+    return accumulate(a, axis, dtype, "cumsum")
 
 
 @inline_jit(static=("axis", "dtype", "out"), public=True)
@@ -96,16 +98,18 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
         >>> jnp.cumprod(jnp.array([1, 2, 3]))
         Array([1, 2, 6], dtype=int32)
     """
-    refuse("cumprod", out=out)
-    return accumulate("cumprod", a, axis, dtype, "cumprod")
+    refuse(out=out)
+    return accumulate(a, axis, dtype, "cumprod")
 
 
-def _cumulative_axis(function: str, x: ArrayLike, axis: int | None) -> Any:
-    rank = type_of(function, x).ndim
+def _cumulative_axis(x: ArrayLike, axis: int | None) -> Any:
+    rank = type_of(x).ndim
     if rank == 0:
-        raise ValueError(f"{function}: the array must have at least one axis, got a scalar")
+        raise ValueError(f"{called_function()}: the array must have at least one axis, got a scalar")
     if axis is None and rank > 1:
-        raise ValueError(f"{function}: The input array has rank {rank}, however axis was not set to an explicit value")
+        raise ValueError(
+            f"{called_function()}: The input array has rank {rank}, however axis was not set to an explicit value"
+        )
     return 0 if axis is None else axis
 
 
@@ -132,8 +136,8 @@ def cumulative_sum(
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    along = _cumulative_axis("cumulative_sum", x, axis)
-    return accumulate("cumulative_sum", x, along, dtype, "cumsum", True, bool(include_initial))
+    along = _cumulative_axis(x, axis)
+    return accumulate(x, along, dtype, "cumsum", True, bool(include_initial))
 
 
 @inline_jit(static=("axis", "include_initial"), public=True)
@@ -159,5 +163,5 @@ def cumulative_prod(
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    along = _cumulative_axis("cumulative_prod", x, axis)
-    return accumulate("cumulative_prod", x, along, dtype, "cumprod", False, bool(include_initial))
+    along = _cumulative_axis(x, axis)
+    return accumulate(x, along, dtype, "cumprod", False, bool(include_initial))

@@ -64,23 +64,23 @@ def diff(
         >>> jnp.diff(jnp.array([1, 4, 9, 16]))
         Array([3, 5, 7], dtype=int32)
     """
-    a = to_array_operand("diff", a)
-    count = to_integer("diff", "n", n)
+    a = to_array_operand(a)
+    count = to_integer("n", n)
     if count < 0:
         raise ValueError(f"diff: order must be non-negative but got {n}")
     if not count:
         # Without differences, any integer is accepted as an axis.
-        canonical_axis("diff", axis, sys.maxsize)
+        canonical_axis(axis, sys.maxsize)
         return a
     if not a.ndim:
         raise ValueError("diff requires input that is at least one dimensional; got a scalar")
-    along = canonical_axis("diff", axis, a.ndim)
+    along = canonical_axis(axis, a.ndim)
     parts = [a]
     for value, place in ((prepend, 0), (append, 2)):
         if value is not None:
-            aval = type_of("diff", value, 3)
+            aval = type_of(value, 3)
             edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
-            parts.insert(place, to_array_operand("diff", value) if aval.ndim else broadcast_to(value, edge))
+            parts.insert(place, to_array_operand(value) if aval.ndim else broadcast_to(value, edge))
     return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
 
 
@@ -102,14 +102,14 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
         >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
         Array([0, 3, 5], dtype=int32)
     """
-    ary = ravel(to_array_operand("ediff1d", ary))
+    ary = ravel(to_array_operand(ary))
     if dtypes.is_boolean(ary.dtype):
         raise TypeError("ediff1d: truth values have no difference; use diff, or convert with astype")
     parts = [_differences(ary, n=1, axis=0)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
-            aval = type_of("ediff1d", value, 1)
-            ready = cast_to(to_array_operand("ediff1d", value), aval, ary.dtype)
+            aval = type_of(value, 1)
+            ready = cast_to(to_array_operand(value), aval, ary.dtype)
             parts.insert(place, ravel(convert_to(ready, ary.dtype, False)))
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -118,7 +118,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 def _gradients(f: Array, *spacings: ArrayLike, axes: tuple[int, ...], dtype: np.dtype[Any]) -> list[Any]:
     f = convert_to(f, dtype, f.weak_type)
     return [_gradient(f, convert_to(x, dtype, x.weak_type), a)
-            for x, a in zip([to_array_operand("gradient", h) for h in spacings], axes, strict=True)]
+            for x, a in zip([to_array_operand(h) for h in spacings], axes, strict=True)]
 
 
 def _gradient(f: Array, h: Array, axis: int) -> Array:
@@ -162,9 +162,9 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
         >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
         Array([3., 4., 6., 7.], dtype=float32)
     """
-    refuse("gradient", edge_order=edge_order)
-    avals, dtype, _ = common_dtype("gradient", (f, *varargs), as_inexact)
-    axes = axes_of("gradient", axis, avals[0].ndim)
+    refuse(edge_order=edge_order)
+    avals, dtype, _ = common_dtype((f, *varargs), as_inexact)
+    axes = axes_of(axis, avals[0].ndim)
     if any(avals[0].shape[i] < 2 for i in axes):
         raise ValueError(
             f"gradient: shape {avals[0].shape} is too small along axes {axes} to calculate a numerical gradient; at "
@@ -175,19 +175,19 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
     spacings = list(varargs or (1.0,))
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     for spacing, along in zip(spacings, axes, strict=True):
-        shape = type_of("gradient", spacing, 1).shape
+        shape = type_of(spacing, 1).shape
         if len(shape) > 1 or (shape and shape != (avals[0].shape[along],)):
             raise ValueError(
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
                 f"of length {avals[0].shape[along]}"
             )
-    gradients = _gradients(to_array_operand("gradient", f), *spacings, axes=axes, dtype=dtype)
+    gradients = _gradients(to_array_operand(f), *spacings, axes=axes, dtype=dtype)
     return gradients[0] if len(gradients) == 1 else list(gradients)
 
 
 @inline_jit
 def _integral(y: ArrayLike, spacing: Any, *, axis: int, sampled: bool, dtype: DTypeLike) -> Array:
-    y, spacing = convert_to(to_array_operand("trapezoid", y), dtype, False), convert_to(spacing, dtype, False)
+    y, spacing = convert_to(to_array_operand(y), dtype, False), convert_to(spacing, dtype, False)
     y = moveaxis(y, axis, -1)
     if not sampled:
         result: Array = spacing * (sum(y, -1) - (y[..., 0] + y[..., -1]) * 0.5)
@@ -221,21 +221,21 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     """
     spacing = dx if x is None else x
     if x is None:
-        (y,) = promote("trapezoid", y, adjust=as_inexact)
-    avals, dtype, _ = common_dtype("trapezoid", (y, spacing), as_inexact)
-    axis = only_axis("trapezoid", axis)
-    along = canonical_axis("trapezoid", axis, avals[0].ndim)
+        (y,) = promote(y, adjust=as_inexact)
+    avals, dtype, _ = common_dtype((y, spacing), as_inexact)
+    axis = only_axis(axis)
+    along = canonical_axis(axis, avals[0].ndim)
     if not avals[0].shape[along]:
         raise IndexError(f"trapezoid: axis {along} of an array of shape {avals[0].shape} has no samples")
-    spacing = to_array_operand("trapezoid", spacing)
+    spacing = to_array_operand(spacing)
     # Coordinates of another rank are differenced along their own axis of that number.
-    return _integral(y, spacing, axis=to_integer("trapezoid", "axis", axis), sampled=x is not None, dtype=dtype)
+    return _integral(y, spacing, axis=to_integer("axis", axis), sampled=x is not None, dtype=dtype)
 
 
 @inline_jit
 def _unwrap(p: Any, period: Any, *discont: object, axis: int, dtype: Any) -> Array:
-    p, period = convert_to(to_array_operand("unwrap", p), dtype, False), convert_to(
-        to_array_operand("unwrap", period), dtype, False
+    p, period = convert_to(to_array_operand(p), dtype, False), convert_to(
+        to_array_operand(period), dtype, False
     )
     jump: Any = discont[0] if discont else period / 2
     half = period // 2 if dtypes.is_integer(dtype) else period / 2
@@ -271,16 +271,16 @@ def unwrap(
         >>> jnp.unwrap(jnp.array([0, 3, 1]), period=4)
         Array([ 0, -1, -3], dtype=int32)
     """
-    avals, dtype, _ = common_dtype("unwrap", (p, period))
+    avals, dtype, _ = common_dtype((p, period))
     if dtypes.is_complex(dtype):
         raise ValueError(f"unwrap: complex numbers have no order; got {avals[0]}")
     if not avals[0].ndim:
         raise IndexError("unwrap: a scalar has no axis to unwrap along")
-    along = canonical_axis("unwrap", axis, avals[0].ndim)
+    along = canonical_axis(axis, avals[0].ndim)
     if not avals[0].shape[along]:
-        return to_array_operand("unwrap", p)
+        return to_array_operand(p)
     if discont is not None:
-        type_of("unwrap", discont, 1)
+        type_of(discont, 1)
     return _unwrap(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
 
 
@@ -289,10 +289,10 @@ def _interpolate(
     x: Any, xp: Any, fp: Any, *options: object, given: tuple[str, ...], dtype: DTypeLike, result: DTypeLike
 ) -> Any:
     values = dict(zip(given, options, strict=True))
-    x, xp = (convert_to(to_array_operand("interp", v), dtype, False) for v in (x, xp))
-    fp = convert_to(to_array_operand("interp", fp), result, False)
+    x, xp = (convert_to(to_array_operand(v), dtype, False) for v in (x, xp))
+    fp = convert_to(to_array_operand(fp), result, False)
     if "period" in given:
-        period = abs(convert_to(to_array_operand("interp", values["period"]), dtype, False))
+        period = abs(convert_to(to_array_operand(values["period"]), dtype, False))
         x, xp = mod(x, period), mod(xp, period)
         xp, fp = sorting.sort((xp, fp))
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
@@ -348,11 +348,11 @@ def interp(
         if isinstance(value, str) and value != "extrapolate":
             raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviate(value)}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
-    points, dtype, weak = common_dtype("interp", (x, xp), as_inexact)
-    values = type_of("interp", fp, 2)
+    points, dtype, weak = common_dtype((x, xp), as_inexact)
+    values = type_of(fp, 2)
     result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
     # Integer values become floating ones of the same width.
-    _, own, weak_values = common_dtype("interp", (fp,), as_inexact)
+    _, own, weak_values = common_dtype((fp,), as_inexact)
     both = (result, False), (own, weak_values)
     result = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     if points[1].ndim != 1 or values.shape != points[1].shape:
@@ -366,8 +366,8 @@ def interp(
         raise ValueError("interp: xp and fp have no points")
     options: dict[str, Any] = {}
     if period is not None:
-        if type_of("interp", period, 5).ndim:
-            raise ValueError(f"interp: period must be a scalar; got shape {type_of('interp', period, 5).shape}")
+        if type_of(period, 5).ndim:
+            raise ValueError(f"interp: period must be a scalar; got shape {type_of(period, 5).shape}")
         options["period"] = period
     for name, value in sides:
         if isinstance(value, str):
@@ -375,5 +375,5 @@ def interp(
         elif value is not None:
             options[name] = value
     interpolated = _interpolate(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
-    weak = weak and weak_values and all(type_of("interp", v).weak_type for v in numbers)
+    weak = weak and weak_values and all(type_of(v).weak_type for v in numbers)
     return convert_to(interpolated, result, weak)

@@ -10,6 +10,7 @@ from xtrace._src.api.promotion import check_broadcast, common_dtype, promote, pr
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.while_loop import while_loop
 from xtrace._src.ops.elementwise import rem
 from xtrace.numpy import reductions
@@ -18,22 +19,23 @@ from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.ufuncs import abs, where
 
 
-def _check(function: str, x1: ArrayLike, x2: ArrayLike) -> None:
-    avals, dtype, _ = common_dtype(function, (x1, x2))
+def _check(x1: ArrayLike, x2: ArrayLike) -> None:
+    avals, dtype, _ = common_dtype((x1, x2))
     if not dtypes.is_integer(dtype):
         raise ValueError(
-            f"{function}: arguments must be integers, got dtypes {avals[0].dtype.name} and {avals[1].dtype.name}"
+            f"{called_function()}: arguments must be integers, got dtypes {avals[0].dtype.name} and "
+            f"{avals[1].dtype.name}"
         )
-    check_broadcast(function, [a.shape for a in avals])
+    check_broadcast([a.shape for a in avals])
 
 
-def _broadcast_magnitudes(function: str, x1: Array, x2: Array) -> list[Any]:
-    _, values = promote_dtypes(function, (to_array_operand(function, x1), to_array_operand(function, x2)))
+def _broadcast_magnitudes(x1: Array, x2: Array) -> list[Any]:
+    _, values = promote_dtypes((to_array_operand(x1), to_array_operand(x2)))
     sizes = [abs(x) for x in values]
-    shape = check_broadcast(function, [x.shape for x in sizes])
+    shape = check_broadcast([x.shape for x in sizes])
     # As in jax, only scalars stay weakly typed.
     weak = sizes[0].weak_type and not shape
-    return [convert_to(broadcast_operand_to(function, x, x.shape, shape), x.dtype, weak) for x in sizes]
+    return [convert_to(broadcast_operand_to(x, x.shape, shape), x.dtype, weak) for x in sizes]
 
 
 @inline_jit
@@ -44,7 +46,7 @@ def _find_common_divisor(x1: Any, x2: Any) -> Array:
         done = y == 0
         return where(done, x, y), where(done, y, rem(x, where(done, 1, y)))
 
-    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_broadcast_magnitudes("gcd", x1, x2)))[0]
+    return while_loop(lambda pair: reductions.any(pair[1] != 0), step, tuple(_broadcast_magnitudes(x1, x2)))[0]
 
 
 @inline_jit(public=True)
@@ -65,13 +67,13 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         >>> jnp.gcd(jnp.array([12, -8]), 18)
         Array([6, 2], dtype=int32)
     """
-    _check("gcd", x1, x2)
+    _check(x1, x2)
     return _find_common_divisor(x1, x2)
 
 
 @inline_jit
 def _find_common_multiple(x1: ArrayLike, x2: ArrayLike) -> Array:
-    x1, x2 = _broadcast_magnitudes("lcm", *promote("lcm", to_array_operand("lcm", x1), to_array_operand("lcm", x2)))
+    x1, x2 = _broadcast_magnitudes(*promote(to_array_operand(x1), to_array_operand(x2)))
     divisor = gcd(x1, x2)
     return where(divisor == 0, 0, x1 * (x2 // where(divisor == 0, 1, divisor)))
 
@@ -94,5 +96,5 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         >>> jnp.lcm(jnp.array([12, -8]), 18)
         Array([36, 72], dtype=int32)
     """
-    _check("lcm", x1, x2)
+    _check(x1, x2)
     return _find_common_multiple(x1, x2)

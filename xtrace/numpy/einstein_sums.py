@@ -17,6 +17,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -87,8 +88,8 @@ def einsum(
         >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    refuse("einsum", out=out)
-    sharding = sharding_of_product("einsum", out_sharding)
+    refuse(out=out)
+    sharding = sharding_of_product(out_sharding)
     unreduced = sharding.spec.unreduced if sharding is not None else frozenset()
     if sharding is not None and not unreduced:
         operands = tuple([cast_to_auto(x) if isinstance(x, Array) else x for x in operands])
@@ -98,16 +99,16 @@ def einsum(
         )
         return reshard_result(summed, sharding)
     if not isinstance(subscripts, str):
-        subscripts, operands = _parse_interleaved("einsum", (subscripts, *operands))
-    preferred = requested_dtype("einsum", preferred_element_type)
-    avals = [type_of("einsum", x, i) for i, x in enumerate(operands)]
+        subscripts, operands = _parse_interleaved((subscripts, *operands))
+    preferred = requested_dtype(preferred_element_type)
+    avals = [type_of(x, i) for i, x in enumerate(operands)]
     key = (subscripts, _make_hashable(optimize), *[aval.shape for aval in avals])
     steps = _plans.get(key)
     if steps is None:
-        steps = _plan("einsum", subscripts, [aval.shape for aval in avals], optimize)
+        steps = _plan(subscripts, [aval.shape for aval in avals], optimize)
         _plans.remember(key, steps)
     if preferred is None:
-        _, dtype, weak = common_dtype("einsum", operands)
+        _, dtype, weak = common_dtype(operands)
     else:
         dtype, weak = preferred, False
     run = _contract if _dot_general is dot_general else _contract.__wrapped__  # type: ignore[attr-defined]
@@ -139,37 +140,38 @@ def einsum_path(
         [(1, 2), (0, 1)]
     """
     if not isinstance(subscripts, str):
-        subscripts, operands = _parse_interleaved("einsum_path", (subscripts, *operands))
-    shapes = [type_of("einsum_path", x, i).shape for i, x in enumerate(operands)]
-    return _path("einsum_path", subscripts, shapes, optimize)
+        subscripts, operands = _parse_interleaved((subscripts, *operands))
+    shapes = [type_of(x, i).shape for i, x in enumerate(operands)]
+    return _path(subscripts, shapes, optimize)
 
 
 def _make_hashable(value: object) -> Any:
     return tuple([_make_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
 
 
-def _parse_interleaved(function: str, arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+def _parse_interleaved(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return the subscripts and operands of a call that has a list of axes after each operand."""
     try:
         subscripts, operands = convert_interleaved_input(arguments)
     except (TypeError, KeyError) as error:
         raise TypeError(
-            f"{function}: the first argument must be a string, or each operand must be followed by a list of its axes, "
+            f"{called_function()}: the first argument must be a string, or each operand must be followed by a list "
+            "of its axes, "
             f"integers or Ellipsis; got {', '.join(type(x).__name__ for x in arguments)} ({error})"
         ) from None
     return subscripts, tuple(operands)
 
 
-def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
+def _path(subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
     """Return opt_einsum's path and its report; ValueError for subscripts that do not fit the operands."""
     strategy = optimize
     if isinstance(optimize, bool):
         strategy = "optimal" if optimize or len(shapes) < 2 else [(0, 1)] * (len(shapes) - 1)
     elif isinstance(optimize, (list, tuple)):
-        _check_path(function, optimize, len(shapes))
+        _check_path(optimize, len(shapes))
     elif not isinstance(optimize, str):
         raise TypeError(
-            f"{function}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
+            f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
     try:
         result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
@@ -177,26 +179,32 @@ def _path(function: str, subscripts: str, shapes: Sequence[_Axes], optimize: obj
     except (ValueError, KeyError) as error:
         kind = KeyError if isinstance(error, KeyError) and isinstance(optimize, str) else ValueError
         raise kind(
-            f"{function}: {str(error).removesuffix('.')}; the subscripts are {abbreviate(subscripts)}, the "
+            f"{called_function()}: {str(error).removesuffix('.')}; the subscripts are {abbreviate(subscripts)}, the "
             f"operands have shapes {', '.join(map(str, shapes))}, optimize={abbreviate(optimize)}"
         ) from None
 
 
-def _check_path(function: str, path: Sequence[Any], count: int) -> None:
+def _check_path(path: Sequence[Any], count: int) -> None:
     """Raise TypeError, IndexError or ValueError unless `path` contracts `count` operands."""
     for entry in path:
         if not isinstance(entry, (list, tuple)) or not all(isinstance(i, int) for i in entry):
-            raise TypeError(f"{function}: optimize must be a list of tuples of positions, got {abbreviate(path)}")
+            raise TypeError(
+                f"{called_function()}: optimize must be a list of tuples of positions, got {abbreviate(path)}"
+            )
         if not all(0 <= i < count for i in entry) or len(set(entry)) != len(entry):
-            raise IndexError(f"{function}: optimize={abbreviate(path)} takes operands {entry} where {count} are left")
+            raise IndexError(
+                f"{called_function()}: optimize={abbreviate(path)} takes operands {entry} where {count} are left"
+            )
         count -= max(len(entry) - 1, 0)
     if count != 1:
-        raise ValueError(f"{function}: optimize={abbreviate(path)} leaves {count} operands that are not contracted")
+        raise ValueError(
+            f"{called_function()}: optimize={abbreviate(path)} leaves {count} operands that are not contracted"
+        )
 
 
-def _plan(function: str, subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
+def _plan(subscripts: str, shapes: list[_Axes], optimize: object) -> tuple[_Step, ...]:
     """Return the steps that contract operands of `shapes`."""
-    path, _ = _path(function, subscripts, shapes, optimize)
+    path, _ = _path(subscripts, shapes, optimize)
     inputs, output, _ = parse_einsum_input((subscripts, *shapes), shapes=True)
     terms = list(zip(inputs.split(","), shapes, strict=True))
     steps = []
@@ -287,7 +295,7 @@ def _contract(
     *operands: Any, steps: tuple[_Step, ...], dtype: Any, weak: bool, precision: Any, multiply: Any,
     unreduced: frozenset[Any],
 ) -> Any:
-    values = [to_factor("einsum", x, dtype) for x in operands]
+    values = [to_factor(x, dtype) for x in operands]
     for positions, sides, dimensions, order in steps:
         taken = [_reduce_side(values[i], side, dtype) for i, side in zip(positions, sides, strict=True)]
         values = [x for i, x in enumerate(values) if i not in positions]

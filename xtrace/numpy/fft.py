@@ -14,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops import elementwise as lax
@@ -85,45 +86,51 @@ def _convert_untransformed(x: Array, kind: FftType) -> Array:
     return convert_to(x, dtypes.complex128 if wide else dtypes.complex64)
 
 
-def _scale(function: str, norm: object, size: int, divided: bool) -> float:
+def _scale(norm: object, size: int, divided: bool, *, function: str = "") -> float:
     """Return the factor of the result; `divided`: the transform itself divides by `size`."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
         raise ValueError(
-            f'{function}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" or "forward".'
+            f'{function or called_function()}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" '
+            'or "forward".'
         )
     power = powers[norm] if divided else -powers[norm]
     return float(size) ** power if size else 1.0
 
 
-def _length(function: str, size: int) -> int:
-    length = to_integer(function, "a length", size)
+def _length(size: int, *, function: str = "") -> int:
+    length = to_integer("a length", size, function=function)
     if length <= 0:
-        raise ValueError(f"{function}: Shape should be positive; got the length {length}")
+        raise ValueError(f"{function or called_function()}: Shape should be positive; got the length {length}")
     return length
 
 
 def _check(
-    function: str, kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
+    kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False, function: str = ""
 ) -> Array:
     """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
-    aval = type_of(function, a)
-    lengths = None if s is None else [_length(function, n) for n in s]
+    aval = type_of(a, function=function)
+    lengths = None if s is None else [_length(n, function=function) for n in s]
     if axes is None:
         axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)
-    numbers = [axes_of(function, i, aval.ndim)[0] for i in axes]
+    numbers = [axes_of(i, aval.ndim, function=function)[0] for i in axes]
     if len(set(numbers)) != len(numbers):
-        raise ValueError(f"{function} does not support repeated axes. Got axes {tuple(axes)}.")
+        raise ValueError(f"{function or called_function()} does not support repeated axes. Got axes {tuple(axes)}.")
     if lengths is None:
         lengths = [aval.shape[i] for i in numbers]
         if kind is FftType.IRFFT and lengths:
             lengths[-1] = max(0, 2 * (lengths[-1] - 1))
     elif len(lengths) != len(numbers):
-        raise ValueError(f"{function}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}")
+        raise ValueError(
+            f"{function or called_function()}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}"
+        )
     divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
-    scale = _scale(function, norm, math.prod(lengths), divided)
+    scale = _scale(norm, math.prod(lengths), divided, function=function)
     if not numbers and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
-        raise ValueError(f"{function} needs real numbers, got {aval.dtype.name}; take x.real, or the transform fftn")
+        raise ValueError(
+            f"{function or called_function()} needs real numbers, got {aval.dtype.name}; take x.real, or the "
+            "transform fftn"
+        )
     if not numbers:
         return _convert_untransformed(a, kind)
     if hermitian:
@@ -135,15 +142,15 @@ def _check(
 
 
 def _check_one(
-    function: str, kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: object, *, hermitian: bool = False
+    kind: FftType, a: ArrayLike, n: int | None, axis: int, norm: object, *, hermitian: bool = False
 ) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(
-            f"{function} does not support multiple axes, got axis={abbreviate(axis)}; use fftn and its kin"
+            f"{called_function()} does not support multiple axes, got axis={abbreviate(axis)}; use fftn and its kin"
         )
     lengths = None if n is None else (n,)
     axes = (-1 if axis is None else axis,) if axis is not None or hermitian else None
-    return _check(function, kind, a, lengths, axes, norm, hermitian=hermitian)
+    return _check(kind, a, lengths, axes, norm, hermitian=hermitian)
 
 
 def _check_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
@@ -151,7 +158,7 @@ def _check_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequ
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
-    return _check(function, kind, a, s, axes, norm)
+    return _check(kind, a, s, axes, norm, function=function)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -180,7 +187,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("fft", FftType.FFT, a, n, axis, norm)
+    return _check_one(FftType.FFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -209,7 +216,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("ifft", FftType.IFFT, a, n, axis, norm)
+    return _check_one(FftType.IFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -238,7 +245,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("rfft", FftType.RFFT, a, n, axis, norm)
+    return _check_one(FftType.RFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -267,7 +274,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("irfft", FftType.IRFFT, a, n, axis, norm)
+    return _check_one(FftType.IRFFT, a, n, axis, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -296,7 +303,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("hfft", FftType.IRFFT, a, n, axis, norm, hermitian=True)
+    return _check_one(FftType.IRFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)
@@ -325,7 +332,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_one("ihfft", FftType.RFFT, a, n, axis, norm, hermitian=True)
+    return _check_one(FftType.RFFT, a, n, axis, norm, hermitian=True)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -482,7 +489,7 @@ def fftn(
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check("fftn", FftType.FFT, a, s, axes, norm)
+    return _check(FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -513,7 +520,7 @@ def ifftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check("ifftn", FftType.IFFT, a, s, axes, norm)
+    return _check(FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -544,7 +551,7 @@ def rfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm: 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check("rfftn", FftType.RFFT, a, s, axes, norm)
+    return _check(FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -575,7 +582,7 @@ def irfftn(a: ArrayLike, s: Any = None, axes: Sequence[int] | None = None, norm:
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check("irfftn", FftType.IRFFT, a, s, axes, norm)
+    return _check(FftType.IRFFT, a, s, axes, norm)
 
 
 __all__ = [

@@ -63,7 +63,9 @@ isnan = unary_function(
 _is_infinity = {
     name: unary_function(
         name, lambda x, value=value: eq(x, strong_scalar(x, value)), "",
-        cases={COMPLEX: refuse_complex(name, ValueError), BOOL: _everywhere(False), INTEGER: _everywhere(False)},
+        cases={
+            COMPLEX: refuse_complex(ValueError, function=name), BOOL: _everywhere(False), INTEGER: _everywhere(False),
+        },
     )
     for name, value in (("isposinf", math.inf), ("isneginf", -math.inf))
 }
@@ -88,7 +90,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
         >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
         Array([ True, False], dtype=bool)
     """
-    refuse("isposinf", out=out)
+    refuse(out=out)
     return _is_infinity["isposinf"](x)
 
 
@@ -111,13 +113,13 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
         >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
         Array([False,  True], dtype=bool)
     """
-    refuse("isneginf", out=out)
+    refuse(out=out)
     return _is_infinity["isneginf"](x)
 
 
 @inline_jit
 def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
-    (x,) = promote("nan_to_num", x)
+    (x,) = promote(x)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         parts = [_nan_to_num(part(x), *replacements, given=given) for part in (real, imag)]
@@ -159,7 +161,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
 
 @inline_jit
 def _isclose(a: object, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, *, equal_nan: bool) -> Array:
-    x, y = promote("isclose", a, b, adjust=as_inexact)
+    x, y = promote(a, b, adjust=as_inexact)
     if isinstance(aval_of(x).dtype, dtypes.ExtendedDType):
         result: Array = operators.equal(x, y)
         return result
@@ -215,7 +217,7 @@ def _sign_of_float(x: Array) -> Array:
 
 signbit = unary_function(
     "signbit", _sign_of_float, "Return whether elements have the sign bit set: they are below zero, or -0.0.", cases={
-        COMPLEX: refuse_complex("signbit", ValueError), BOOL: _everywhere(False),
+        COMPLEX: refuse_complex(ValueError, function="signbit"), BOOL: _everywhere(False),
         INTEGER: lambda x: lt(x, strong_scalar(x, 0)), UNSIGNED: _everywhere(False),
     },
     domain=REAL_NUMBERS, returns="dtype bool",
@@ -231,7 +233,7 @@ def _copysign(x: Array, y: ArrayLike) -> Array:
 
 copysign = binary_function(
     "copysign", _copysign, "Return elements of size |x1| with the signs of `x2`.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex("copysign")}, domain=REAL_NUMBERS,
+    cases={COMPLEX: refuse_complex(function="copysign")}, domain=REAL_NUMBERS,
     example=("jnp.copysign(2.0, -1.0)", "Array(-2., dtype=float32, weak_type=True)"),
 )
 
@@ -257,10 +259,10 @@ def _scaled_jvp(primals: Any, tangents: Any) -> Any:
 
 @inline_jit
 def _frexp(x: ArrayLike) -> tuple[Any, Any]:
-    (x,) = promote("frexp", x, adjust=as_inexact)
+    (x,) = promote(x, adjust=as_inexact)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        refuse_complex("frexp")()
+        refuse_complex()()
     limits = dtypes.finfo(dtype)
     width, digits = dtypes.bit_width(dtype), limits.nmant
     if width not in _INTEGERS or width == 8:
@@ -313,9 +315,9 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 
 @inline_jit
 def _ldexp(x: Array, exponent: Array) -> Array:
-    (x,) = promote("ldexp", x, adjust=as_inexact)
+    (x,) = promote(x, adjust=as_inexact)
     x = convert_to(x, aval_of(x).dtype)
-    x, exponent = promote("ldexp", x, convert_to(exponent, x.dtype))
+    x, exponent = promote(x, convert_to(exponent, x.dtype))
     mantissa, own = _frexp(x)
     exponent = lax.add(convert_to(own, x.dtype), exponent)
     # With mantissas of at least 1, 2 ** exponent is in range if the result is.
@@ -345,7 +347,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         >>> jnp.ldexp(3.0, 2)
         Array(12., dtype=float32)
     """
-    left, right = operand_aval("ldexp", 0, x1).dtype, operand_aval("ldexp", 1, x2).dtype
+    left, right = operand_aval(0, x1).dtype, operand_aval(1, x2).dtype
     if dtypes.is_complex(left) or dtypes.is_inexact(right):
         raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
     return _ldexp(x1, x2)
@@ -369,10 +371,10 @@ def spacing(x: ArrayLike, /) -> Array:
         >>> jnp.spacing(1.0)
         Array(1.1920929e-07, dtype=float32)
     """
-    (x,) = promote("spacing", x, adjust=as_inexact)
+    (x,) = promote(x, adjust=as_inexact)
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
-        refuse_complex("spacing", ValueError)()
+        refuse_complex(ValueError)()
     x = convert_to(x, dtype)
     # NumPy's float16 differs from its other types here.
     signed = lax.abs(x) if dtype == dtypes.float16 else x
@@ -399,6 +401,6 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.heaviside(jnp.array([-1.0, 0.0, 1.0]), 0.5)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    _, (x, y) = promote_dtypes("heaviside", (x1, x2), as_inexact)
+    _, (x, y) = promote_dtypes((x1, x2), as_inexact)
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
     return choose(lt(x, zero), zero, choose(gt(x, zero), one, choose(ne(x, x), x, y)))

@@ -14,6 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -38,19 +39,21 @@ def _frequencies(d: ArrayLike, *, size: int, half: bool, dtype: np.dtype[Any]) -
     return convert_to(lax.div(convert_to(positions, own), span), own if dtype is None else dtype)
 
 
-def _check_frequencies(function: str, n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
+def _check_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half: bool) -> Array:
     if isinstance(n, Tracer):
-        raise ConcretizationTypeError(f"{function}: the result's length depends on n, which must not be traced")
+        raise ConcretizationTypeError(
+            f"{called_function()}: the result's length depends on n, which must not be traced"
+        )
     try:
         size = operator.index(n)
     except TypeError:
-        raise ValueError(f"{function}: n should be an integer, got {abbreviate(n)}") from None
+        raise ValueError(f"{called_function()}: n should be an integer, got {abbreviate(n)}") from None
     if isinstance(d, (list, tuple, str)):
-        raise ValueError(f"{function}: d must be a single number, got {abbreviate(d)}")
-    spacing = type_of(function, d, 1)
+        raise ValueError(f"{called_function()}: d must be a single number, got {abbreviate(d)}")
+    spacing = type_of(d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
-        raise TypeError(f"{function}: d must be a real scalar, got {spacing.str_short()}")
-    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(function, dtype))
+        raise TypeError(f"{called_function()}: d must be a real scalar, got {spacing.str_short()}")
+    frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(dtype))
     return frequencies if device is None else device_put(frequencies, device)
 
 
@@ -73,7 +76,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    return _check_frequencies("fftfreq", n, d, dtype, device, half=False)
+    return _check_frequencies(n, d, dtype, device, half=False)
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: object = None) -> Array:
@@ -95,12 +98,12 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _check_frequencies("rfftfreq", n, d, dtype, device, half=True)
+    return _check_frequencies(n, d, dtype, device, half=True)
 
 
-def _shift(function: str, x: ArrayLike, axes: Axes, sign: int) -> Array:
-    aval = type_of(function, x)
-    numbers = axes_of(function, axes, aval.ndim)
+def _shift(x: ArrayLike, axes: Axes, sign: int) -> Array:
+    aval = type_of(x)
+    numbers = axes_of(axes, aval.ndim)
     return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
 
 
@@ -123,7 +126,7 @@ def fftshift(x: ArrayLike, axes: Axes = None) -> Array:
         >>> jnp.fft.fftshift(jnp.array([0, 1, -2, -1]))
         Array([-2, -1,  0,  1], dtype=int32)
     """
-    return _shift("fftshift", x, axes, 1)
+    return _shift(x, axes, 1)
 
 
 @inline_jit(static=("axes",), public=True)
@@ -145,4 +148,4 @@ def ifftshift(x: ArrayLike, axes: Axes = None) -> Array:
         >>> jnp.fft.ifftshift(jnp.array([0, 1, -2, -1]))
         Array([-2, -1,  0,  1], dtype=int32)
     """
-    return _shift("ifftshift", x, axes, -1)
+    return _shift(x, axes, -1)

@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
@@ -33,7 +34,7 @@ from xtrace.numpy.ufuncs import maximum, where
 
 @inline_jit
 def _count(x: ArrayLike, weights: Array, *, length: int) -> Array:
-    x = to_array_operand("bincount", x)
+    x = to_array_operand(x)
     x = convert_to(x, dtypes.int32) if dtypes.is_boolean(x.dtype) else x
     empty = zeros((length,), weights.dtype)
     return empty.at[maximum(x, 0)].add(weights, mode="drop")
@@ -66,78 +67,85 @@ def bincount(
     """
     if out_sharding is not None:
         return with_out_sharding(bincount, out_sharding, x, weights, minlength, length=length)
-    aval = type_of("bincount", x)
+    aval = type_of(x)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"bincount: x must have an integer type; got {aval.dtype.name}")
     if aval.ndim != 1:
         raise ValueError(f"bincount: only 1-dimensional input is supported, got shape {aval.shape}")
-    minlength = to_integer("bincount", "minlength", minlength)
+    minlength = to_integer("minlength", minlength)
     if length is None:
         if isinstance(x, Tracer):
             raise explain.concretization(x, "numpy.bincount argument x (without length=)")
         length = max(minlength, int(np.max(np.asarray(x))) + 1 if aval.size else 0)
     else:
-        length = to_integer("bincount", "length", length)
+        length = to_integer("length", length)
     if length < 0:
         raise TypeError(f"bincount: length must not be negative, got {length}")
     if weights is None:
         weights = ones((), dtypes.default_int(config.enable_x64.value))
-    elif type_of("bincount", weights, 1).shape != aval.shape:
+    elif type_of(weights, 1).shape != aval.shape:
         raise ValueError(
-            f"bincount: weights of shape {type_of('bincount', weights, 1).shape} must have the shape of x, {aval.shape}"
+            f"bincount: weights of shape {type_of(weights, 1).shape} must have the shape of x, {aval.shape}"
         )
     else:
-        weights = to_array_operand("bincount", weights, 1)
+        weights = to_array_operand(weights, 1)
     return _count(x, weights, length=length)
 
 
 @inline_jit
 def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Array:
     if limits:
-        low, high = (convert_to(to_array_operand("histogram", x), dtype, False) for x in limits)
+        low, high = (convert_to(to_array_operand(x), dtype, False) for x in limits)
     else:
-        a = ravel(convert_to(to_array_operand("histogram", a), dtype, False))
+        a = ravel(convert_to(to_array_operand(a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
     result: Array = linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
     return result
 
 
-def _check_range(function: str, range: Any) -> tuple[Any, ...]:
+def _check_range(range: Any) -> tuple[Any, ...]:
     if range is None:
         return ()
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
     ends = tuple(range) if listed else ()
-    if len(ends) != 2 or any(type_of(function, x, 2).ndim for x in ends):
-        raise ValueError(f"{function}: `range` must be either None or a pair of scalars, got {abbreviate(range)}")
+    if len(ends) != 2 or any(type_of(x, 2).ndim for x in ends):
+        raise ValueError(
+            f"{called_function()}: `range` must be either None or a pair of scalars, got {abbreviate(range)}"
+        )
     return ends
 
 
-def _number_of_bins(function: str, bins: Any) -> int:
+def _number_of_bins(bins: Any) -> int:
     try:
         count = operator.index(bins)
     except TypeError:
-        raise TypeError(f"{function}: bins must be an integer or an array of edges, got {abbreviate(bins)}") from None
+        raise TypeError(
+            f"{called_function()}: bins must be an integer or an array of edges, got {abbreviate(bins)}"
+        ) from None
     if count < 0:
-        raise ValueError(f"{function}: the number of bins, {count}, must be non-negative")
+        raise ValueError(f"{called_function()}: the number of bins, {count}, must be non-negative")
     return count
 
 
-def _bin_edges(function: str, a: Any, bins: Any, range: object) -> Array:
+def _bin_edges(a: Any, bins: Any, range: object) -> Array:
     if isinstance(bins, str):
         raise TypeError(
-            f"{function}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not supported"
+            f"{called_function()}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not "
+            "supported"
         )
-    aval, of_bins = type_of(function, a), type_of(function, bins, 1)
+    aval, of_bins = type_of(a), type_of(bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
     if of_bins.ndim == 1:
-        return convert_to(to_array_operand(function, bins), dtype, False)
+        return convert_to(to_array_operand(bins), dtype, False)
     if of_bins.ndim:
-        raise TypeError(f"{function}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}")
-    limits = _check_range(function, range)
+        raise TypeError(
+            f"{called_function()}: bins must be an integer or a 1-D array of edges, got shape {of_bins.shape}"
+        )
+    limits = _check_range(range)
     if not limits and not aval.size:
-        raise ValueError(f"{function}: an array without elements has no range; pass range=")
-    return _edges(a, *limits, bins=_number_of_bins(function, bins), dtype=dtype)
+        raise ValueError(f"{called_function()}: an array without elements has no range; pass range=")
+    return _edges(a, *limits, bins=_number_of_bins(bins), dtype=dtype)
 
 
 def histogram_bin_edges(
@@ -166,7 +174,7 @@ def histogram_bin_edges(
         raise NotImplementedError(
             f"histogram_bin_edges: the rule {abbreviate(bins)} is not implemented; give the number of bins, or edges"
         )
-    return _bin_edges("histogram_bin_edges", a, bins, range)
+    return _bin_edges(a, bins, range)
 
 
 def _places(edges: Array, x: Array) -> Array:
@@ -179,7 +187,7 @@ def _places(edges: Array, x: Array) -> Array:
 
 @inline_jit
 def _histogram(a: ArrayLike, edges: Array, weights: Array, *, density: bool, dtype: DType) -> Any:
-    a, edges = convert_to(to_array_operand("histogram", a), dtype, False), convert_to(edges, dtype, False)
+    a, edges = convert_to(to_array_operand(a), dtype, False), convert_to(edges, dtype, False)
     places = _places(edges, ravel(a))
     counts = zeros(edges.shape, weights.dtype).at[places].add(ravel(weights), mode="drop")[1:]
     if density:
@@ -210,16 +218,16 @@ def histogram(
         >>> jnp.histogram(jnp.array([0.0, 0.5, 2.0]), 2)
         (Array([2., 1.], dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
-    if weights is not None and type_of("histogram", weights, 3).shape != type_of("histogram", a).shape:
+    if weights is not None and type_of(weights, 3).shape != type_of(a).shape:
         raise ValueError(
-            f"histogram: weights of shape {type_of('histogram', weights, 3).shape} must have the shape of a, "
-            f"{type_of('histogram', a).shape}"
+            f"histogram: weights of shape {type_of(weights, 3).shape} must have the shape of a, "
+            f"{type_of(a).shape}"
         )
     operands = (a,) if weights is None else (a, weights)
-    _, dtype, _ = common_dtype("histogram", operands, as_inexact)
-    a = convert_to(to_array_operand("histogram", a), dtype, False)
-    edges = convert_to(_bin_edges("histogram", a, bins, range), dtype, False)
-    weights = ones(type_of("histogram", a).shape, dtype) if weights is None else to_array_operand("histogram", weights)
+    _, dtype, _ = common_dtype(operands, as_inexact)
+    a = convert_to(to_array_operand(a), dtype, False)
+    edges = convert_to(_bin_edges(a, bins, range), dtype, False)
+    weights = ones(type_of(a).shape, dtype) if weights is None else to_array_operand(weights)
     weighed = convert_to(weights, dtype, False)
     result: tuple[Any, Any] = _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
     return result
@@ -228,11 +236,11 @@ def histogram(
 @inline_jit
 def _joint(sample: Array, *operands: Array, weighted: bool, density: bool) -> Array:
     edges, weights = (operands[:-1], operands[-1]) if weighted else (operands, None)
-    sample = to_array_operand("histogramdd", sample)
+    sample = to_array_operand(sample)
     places = [_places(e, sample[:, i]) for i, e in enumerate(edges)]
     shape = tuple(e.shape[0] + 1 for e in edges)
     dtype = dtypes.default_int(config.enable_x64.value) if weights is None else as_inexact(weights.dtype, False)[0]
-    what = ones((), dtype) if weights is None else convert_to(to_array_operand("histogramdd", weights), dtype, False)
+    what = ones((), dtype) if weights is None else convert_to(to_array_operand(weights), dtype, False)
     counts = zeros(shape, dtype).at[tuple(places)].add(what, mode="drop")
     counts = counts[tuple(slice(1, -1) for _ in edges)]
     if density:
@@ -272,32 +280,36 @@ def histogramdd(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    result: tuple[Any, list[Any]] = _histogram_of_rows("histogramdd", sample, bins, range, weights, density)
+    result: tuple[Any, list[Any]] = _histogram_of_rows(sample, bins, range, weights, density)
     return result
 
 
-def _histogram_of_rows(function: str, sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:
-    aval = type_of(function, sample)
+def _histogram_of_rows(sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:
+    aval = type_of(sample)
     if aval.ndim != 2:
-        raise ValueError(f"{function}: sample must have rows of coordinates, rank 2; got shape {aval.shape}")
+        raise ValueError(f"{called_function()}: sample must have rows of coordinates, rank 2; got shape {aval.shape}")
     count, columns = aval.shape
-    if weights is not None and type_of(function, weights, 3).shape != (count,):
+    if weights is not None and type_of(weights, 3).shape != (count,):
         raise ValueError(
-            f"{function}: there should be one weight for each sample: weights of shape "
-            f"{type_of(function, weights, 3).shape} for {count} samples"
+            f"{called_function()}: there should be one weight for each sample: weights of shape "
+            f"{type_of(weights, 3).shape} for {count} samples"
         )
     listed = isinstance(range, (Sequence, Array, np.ndarray))
     if range is not None and (not listed or len(range) != columns):
-        raise ValueError(f"{function}: range must be a sequence of {columns} pairs or Nones; got {abbreviate(range)}")
+        raise ValueError(
+            f"{called_function()}: range must be a sequence of {columns} pairs or Nones; got {abbreviate(range)}"
+        )
     if isinstance(bins, (tuple, list)) or np.ndim(bins):
         if len(bins) != columns:
-            raise ValueError(f"{function}: there should be a bin for each dimension: {len(bins)} for {columns}")
+            raise ValueError(
+                f"{called_function()}: there should be a bin for each dimension: {len(bins)} for {columns}"
+            )
         each = list(bins)
     else:
         each = [bins] * columns
-    sample = to_array_operand(function, sample)
-    edges = [_bin_edges(function, sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
-    operands = edges if weights is None else [*edges, to_array_operand(function, weights)]
+    sample = to_array_operand(sample)
+    edges = [_bin_edges(sample[:, i], b, None if range is None else range[i]) for i, b in enumerate(each)]
+    operands = edges if weights is None else [*edges, to_array_operand(weights)]
     return _joint(sample, *operands, weighted=weights is not None, density=bool(density)), edges
 
 
@@ -326,12 +338,12 @@ def histogram2d(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    avals = [type_of("histogram2d", value, i) for i, value in enumerate((x, y))]
+    avals = [type_of(value, i) for i, value in enumerate((x, y))]
     if avals[0].ndim != 1 or avals[0].shape != avals[1].shape:
         raise ValueError(f"histogram2d: x and y must be vectors of one length; got {avals[0].shape}, {avals[1].shape}")
     vector = isinstance(bins, (list, tuple)) or (isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1)
     if vector and len(bins) not in (1, 2):
         bins = [asarray(bins)] * 2
-    sample = stack([to_array_operand("histogram2d", x), to_array_operand("histogram2d", y)], axis=1)
-    counts, (first, second) = _histogram_of_rows("histogram2d", sample, bins, range, weights, density)
+    sample = stack([to_array_operand(x), to_array_operand(y)], axis=1)
+    counts, (first, second) = _histogram_of_rows(sample, bins, range, weights, density)
     return counts, first, second

@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -58,12 +59,12 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         >>> jnp.unravel_index(5, (2, 3))
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
-    aval = type_of("unravel_index", indices)
+    aval = type_of(indices)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
     sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else (sizes,)
-    return tuple(_unravel(to_array_operand("unravel_index", indices), shape=canonical_shape("unravel_index", sizes)))
+    return tuple(_unravel(to_array_operand(indices), shape=canonical_shape(sizes)))
 
 
 @inline_jit
@@ -113,7 +114,7 @@ def ravel_multi_index(
         Array([5], dtype=int32)
     """
     function = "ravel_multi_index"
-    sizes = tuple([to_integer(function, "dims", n) for n in dims])
+    sizes = tuple([to_integer("dims", n, function=function) for n in dims])
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
             f"{function}: invalid mode={abbreviate(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
@@ -123,10 +124,10 @@ def ravel_multi_index(
     indices = list(multi_index)
     if len(indices) != len(sizes):
         raise ValueError(f"{function}: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes")
-    wanted = requested_dtype(function, dtype)
+    wanted = requested_dtype(dtype, function=function)
     if not indices:
         return convert_to(0, wanted or dtypes.default_int(config.enable_x64.value), False)
-    _, common, _ = common_dtype(function, indices)
+    _, common, _ = common_dtype(indices, function=function)
     for kind in (common, wanted or common):
         if not dtypes.is_integer(kind):
             raise ValueError(f"{function}: {kind.name} is not an integer type")
@@ -145,12 +146,12 @@ def ravel_multi_index(
 
 @inline_jit
 def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
-    shape = np.broadcast_shapes(*[type_of("ravel_multi_index", x).shape for x in indices])
+    shape = np.broadcast_shapes(*[type_of(x).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
     total = None
     for index, size in pairs if order == "C" else reversed(pairs):
-        aval = type_of("ravel_multi_index", index)
-        index = broadcast_operand_to("ravel_multi_index", cast_to(index, aval, dtype), aval.shape, shape)
+        aval = type_of(index)
+        index = broadcast_operand_to(cast_to(index, aval, dtype), aval.shape, shape)
         index = convert_to(index, dtype, False)
         length = scalar_of(size, dtype)
         if mode == "clip":
@@ -186,12 +187,12 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """
     grid = []
     for i, x in enumerate(args):
-        aval = type_of("ix_", x, i)
+        aval = type_of(x, i)
         if aval.ndim != 1:
             raise ValueError(f"ix_: arguments must be 1-dimensional, got shape {aval.shape}")
         if dtypes.is_boolean(aval.dtype):
             raise NotImplementedError("ix_: boolean arguments are not implemented; use nonzero(mask)[0]")
-        x = to_array_operand("ix_", x) if aval.size else arange(0)
+        x = to_array_operand(x) if aval.size else arange(0)
         grid.append(reshape(x, [x.size if j == i else 1 for j in range(len(args))]))
     return tuple(grid)
 
@@ -318,7 +319,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
         >>> jnp.diag_indices(2)
         (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    size, rank = to_integer("diag_indices", "n", n), to_integer("diag_indices", "ndim", ndim)
+    size, rank = to_integer("n", n), to_integer("ndim", ndim)
     for name, value in (("n", size), ("ndim", rank)):
         if value < 0:
             raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
@@ -342,7 +343,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
         >>> jnp.diag_indices_from(jnp.ones((2, 2)))
         (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    shape = type_of("diag_indices_from", arr).shape
+    shape = type_of(arr).shape
     if len(shape) < 2:
         raise ValueError(f"diag_indices_from: the input array must be at least 2-d, got shape {shape}")
     if len(set(shape)) != 1:
@@ -350,11 +351,11 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(function: str, make: Callable[..., Any], n: int, k: ArrayLike, m: object) -> tuple[Any, Any]:
-    rows, offset = to_integer(function, "n", n), to_integer(function, "k", k)
-    columns = rows if m is None else to_integer(function, "m", m)
+def _triangle(make: Callable[..., Any], n: int, k: ArrayLike, m: object) -> tuple[Any, Any]:
+    rows, offset = to_integer("n", n), to_integer("k", k)
+    columns = rows if m is None else to_integer("m", m)
     if rows < 0 or columns < 0:
-        raise TypeError(f"{function}: n and m must not be negative, got n={rows}, m={columns}")
+        raise TypeError(f"{called_function()}: n and m must not be negative, got n={rows}, m={columns}")
     first, second = make(rows, offset, columns)
     return asarray(first), asarray(second)
 
@@ -377,7 +378,7 @@ def tril_indices(n: int, k: int = 0, m: ArrayLike | None = None) -> tuple[Any, A
         >>> jnp.tril_indices(2)
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _triangle("tril_indices", np.tril_indices, n, k, m)
+    return _triangle(np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[Any, Any]:
@@ -398,13 +399,13 @@ def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[
         >>> jnp.triu_indices(2)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _triangle("triu_indices", np.triu_indices, n, k, m)
+    return _triangle(np.triu_indices, n, k, m)
 
 
-def _matrix_shape(function: str, arr: ArrayLike) -> tuple[int, ...]:
-    shape = type_of(function, arr).shape
+def _matrix_shape(arr: ArrayLike) -> tuple[int, ...]:
+    shape = type_of(arr).shape
     if len(shape) != 2:
-        raise ValueError(f"{function}: only 2-D inputs are accepted, got shape {shape}")
+        raise ValueError(f"{called_function()}: only 2-D inputs are accepted, got shape {shape}")
     return shape
 
 
@@ -426,7 +427,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
         >>> jnp.tril_indices_from(jnp.ones((2, 2)))
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    rows, columns = _matrix_shape("tril_indices_from", arr)
+    rows, columns = _matrix_shape(arr)
     return tril_indices(rows, k, columns)
 
 
@@ -448,7 +449,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
         >>> jnp.triu_indices_from(jnp.ones((2, 2)))
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    rows, columns = _matrix_shape("triu_indices_from", arr)
+    rows, columns = _matrix_shape(arr)
     return triu_indices(rows, k, columns)
 
 
@@ -474,5 +475,5 @@ def mask_indices(
         >>> jnp.mask_indices(2, jnp.triu)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    side = to_integer("mask_indices", "n", n)
+    side = to_integer("n", n)
     return nonzero(mask_func(ones((side, side)), k), size=size)

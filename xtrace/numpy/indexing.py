@@ -321,7 +321,7 @@ def _layout(layout: list[str], arrays: Sequence[Any]) -> tuple[int, tuple[int, .
     ellipsis between index arrays separates them, too.
     """
     places = [i for i, kind in enumerate(layout) if kind == "a"]
-    rank = len(check_broadcast("indexing", [np.shape(a) for a in arrays])) if arrays else 0
+    rank = len(check_broadcast([np.shape(a) for a in arrays], function="indexing")) if arrays else 0
     together = places == list(range(places[0], places[0] + len(places))) if places else True
     first = places[0] if places and together else 0
     axes: list[str] = []
@@ -388,11 +388,11 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
-    aval = type_of("indexing", index)
+    aval = type_of(index, function="indexing")
     if signed:
         if length > dtypes.iinfo(aval.dtype).max:
             index = convert_to(index, dtype)
-            aval = type_of("indexing", index)
+            aval = type_of(index, function="indexing")
         moved = elementwise.add(index, scalar_of(length, aval.dtype))
         index = select_n(lt(index, scalar_of(0, aval.dtype)), index, moved)
     return convert_to(index, dtype)
@@ -400,8 +400,8 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
 
 def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
     """Return `x` indexed along `axes` by index arrays, which broadcast; their axes come at position `block`."""
-    avals = [type_of("indexing", i) for i in indices]
-    shape = check_broadcast("indexing", [a.shape for a in avals])
+    avals = [type_of(i, function="indexing") for i in indices]
+    shape = check_broadcast([a.shape for a in avals], function="indexing")
     others = [n for i, n in enumerate(x.shape) if i not in axes]
     whole = (*others[:block], *shape, *others[block:])
     if 0 in whole:
@@ -414,7 +414,7 @@ def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block
     positions = []
     for index, aval, axis in zip(indices, avals, axes, strict=True):
         position = position_of(index, x.shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        positions.append(reshape(broadcast_operand_to("indexing", position, aval.shape, shape), (*shape, 1)))
+        positions.append(reshape(broadcast_operand_to(position, aval.shape, shape, function="indexing"), (*shape, 1)))
     start_indices = positions[0] if len(positions) == 1 else concatenate(positions, len(shape))
     offsets = tuple([i for i in range(x.ndim - len(axes) + len(shape)) if not block <= i < block + len(shape)])
     numbers = index_vectors.GatherDimensionNumbers(offset_dims=offsets, collapsed_slice_dims=axes, start_index_map=axes)
@@ -540,9 +540,9 @@ def take(
         >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
         Array([7, 5], dtype=int32)
     """
-    refuse("take", out=out)
-    a = to_array_operand("take", a)
-    aval = type_of("take", indices, 1)
+    refuse(out=out)
+    a = to_array_operand(a)
+    aval = type_of(indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":
@@ -554,7 +554,7 @@ def take(
     if axis is None:
         a, along = reshape(a, (a.size,)), 0
     else:
-        along = canonical_axis("take", axis, a.ndim)
+        along = canonical_axis(axis, a.ndim)
     if a.shape[along] == 0:
         if aval.size:
             raise IndexError("take: indices are out of bounds for an axis without elements; pass no indices")

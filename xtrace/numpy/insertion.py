@@ -26,11 +26,11 @@ from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
 
 
-def _prepare_operand(function: str, arr: Array, axis: int | None) -> tuple[Any, int]:
-    arr = to_array_operand(function, arr)
+def _prepare_operand(arr: Array, axis: int | None) -> tuple[Any, int]:
+    arr = to_array_operand(arr)
     if axis is None:
         return ravel(arr), 0
-    return arr, canonical_axis(function, axis, arr.ndim)
+    return arr, canonical_axis(axis, arr.ndim)
 
 
 def _count_from_front(positions: Array, length: int) -> Array:
@@ -45,7 +45,7 @@ def _count_from_front(positions: Array, length: int) -> Array:
 def _delete_unique(a: Array, positions: Array, *, axis: int) -> Array:
     """Return `a` without the elements at distinct positions, which may be traced."""
     length = a.shape[axis]
-    positions = clip(_count_from_front(ravel(to_array_operand("delete", positions)), length), 0, length - 1)
+    positions = clip(_count_from_front(ravel(to_array_operand(positions)), length), 0, length - 1)
     gone = sum(iota(positions.dtype, length)[:, None] == positions[None], 1) > 0
     # A stable sort of the mask puts the remaining elements first, in order.
     kept = argsort(gone)[: length - positions.size]
@@ -74,12 +74,12 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         >>> jnp.delete(jnp.array([5, 6, 7]), 1)
         Array([5, 7], dtype=int32)
     """
-    arr, along = _prepare_operand("delete", arr, axis)
+    arr, along = _prepare_operand(arr, axis)
     length = arr.shape[along]
     if isinstance(obj, slice):
         positions: Any = np.arange(length)[obj]
         return take(arr, np.delete(np.arange(length, dtype=np.int32), positions), along, mode="clip")
-    aval = type_of("delete", obj, 1)
+    aval = type_of(obj, 1)
     mask = dtypes.is_boolean(aval.dtype)
     if not mask and not dtypes.is_integer(aval.dtype):
         raise ValueError(f"delete: obj must be a slice, integers or booleans; got dtype {aval.dtype.name}")
@@ -147,16 +147,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         >>> jnp.insert(jnp.array([5, 6]), 1, 9)
         Array([5, 9, 6], dtype=int32)
     """
-    arr, along = _prepare_operand("insert", arr, axis)
+    arr, along = _prepare_operand(arr, axis)
     length = arr.shape[along]
     if isinstance(obj, slice):
         obj = np.arange(length, dtype=np.int32)[obj]
-    aval = type_of("insert", obj, 1)
+    aval = type_of(obj, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"insert: obj must be integers or a slice; got dtype {aval.dtype.name}")
     if aval.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
-    type_of("insert", values, 2)
+    type_of(values, 2)
     values = convert_to(values, arr.dtype, arr.aval.weak_type)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))
@@ -166,11 +166,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
             values = moveaxis(values, 0, along)
         shape = list(arr.shape)
         shape[along] = values.shape[along]
-        position = ravel(to_array_operand("insert", obj))[0]
+        position = ravel(to_array_operand(obj))[0]
         return _with_slice(arr, position, broadcast_to(values, shape), axis=along)
     shape = list(arr.shape)
     shape[along] = aval.size
-    return _with_each(arr, to_array_operand("insert", obj), broadcast_to(values, shape), axis=along)
+    return _with_each(arr, to_array_operand(obj), broadcast_to(values, shape), axis=along)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
@@ -193,8 +193,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
         >>> jnp.trim_zeros(jnp.array([0, 5, 0, 6, 0]))
         Array([5, 0, 6], dtype=int32)
     """
-    filt = to_array_operand("trim_zeros", filt)
-    axes = axes_of("trim_zeros", axis, filt.ndim)
+    filt = to_array_operand(filt)
+    axes = axes_of(axis, filt.ndim)
     if isinstance(filt, Tracer):
         raise explain.concretization(filt, "numpy.trim_zeros argument filt")
     if not isinstance(trim, str):

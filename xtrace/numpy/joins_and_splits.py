@@ -15,6 +15,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -34,21 +35,21 @@ def _join_converted(*arrays: Array, axis: int, dtype: DType, weak: bool) -> Arra
     return parts[0] if len(parts) == 1 else concatenation.concatenate(parts, axis)
 
 
-def _sequence(function: str, arrays: object) -> list[Any]:
+def _sequence(arrays: object) -> list[Any]:
     """Return the arrays of a list, or the rows of an array; TypeError for other objects."""
     if isinstance(arrays, (list, tuple, range)):
-        operands = [to_array_operand(function, x, i) for i, x in enumerate(arrays)]
+        operands = [to_array_operand(x, i) for i, x in enumerate(arrays)]
     elif isinstance(arrays, (Array, np.ndarray)):
         operands = list(unstack(arrays)) if arrays.ndim else []
     else:
-        raise TypeError(f"{function} needs a list or tuple of arrays, got {type(arrays)}")
+        raise TypeError(f"{called_function()} needs a list or tuple of arrays, got {type(arrays)}")
     if not operands:
-        raise ValueError(f"{function}: Need at least one array")
+        raise ValueError(f"{called_function()}: Need at least one array")
     return operands
 
 
 def _join(
-    function: str, arrays: object, axis: int | Callable[[int], int], dtype: object,
+    arrays: object, axis: int | Callable[[int], int], dtype: object,
     raise_shape: Callable[[Shape], Shape] = lambda shape: shape,
 ) -> Array:
     """Return arrays, or the rows of an array, joined along `axis`, which may be a function of their rank.
@@ -56,25 +57,25 @@ def _join(
     raise_shape: maps the shape of an array to the one that is joined.
     """
     if not isinstance(arrays, (Array, np.ndarray)):
-        raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(function, arrays)]
-        return _concatenate(function, raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
+        raised = [set_shape(x, raise_shape(x.shape)) for x in _sequence(arrays)]
+        return _concatenate(raised, axis if isinstance(axis, int) else axis(raised[0].ndim), dtype)
     # One transposition, so that the program does not grow with the number of rows.
-    array = to_array_operand(function, arrays)
+    array = to_array_operand(arrays)
     if not array.ndim or not array.shape[0]:
-        raise ValueError(f"{function}: Need at least one array")
+        raise ValueError(f"{called_function()}: Need at least one array")
     count, shape = array.shape[0], raise_shape(array.shape[1:])
     if not shape:
-        raise _no_axes(function)
-    along = canonical_axis(function, axis if isinstance(axis, int) else axis(len(shape)), len(shape))
+        raise _no_axes()
+    along = canonical_axis(axis if isinstance(axis, int) else axis(len(shape)), len(shape))
     rows = moveaxis(set_shape(array, (count, *shape)), 0, along)
     wanted, weak = _common_type([array], dtype)
     return convert_to(set_shape(rows, (*shape[:along], count * shape[along], *shape[along + 1 :])), wanted, weak)
 
 
-def _no_axes(function: str) -> ValueError:
+def _no_axes() -> ValueError:
     return ValueError(
-        f"{function}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
-        f"argument, {function}([a, b])"
+        f"{called_function()}: Zero-dimensional arrays cannot be concatenated; stack them. Arrays are given as one "
+        f"argument, {called_function()}([a, b])"
     )
 
 
@@ -85,18 +86,19 @@ def _common_type(operands: Sequence[Any], dtype: object) -> tuple[Any, bool]:
     return dtypes.promote(pairs, *config.promotion())
 
 
-def _concatenate(function: str, operands: Sequence[Any], axis: int, dtype: object) -> Array:
+def _concatenate(operands: Sequence[Any], axis: int, dtype: object) -> Array:
     if len({x.ndim for x in operands}) > 1:
         raise TypeError(
-            f"{function}: Cannot concatenate arrays with different numbers of dimensions: got "
+            f"{called_function()}: Cannot concatenate arrays with different numbers of dimensions: got "
             f"{', '.join(str(x.shape) for x in operands)}."
         )
     if operands[0].ndim == 0:
-        raise _no_axes(function)
-    along = canonical_axis(function, axis, operands[0].ndim)
+        raise _no_axes()
+    along = canonical_axis(axis, operands[0].ndim)
     if len({(*x.shape[:along], *x.shape[along + 1 :]) for x in operands}) > 1:
         raise TypeError(
-            f"{function}: Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+            f"{called_function()}: Cannot concatenate arrays with shapes that differ in dimensions other than the "
+            "one being "
             f"concatenated: along dimension {along} for shapes {', '.join(str(x.shape) for x in operands)}. "
             "Choose another axis=, or cut or pad them to one shape."
         )
@@ -124,10 +126,10 @@ def concatenate(arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, d
         >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3])])
         Array([1, 2, 3], dtype=int32)
     """
-    wanted = requested_dtype("concatenate", dtype)
+    wanted = requested_dtype(dtype)
     if axis is None:
-        return _join("concatenate", arrays, 0, wanted, lambda shape: (math.prod(shape),))
-    return _join("concatenate", arrays, axis, wanted)
+        return _join(arrays, 0, wanted, lambda shape: (math.prod(shape),))
+    return _join(arrays, axis, wanted)
 
 
 @inline_jit(static=("axis",), trees=True)
@@ -176,19 +178,19 @@ def stack(
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    refuse("stack", out=out)
-    wanted = requested_dtype("stack", dtype)
+    refuse(out=out)
+    wanted = requested_dtype(dtype)
     if isinstance(arrays, (Array, np.ndarray)) and arrays.ndim and arrays.shape[0]:
-        array = to_array_operand("stack", arrays)
+        array = to_array_operand(arrays)
         common, weak = _common_type([array], wanted)
-        return convert_to(moveaxis(array, 0, canonical_axis("stack", axis, array.ndim)), common, weak)
-    operands = _sequence("stack", arrays)
+        return convert_to(moveaxis(array, 0, canonical_axis(axis, array.ndim)), common, weak)
+    operands = _sequence(arrays)
     if len({x.shape for x in operands}) > 1:
         raise ValueError(
             f"stack: All input arrays must have the same shape; got {', '.join(str(x.shape) for x in operands)}. "
             "concatenate joins arrays of different lengths"
         )
-    along = canonical_axis("stack", axis, operands[0].ndim + 1)
+    along = canonical_axis(axis, operands[0].ndim + 1)
     common, weak = _common_type(operands, wanted)
     return _stack(*operands, axis=along, dtype=common, weak=weak)
 
@@ -218,7 +220,7 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    return _join("vstack", tup, 0, requested_dtype("vstack", dtype), at_least_2d)
+    return _join(tup, 0, requested_dtype(dtype), at_least_2d)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -240,7 +242,7 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3, 4])])
         Array([1, 2, 3, 4], dtype=int32)
     """
-    return _join("hstack", tup, lambda rank: min(rank - 1, 1), requested_dtype("hstack", dtype), at_least_1d)
+    return _join(tup, lambda rank: min(rank - 1, 1), requested_dtype(dtype), at_least_1d)
 
 
 @inline_jit(static=("dtype",), trees=True)
@@ -263,7 +265,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
         Array([[[1, 3],
                 [2, 4]]], dtype=int32)
     """
-    return _join("dstack", tup, 2, requested_dtype("dstack", dtype), at_least_3d)
+    return _join(tup, 2, requested_dtype(dtype), at_least_3d)
 
 
 @inline_jit(trees=True)
@@ -285,7 +287,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    return _join("column_stack", tup, 1, None, lambda shape: shape if len(shape) > 1 else (math.prod(shape), 1))
+    return _join(tup, 1, None, lambda shape: shape if len(shape) > 1 else (math.prod(shape), 1))
 
 
 @inline_jit(static=("axis",), public=True)
@@ -307,7 +309,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
         >>> jnp.append(jnp.array([1, 2]), 3)
         Array([1, 2, 3], dtype=int32)
     """
-    return concatenate([to_array_operand("append", arr, 0), to_array_operand("append", values, 1)], axis)
+    return concatenate([to_array_operand(arr, 0), to_array_operand(values, 1)], axis)
 
 
 @inline_jit(trees=True)
@@ -345,48 +347,49 @@ def block(arrays: Any) -> Array:
     levels = depth(arrays)
 
     def leaves(item: object) -> Iterable[Any]:
-        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [to_array_operand("block", item)]
+        return [x for y in item for x in leaves(y)] if isinstance(item, list) else [to_array_operand(item)]
 
     rank = max([levels, *(x.ndim for x in leaves(arrays))])
 
     def assemble(item: object, axis: int) -> Array:
         if not isinstance(item, list):
-            item = to_array_operand("block", item)
+            item = to_array_operand(item)
             return item if item.ndim == rank else set_shape(item, (1,) * (rank - item.ndim) + item.shape)
-        return _concatenate("block", [assemble(x, axis + 1) for x in item], axis, None)
+        return _concatenate([assemble(x, axis + 1) for x in item], axis, None)
 
     return assemble(arrays, rank - levels)
 
 
-def _split(function: str, ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
-    ary = to_array_operand(function, ary)
-    along = canonical_axis(function, axis, ary.ndim)
+def _split(ary: Array, where_to: Any, axis: int, equal: bool) -> list[Any]:
+    ary = to_array_operand(ary)
+    along = canonical_axis(axis, ary.ndim)
     length = ary.shape[along]
     for value in where_to if isinstance(where_to, (list, tuple)) else (where_to,):
         if isinstance(value, Tracer):
-            raise explain.concretization(value, f"numpy.{function} argument indices_or_sections")
+            raise explain.concretization(value, f"numpy.{called_function()} argument indices_or_sections")
     if np.ndim(where_to):
-        places = [i + length if i < 0 else i for i in _concrete_integers(function, where_to)]
+        places = [i + length if i < 0 else i for i in _concrete_integers(where_to)]
         bounds = [0, *[min(max(i, 0), length) for i in places], length]
     else:
-        count = to_known_integer(function, "indices_or_sections", where_to)
+        count = to_known_integer("indices_or_sections", where_to)
         if count <= 0:
-            raise ValueError(f"{function}: the number of sections must be positive, got {count}")
+            raise ValueError(f"{called_function()}: the number of sections must be positive, got {count}")
         if equal and length % count:
             raise ValueError(
-                f"{function}: array split does not result in an equal division: axis {along} of length {length} into "
+                f"{called_function()}: array split does not result in an equal division: axis {along} of length "
+                f"{length} into "
                 f"{count} leaves {length % count}; array_split allows it"
             )
         small, larger = divmod(length, count)
         bounds = [i * small + min(i, larger) for i in range(count + 1)]
     if list(bounds) != sorted(bounds):
-        raise ValueError(f"{function}: the indices must not decrease, got {where_to}")
+        raise ValueError(f"{called_function()}: the indices must not decrease, got {where_to}")
     return list(concatenation.split(ary, list(map(operator.sub, bounds[1:], bounds)), along))
 
 
-def _concrete_integers(function: str, values: Any) -> list[int]:
+def _concrete_integers(values: Any) -> list[int]:
     entries = np.asarray(values) if isinstance(values, Array) else values
-    return [to_known_integer(function, "indices", i) for i in entries]
+    return [to_known_integer("indices", i) for i in entries]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -409,7 +412,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         >>> jnp.split(jnp.arange(4), 2)
         [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
     """
-    return _split("split", ary, indices_or_sections, axis, True)
+    return _split(ary, indices_or_sections, axis, True)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
@@ -432,7 +435,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         >>> jnp.array_split(jnp.arange(3), 2)
         [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
     """
-    return _split("array_split", ary, indices_or_sections, axis, False)
+    return _split(ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
@@ -454,7 +457,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
         >>> [x.shape for x in jnp.vsplit(jnp.ones((2, 2, 2)), 2)]
         [(1, 2, 2), (1, 2, 2)]
     """
-    return _split("vsplit", ary, indices_or_sections, 0, True)
+    return _split(ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
@@ -476,7 +479,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
         >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 2, 2)), 2)]
         [(2, 1, 2), (2, 1, 2)]
     """
-    return _split("hsplit", ary, indices_or_sections, 0 if type_of("hsplit", ary).ndim == 1 else 1, True)
+    return _split(ary, indices_or_sections, 0 if type_of(ary).ndim == 1 else 1, True)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
@@ -498,7 +501,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
         >>> [x.shape for x in jnp.dsplit(jnp.ones((2, 2, 2)), 2)]
         [(2, 2, 1), (2, 2, 1)]
     """
-    return _split("dsplit", ary, indices_or_sections, 2, True)
+    return _split(ary, indices_or_sections, 2, True)
 
 
 @inline_jit(static=("axis",), public=True)
@@ -520,8 +523,8 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
         >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))
         (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
-    x = to_array_operand("unstack", x)
-    along = canonical_axis("unstack", axis, x.ndim)
+    x = to_array_operand(x)
+    along = canonical_axis(axis, x.ndim)
     if x.ndim == 0:
         raise ValueError("unstack: a scalar has no axis to unstack")
     return tuple(concatenation.unstack(x, along))

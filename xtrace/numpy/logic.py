@@ -51,7 +51,7 @@ bitwise_count = unary_function(
 
 def _logical(name: str, combine: Callable[[Any, Any], Any], contract: str, **documentation: Any) -> Callable[..., Any]:
     def logical(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        left, right = promote(name, x1, x2)
+        left, right = promote(x1, x2, function=name)
         result: Array = combine(truth(left), truth(right))
         return result
 

@@ -45,7 +45,7 @@ def _target_shape(function: str, own: tuple[int, ...], size: int, wanted: object
         if len(unknown) > 1:
             raise TypeError(f"{function}: can only specify one unknown axis size with a -1 value, got {tuple(entries)}")
         known = canonical_shape(
-            function, wanted if not unknown else [n for i, n in enumerate(entries) if i not in unknown]
+            wanted if not unknown else [n for i, n in enumerate(entries) if i not in unknown], function=function
         )
         if unknown:
             product = math.prod(known)
@@ -72,7 +72,7 @@ def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
 
 
 def _reshape(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
-    a = to_array_operand(function, a)
+    a = to_array_operand(a, function=function)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
         raise NotImplementedError(
@@ -109,7 +109,7 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     """
     try:
         if out_sharding is not None:
-            sharding = requested_out_sharding("reshape", out_sharding)
+            sharding = requested_out_sharding(out_sharding)
             return reshard_result(_reshape("reshape", cast_to_auto(a), shape, order), sharding)
         if type(a) is np.ndarray or isinstance(a, np.generic):
             result: Array = a.reshape(shape, order=order)  # type: ignore[call-overload]
@@ -142,8 +142,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
         >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
         Array([1, 2, 3, 4], dtype=int32)
     """
-    refuse("ravel", out_sharding=out_sharding)
-    return _reshape("ravel", a, (type_of("ravel", a).size,), order)
+    refuse(out_sharding=out_sharding)
+    return _reshape("ravel", a, (type_of(a).size,), order)
 
 
 def _permute(a: Array, permutation: Sequence[int]) -> Array:
@@ -168,12 +168,12 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    a = to_array_operand("transpose", a)
+    a = to_array_operand(a)
     if axes is None:
         return _permute(a, range(a.ndim)[::-1])
     if not isinstance(axes, Iterable):
         raise TypeError(f"transpose: axes must be a sequence of integers, got {abbreviate(axes)}")
-    order = [canonical_axis("transpose", i, a.ndim) for i in axes]
+    order = [canonical_axis(i, a.ndim) for i in axes]
     if sorted(order) != list(range(a.ndim)):
         raise TypeError(
             f"transpose: axes {tuple(order)} are no permutation of the axes of an array of shape {a.shape}; swapaxes "
@@ -221,7 +221,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    x = to_array_operand("matrix_transpose", x)
+    x = to_array_operand(x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: x must be at least two-dimensional; got ndim={x.ndim}")
     return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
@@ -246,9 +246,9 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
         >>> jnp.swapaxes(jnp.ones((2, 3)), 0, 1).shape
         (3, 2)
     """
-    a = to_array_operand("swapaxes", a)
+    a = to_array_operand(a)
     order = list(range(a.ndim))
-    first, second = (axis_as_index("swapaxes", i, a.ndim) for i in (axis1, axis2))
+    first, second = (axis_as_index(i, a.ndim) for i in (axis1, axis2))
     order[first], order[second] = second, first
     return _permute(a, order)
 
@@ -273,11 +273,11 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
         >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    a = to_array_operand("moveaxis", a)
+    a = to_array_operand(a)
     listed = [x if is_sequence_of_axes(x) else (x,) for x in (source, destination)]
     if len(listed[0]) != len(listed[1]):
         raise ValueError(f"moveaxis: Inconsistent number of elements: {len(listed[0])} vs {len(listed[1])}")
-    sources, targets = (axes_of("moveaxis", x, a.ndim) for x in listed)
+    sources, targets = (axes_of(x, a.ndim) for x in listed)
     order = [i for i in range(a.ndim) if i not in sources]
     for target, one in sorted(zip(targets, sources, strict=True)):
         order.insert(target, one)
@@ -304,8 +304,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
         >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
     """
-    a = to_array_operand("rollaxis", a)
-    number, place = canonical_axis("rollaxis", axis, a.ndim), to_integer("rollaxis", "start", start)
+    a = to_array_operand(a)
+    number, place = canonical_axis(axis, a.ndim), to_integer("start", start)
     if not -a.ndim <= place <= a.ndim:
         raise ValueError(f"rollaxis: start={start} must satisfy {-a.ndim}<=start<={a.ndim}")
     place += a.ndim if place < 0 else 0
@@ -330,10 +330,10 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
         >>> jnp.expand_dims(jnp.ones(2), 0).shape
         (1, 2)
     """
-    a = to_array_operand("expand_dims", a)
+    a = to_array_operand(a)
     count = len(axis) if is_sequence_of_axes(axis) else 1
     rank = a.ndim + count
-    axes = axes_of("expand_dims", axis, rank)
+    axes = axes_of(axis, rank)
     kept = [i for i in range(rank) if i not in axes]
     sizes = iter(a.shape)
     return broadcast_in_dim(a, [1 if i in axes else next(sizes) for i in range(rank)], kept)
@@ -357,8 +357,8 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
         >>> jnp.squeeze(jnp.ones((1, 2, 1))).shape
         (2,)
     """
-    a = to_array_operand("squeeze", a)
-    axes = tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axes_of("squeeze", axis, a.ndim)
+    a = to_array_operand(a)
+    axes = tuple([i for i, n in enumerate(a.shape) if n == 1]) if axis is None else axes_of(axis, a.ndim)
     for i in axes:
         if a.shape[i] != 1:
             raise ValueError(
@@ -383,8 +383,8 @@ def at_least_3d(shape: Shape) -> Shape:
     return shape if len(shape) > 2 else (*at_least_2d(shape), 1)
 
 
-def _raise_ranks(function: str, arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
-    arrays = [to_array_operand(function, x, i) for i, x in enumerate(arys)]
+def _raise_ranks(arys: tuple[Any, ...], raise_shape: Callable[[Shape], Shape]) -> Any:
+    arrays = [to_array_operand(x, i) for i, x in enumerate(arys)]
     raised = [set_shape(x, raise_shape(x.shape)) for x in arrays]
     return raised[0] if len(raised) == 1 else sequence_of(raised)
 
@@ -406,7 +406,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_1d(1.0).shape
         (1,)
     """
-    return _raise_ranks("atleast_1d", arys, at_least_1d)
+    return _raise_ranks(arys, at_least_1d)
 
 
 @inline_jit(public=True)
@@ -426,7 +426,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_2d(1.0).shape
         (1, 1)
     """
-    return _raise_ranks("atleast_2d", arys, at_least_2d)
+    return _raise_ranks(arys, at_least_2d)
 
 
 @inline_jit(public=True)
@@ -447,7 +447,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
         (1, 1, 1)
     """
 
-    return _raise_ranks("atleast_3d", arys, at_least_3d)
+    return _raise_ranks(arys, at_least_3d)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -472,5 +472,5 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
         raise NotImplementedError(
             f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
-    type_of("copy", a)
+    type_of(a)
     return array(a, copy=True)

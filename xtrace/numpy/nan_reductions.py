@@ -25,18 +25,18 @@ def _is_number(a: Array) -> Array:
     return eq(a, a)
 
 
-def _check_arguments(function: str, a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
+def _check_arguments(a: object, axis: Any, out: Any, *, function: str = "") -> tuple[bool, tuple[int, ...]]:
     """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
-    refuse(function, out=out)
-    aval = type_of(function, a)
-    return dtypes.is_inexact(aval.dtype), axes_of(function, axis, aval.ndim)
+    refuse(out=out, function=function)
+    aval = type_of(a, function=function)
+    return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim, function=function)
 
 
-def _options(function: str, **options: object) -> tuple[list[Any], tuple[str, ...]]:
+def _options(*, function: str = "", **options: object) -> tuple[list[Any], tuple[str, ...]]:
     """Return the given options as operands of an inlined function, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
-        type_of(function, value, 1)
+        type_of(value, 1, function=function)
     return list(given.values()), tuple(given)
 
 
@@ -45,7 +45,7 @@ def _extremum_of_numbers(
     a: ArrayLike, *options: ArrayLike, caller: str, name: str, axes: tuple[int, ...], keepdims: bool,
     given: tuple[str, ...],
 ) -> Array:
-    a = to_array_operand(caller, a)
+    a = to_array_operand(a, function=caller)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
     extremum = reductions.extremum(
@@ -60,11 +60,11 @@ def _extremum_of_numbers(
 def _extremum(
     function: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object, name: str
 ) -> Array:
-    may_hold_nan, axes = _check_arguments(function, a, axis, out)
+    may_hold_nan, axes = _check_arguments(a, axis, out, function=function)
     if not may_hold_nan:
-        initial = reductions.to_initial(function, initial)
+        initial = reductions.to_initial(initial, function=function)
         return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
-    operands, given = _options(function, initial=initial, where=mask)
+    operands, given = _options(initial=initial, where=mask, function=function)
     return _extremum_of_numbers(
         a, *operands, caller=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
     )
@@ -132,7 +132,7 @@ def nanmin(
 
 @inline_jit
 def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Array:
-    a = to_array_operand(caller, a)
+    a = to_array_operand(a, function=caller)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
     position = reductions.position(caller, filled, axis, None, keepdims, name)
@@ -140,11 +140,11 @@ def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, 
 
 
 def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
-    refuse(function, out=out)
-    aval = type_of(function, a)
+    refuse(out=out, function=function)
+    aval = type_of(a, function=function)
     if not dtypes.is_floating(aval.dtype):
         return reductions.position(function, a, axis, out, keepdims, name)
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    along = None if axis is None else canonical_axis(axis, aval.ndim, function=function)
     return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
 
 
@@ -220,7 +220,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
         Array([1., 1., 4.], dtype=float32)
     """
-    refuse("nancumsum", out=out)
+    refuse(out=out)
     return _accumulate("nancumsum", a, axis, dtype, "cumsum")
 
 
@@ -246,29 +246,29 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
         >>> jnp.nancumprod(jnp.array([1.0, jnp.nan, 3.0]))
         Array([1., 1., 3.], dtype=float32)
     """
-    refuse("nancumprod", out=out)
+    refuse(out=out)
     return _accumulate("nancumprod", a, axis, dtype, "cumprod")
 
 
 def _accumulate(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
-    aval = type_of(function, a)
+    aval = type_of(a, function=function)
     if not dtypes.is_inexact(aval.dtype):
-        return cumulative.accumulate(function, a, axis, dtype, name)
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim or 1)
-    wanted = requested_dtype(function, dtype)
+        return cumulative.accumulate(a, axis, dtype, name, function=function)
+    along = None if axis is None else canonical_axis(axis, aval.ndim or 1, function=function)
+    wanted = requested_dtype(dtype, function=function)
     return _accumulate_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 
 @inline_jit
 def _accumulate_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: DType) -> Array:
-    a = to_array_operand(caller, a)
+    a = to_array_operand(a, function=caller)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return cumulative.accumulate(caller, filled, axis, dtype, name)
+    return cumulative.accumulate(filled, axis, dtype, name, function=caller)
 
 
 @inline_jit
 def _mean_of_numbers(a: ArrayLike, *masks: Array, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool) -> Array:
-    a = to_array_operand("nanmean", a)
+    a = to_array_operand(a)
     mask = masks[0] if masks else None
     numbers = _is_number(a)
     count, total = [
@@ -305,14 +305,14 @@ def nanmean(
         >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2., dtype=float32)
     """
-    may_hold_nan, axes = _check_arguments("nanmean", a, axis, out)
+    may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
-    own = type_of("nanmean", a).dtype
-    wanted = requested_dtype("nanmean", dtype)
+    own = type_of(a).dtype
+    wanted = requested_dtype(dtype)
     wanted = own if wanted is None else wanted
-    reductions.check_divides("nanmean", wanted)
-    masks = reductions.masks_of("nanmean", where)
+    reductions.check_divides(wanted)
+    masks = reductions.masks_of(where)
     return _mean_of_numbers(a, *masks, axes=axes, dtype=wanted, keepdims=bool(keepdims))
 
 
@@ -346,17 +346,17 @@ def _variance_of_numbers(
 
 
 def _variance(
-    a: object, ddof: Any, function: str, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
+    a: object, ddof: Any, axis: Axes, dtype: Any, out: Any, keepdims: bool, mask: Any, mean: object,
     root: bool,
 ) -> Array:
-    _, axes = _check_arguments(function, a, axis, out)
-    compute, wanted = statistics.variance_dtypes(function, type_of(function, a).dtype, dtype)
-    reductions.check_divides(function, wanted)
-    reductions.masks_of(function, mask)
-    statistics.check_correction(function, ddof)
-    operands, given = _options(function, where=mask, mean=mean)
+    _, axes = _check_arguments(a, axis, out)
+    compute, wanted = statistics.variance_dtypes(type_of(a).dtype, dtype)
+    reductions.check_divides(wanted)
+    reductions.masks_of(mask)
+    statistics.check_correction(ddof)
+    operands, given = _options(where=mask, mean=mean)
     return _variance_of_numbers(
-        a if isinstance(a, Array) else to_array_operand(function, a), ddof, *operands, axes=axes, compute=compute,
+        a if isinstance(a, Array) else to_array_operand(a), ddof, *operands, axes=axes, compute=compute,
         dtype=wanted, keepdims=bool(keepdims), given=given, root=root,
     )
 
@@ -391,7 +391,7 @@ def nanvar(
         >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance(a, ddof, "nanvar", axis, dtype, out, keepdims, where, mean, False)
+    return _variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims"), public=True)
@@ -424,4 +424,4 @@ def nanstd(
         >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance(a, ddof, "nanstd", axis, dtype, out, keepdims, where, mean, True)
+    return _variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)

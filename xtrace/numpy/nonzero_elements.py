@@ -50,7 +50,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
         (Array([1, 3], dtype=int32),)
     """
-    a = to_array_operand("nonzero", a)
+    a = to_array_operand(a)
     if a.ndim == 0:
         raise ValueError("nonzero: a scalar has no axes; use nonzero(atleast_1d(x))")
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * a.ndim
@@ -67,7 +67,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         dtype = dtypes.default_int(config.enable_x64.value)
         device = committed_device(a)
         return tuple([asarray(result.astype(dtype), device=device) for result in np.nonzero(np.asarray(a))])
-    count = to_integer("nonzero", "size", size)
+    count = to_integer("size", size)
     if count < 0:
         raise ValueError(f"nonzero: size must not be negative, got {size}")
     return tuple(_nonzero_of_size(a, *fills, size=count))
@@ -85,8 +85,8 @@ def _nonzero_of_size(a: Array, *fills: ArrayLike, size: int) -> list[Any]:
     for axis, fill in enumerate(fills):
         later = scalar_of(math.prod(a.shape[axis + 1 :]) or 1, dtype)
         at = elementwise.rem(elementwise.div(place, later), scalar_of(max(a.shape[axis], 1), dtype))
-        filled, at = promote("nonzero", fill, at)
-        coordinates.append(select_n(is_there, broadcast_operand_to("nonzero", filled, (), (size,)), at))
+        filled, at = promote(fill, at)
+        coordinates.append(select_n(is_there, broadcast_operand_to(filled, (), (size,)), at))
     return coordinates
 
 
@@ -138,7 +138,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike 
         >>> jnp.flatnonzero(jnp.array([[0, 3], [0, 4]]))
         Array([1, 3], dtype=int32)
     """
-    a = to_array_operand("flatnonzero", a)
+    a = to_array_operand(a)
     result: Array = nonzero(reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
     return result
 
@@ -164,10 +164,10 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
         Array([[0, 1],
                [1, 1]], dtype=int32)
     """
-    a = to_array_operand("argwhere", a)
+    a = to_array_operand(a)
     if a.ndim == 0:
         coordinates = nonzero(reshape(a, (1,)), size=size, fill_value=fill_value)[0]
         return zeros((coordinates.size, 0), coordinates.dtype)
-    coordinates = promote("argwhere", *nonzero(a, size=size, fill_value=fill_value))
+    coordinates = promote(*nonzero(a, size=size, fill_value=fill_value))
     table = concatenate([reshape(x, (x.size, 1)) for x in coordinates], 1)
     return convert_to(table, table.dtype) if is_newer() else table

@@ -14,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
@@ -21,19 +22,19 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 
 
-def to_known_integer(function: str, argument: str, value: object) -> int:
+def to_known_integer(argument: str, value: object, *, function: str = "") -> int:
     """Return an integer that a shape needs; ConcretizationTypeError if it is traced, TypeError for other values."""
     if isinstance(value, Tracer):
-        raise explain.concretization(value, f"numpy.{function} argument {argument}")
-    return to_integer(function, argument, value)
+        raise explain.concretization(value, f"numpy.{function or called_function()} argument {argument}")
+    return to_integer(argument, value, function=function)
 
 
-def type_of(function: str, value: object, position: int = 0) -> ShapedArray:
+def type_of(value: object, position: int = 0, *, function: str = "") -> ShapedArray:
     """Return the type of an operand; TypeError, with function and argument, unless it is an array or scalar."""
     if isinstance(value, Array):
         result: ShapedArray = value.aval
         return result
-    return operand_aval(function, position, value)
+    return operand_aval(position, value, function=function)
 
 
 def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
@@ -47,7 +48,7 @@ def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
     return convert_to(value, dtype, aval.weak_type and aval.dtype == dtype)
 
 
-def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: Any, ndim: int, *, function: str = "") -> tuple[int, ...]:
     """Return the axes that `axis` names (None: all), counted from the front.
 
     ValueError for missing or repeated axes, TypeError unless it is an integer or a sequence of integers.
@@ -55,13 +56,14 @@ def axes_of(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if is_sequence_of_axes(axis):
-        axes = tuple([canonical_axis(function, a, ndim) for a in axis])
+        axes = tuple([canonical_axis(a, ndim, function=function) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(
-                f"{function}: duplicate value in axis: {abbreviate(tuple(axis))} for an array of dimension {ndim}"
+                f"{function or called_function()}: duplicate value in axis: {abbreviate(tuple(axis))} for an array "
+                f"of dimension {ndim}"
             )
         return axes
-    return (canonical_axis(function, axis, ndim),)
+    return (canonical_axis(axis, ndim, function=function),)
 
 
 def is_sequence_of_axes(axis: Axes) -> bool:
@@ -71,16 +73,16 @@ def is_sequence_of_axes(axis: Axes) -> bool:
     return isinstance(axis, (Sequence, Set)) and not isinstance(axis, (str, bytes))
 
 
-def only_axis(function: str, axis: Any) -> Any:
+def only_axis(axis: Any) -> Any:
     """Return the only axis of a sequence, or another value as it is; ValueError for several axes."""
     if not is_sequence_of_axes(axis):
         return axis
     if len(axis) != 1:
-        raise ValueError(f"{function}: axis must be one axis, got {len(axis)} of them: {abbreviate(axis)}")
+        raise ValueError(f"{called_function()}: axis must be one axis, got {len(axis)} of them: {abbreviate(axis)}")
     return axis[0]
 
 
-def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
+def axis_as_index(axis: Axes, ndim: int) -> int:
     """Return the axis that `axis` names, with the error classes of JAX, which indexes a list of axes with it.
 
     IndexError for floats, complex numbers and strings; ValueError for None, booleans and lists; NumPy's AxisError,
@@ -89,26 +91,27 @@ def axis_as_index(function: str, axis: Axes, ndim: int) -> int:
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
     if axis is None or isinstance(axis, (bool, np.bool_, list, tuple)):
-        raise ValueError(f"{function}: axis must be an integer, got {abbreviate(axis)}")
+        raise ValueError(f"{called_function()}: axis must be an integer, got {abbreviate(axis)}")
     try:
-        return canonical_axis(function, axis, ndim)
+        return canonical_axis(axis, ndim)
     except TypeError as error:
         raise (IndexError(str(error)) if type(error) is TypeError else error) from None
 
 
-def refuse(function: str, **unsupported: object) -> None:
+def refuse(*, function: str = "", **unsupported: object) -> None:
     """Raise NotImplementedError for a given parameter of NumPy that immutable arrays lack."""
     for name, value in unsupported.items():
         if value is not None:
             raise NotImplementedError(
-                f"The '{name}' argument to xtrace.numpy.{function} is not supported; leave it at None"
+                f"The '{name}' argument to xtrace.numpy.{function or called_function()} is not supported; leave it "
+                "at None"
                 + (" and use the result, since arrays are immutable" if name == "out" else "")
             )
 
 
-def place_of(function: str, device: object, out_sharding: object) -> Any:
+def place_of(device: object, out_sharding: object) -> Any:
     """Return the requested place of a new array: ``out_sharding``, or ``device``."""
-    return device if out_sharding is None else requested_out_sharding(function, out_sharding)
+    return device if out_sharding is None else requested_out_sharding(out_sharding)
 
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
@@ -117,16 +120,18 @@ def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     return Literal(scalar.item() if dtype.isbuiltin == 1 else scalar[()], ShapedArray((), dtype, weak_type))
 
 
-def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def broadcast_operand_to(x: ArrayLike, own: tuple[int, ...], shape: tuple[int, ...], *, function: str = "") -> Array:
     """Return `x`, of shape `own`, broadcast to `shape` as NumPy does; ValueError if it cannot be."""
     missing = len(shape) - len(own)
     if missing < 0:
         raise ValueError(
-            f"{function}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={abbreviate(shape)}"
+            f"{function or called_function()}: Cannot broadcast to shape with fewer dimensions: arr_shape={own} "
+            f"shape={abbreviate(shape)}"
         )
     if not all(n in (1, m) for n, m in zip(own, shape[missing:], strict=True)):
         raise ValueError(
-            f"{function}: Incompatible types for broadcasting: an array of shape {own} does not broadcast to "
+            f"{function or called_function()}: Incompatible types for broadcasting: an array of shape {own} does not "
+            "broadcast to "
             f"{abbreviate(shape)}; "
             "sizes must be equal or 1, from the last axis on"
         )
@@ -140,9 +145,10 @@ def broadcast_operand_to(function: str, x: ArrayLike, own: tuple[int, ...], shap
 
 def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
     """Return `x` where `mask` is true and the number `other` elsewhere, broadcast, in the dtype of `x`."""
-    aval, own = type_of("where", x), type_of("where", mask).shape
-    shape = check_broadcast("where", [own, aval.shape])
+    aval, own = type_of(x, function="where"), type_of(mask, function="where").shape
+    shape = check_broadcast([own, aval.shape], function="where")
     fill = broadcast_in_dim.bind_positional((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
     return select_n(
-        broadcast_operand_to("where", mask, own, shape), fill, broadcast_operand_to("where", x, aval.shape, shape)
+        broadcast_operand_to(mask, own, shape, function="where"), fill,
+        broadcast_operand_to(x, aval.shape, shape, function="where"),
     )

@@ -14,6 +14,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.ops import complex_numbers, reductions
 from xtrace._src.ops.arrays import shape as shapes
@@ -46,15 +47,17 @@ def _partition(a: Array, *, kth: int, axis: int, positions: bool) -> Array:
     return convert_to(order, order.dtype, a.weak_type)
 
 
-def _check_partition(function: str, a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
-    a = to_array_operand(function, a)
+def _check_partition(a: ArrayLike, kth: object, axis: int, positions: bool) -> Array:
+    a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
-        raise NotImplementedError(f"{function}: complex numbers have no order here; got {a.aval}. Use sort_complex")
-    along = canonical_axis(function, axis, a.ndim)
-    place = to_integer(function, "kth", kth)
+        raise NotImplementedError(
+            f"{called_function()}: complex numbers have no order here; got {a.aval}. Use sort_complex"
+        )
+    along = canonical_axis(axis, a.ndim)
+    place = to_integer("kth", kth)
     length = a.shape[along]
     if not -length <= place < length:
-        raise ValueError(f"{function}: kth={place} is out of bounds for axis {along} of length {length}")
+        raise ValueError(f"{called_function()}: kth={place} is out of bounds for axis {along} of length {length}")
     return _partition(a, kth=place % length, axis=along, positions=positions)
 
 
@@ -79,7 +82,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> jnp.partition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 3], dtype=int32)
     """
-    return _check_partition("partition", a, kth, axis, False)
+    return _check_partition(a, kth, axis, False)
 
 
 @inline_jit(static=("kth", "axis"), public=True)
@@ -103,7 +106,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
         Array([1, 2, 0], dtype=int32)
     """
-    return _check_partition("argpartition", a, kth, axis, True)
+    return _check_partition(a, kth, axis, True)
 
 
 @inline_jit
@@ -140,11 +143,11 @@ def top_k(
     """
     if mode not in ("largest", "smallest"):
         raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {abbreviate(mode)}")
-    a = to_array_operand("top_k", a)
+    a = to_array_operand(a)
     if dtypes.is_complex(a.dtype):
         raise ValueError(f"top_k: complex numbers are not ordered, got {a.aval}; take the real part or abs first")
     values, places = _extremes(
-        a, k=to_integer("top_k", "k", k), axis=canonical_axis("top_k", axis, a.ndim), smallest=mode == "smallest"
+        a, k=to_integer("k", k), axis=canonical_axis(axis, a.ndim), smallest=mode == "smallest"
     )
     return values, places
 
@@ -178,16 +181,16 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """
     if isinstance(keys, (Array, np.ndarray)):
         if not keys.ndim:
-            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of('lexsort', keys)}")
+            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of(keys)}")
         keys = unstack(keys)
-    operands = [to_array_operand("lexsort", key, i) for i, key in enumerate(keys)]
+    operands = [to_array_operand(key, i) for i, key in enumerate(keys)]
     if not operands:
         raise TypeError("lexsort: need a sequence of keys with one at least, got an empty one")
     if len({key.shape for key in operands}) > 1:
         raise ValueError(f"lexsort: all keys must have one shape; got {', '.join(str(key.shape) for key in operands)}")
     if not operands[0].ndim:
         return zeros((), dtypes.default_int(config.enable_x64.value))
-    return _lexicographic(*operands, axis=canonical_axis("lexsort", axis, operands[0].ndim))
+    return _lexicographic(*operands, axis=canonical_axis(axis, operands[0].ndim))
 
 
 @inline_jit(public=True)
@@ -207,8 +210,8 @@ def sort_complex(a: ArrayLike) -> Array:
         >>> jnp.sort_complex(jnp.array([2, 1 + 1j, 1]))
         Array([1.+0.j, 1.+1.j, 2.+0.j], dtype=complex64)
     """
-    a = to_array_operand("sort_complex", a)
-    canonical_axis("sort_complex", -1, a.ndim)
+    a = to_array_operand(a)
+    canonical_axis(-1, a.ndim)
     wide = dtypes.bit_width(a.dtype) == 64 and not dtypes.is_complex(a.dtype)
     dtype = a.dtype if dtypes.is_complex(a.dtype) else dtypes.complex128 if wide else dtypes.complex64
     return convert_to(sort(a), dtype, False)
@@ -271,8 +274,8 @@ def _search_by_sorting(a: Array, v: Array, side: str) -> Array:
 
 @inline_jit
 def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Array:
-    a, v = convert_to(to_array_operand("searchsorted", a), dtype, False), convert_to(
-        to_array_operand("searchsorted", v), dtype, False
+    a, v = convert_to(to_array_operand(a), dtype, False), convert_to(
+        to_array_operand(v), dtype, False
     )
     wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
     if not a.shape[0] or not v.size:
@@ -313,11 +316,11 @@ def searchsorted(
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {abbreviate(side)}")
     if method not in _METHODS:
         raise ValueError(f"searchsorted: method must be one of {list(_METHODS)}, got {abbreviate(method)}")
-    avals, dtype, _ = common_dtype("searchsorted", (a, v))
+    avals, dtype, _ = common_dtype((a, v))
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")
     if sorter is not None:
-        given = type_of("searchsorted", sorter, 3)
+        given = type_of(sorter, 3)
         if not dtypes.is_integer(given.dtype):
             raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
@@ -326,7 +329,7 @@ def searchsorted(
 
 @inline_jit
 def _bins_of(x: ArrayLike, bins: object, *, right: bool, method: str) -> Array:
-    bins = to_array_operand("digitize", bins)
+    bins = to_array_operand(bins)
     side = "left" if right else "right"
     rising = searchsorted(bins, x, side, method=method)
     falling = bins.shape[0] - searchsorted(flip(bins), x, side, method=method)
@@ -355,7 +358,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         >>> jnp.digitize(jnp.array([0.5, 2.0]), jnp.array([1.0, 2.0, 3.0]))
         Array([0, 2], dtype=int32)
     """
-    aval, edges = type_of("digitize", x), type_of("digitize", bins, 1)
+    aval, edges = type_of(x), type_of(bins, 1)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     if not edges.size:

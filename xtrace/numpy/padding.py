@@ -45,7 +45,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
     if isinstance(pad_width, dict):
         pairs = dict.fromkeys(range(rank), (0, 0))
         for axis, widths in pad_width.items():
-            pairs[canonical_axis("pad", axis, rank)] = _pad_widths(widths, 1)[0]
+            pairs[canonical_axis(axis, rank)] = _pad_widths(widths, 1)[0]
         return tuple(pairs[i] for i in range(rank))
     if isinstance(pad_width, Tracer):
         raise explain.concretization(pad_width, "numpy.pad argument pad_width")
@@ -212,14 +212,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         Array([9, 1, 2, 9, 9], dtype=int32)
     """
     if callable(mode):
-        array = to_array_operand("pad", array)
+        array = to_array_operand(array)
         return _pad_by_function(mode, array, _pad_widths(pad_width, array.ndim), kwargs)
     return _pad(array, pad_width, mode, **kwargs)
 
 
 @inline_jit(static=("pad_width", "mode", "stat_length", "reflect_type"), public=True)
 def _pad(array: Array, pad_width: object, mode: str, **kwargs: object) -> Array:
-    array = to_array_operand("pad", array)
+    array = to_array_operand(array)
     if not isinstance(mode, str) or mode not in _OPTIONS:
         raise NotImplementedError(
             f"pad: mode {abbreviate(mode)} is not supported; the modes are {', '.join(map(repr, _OPTIONS))}"

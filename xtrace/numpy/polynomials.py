@@ -14,6 +14,7 @@ from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise
@@ -41,39 +42,43 @@ from xtrace.numpy.ufuncs import where
 _LONG = 33
 
 
-def _vectors(function: str, *operands: object) -> list[Any]:
+def _vectors(*operands: object) -> list[Any]:
     """Return operands as vectors of their common inexact dtype; ValueError for other ranks."""
-    avals, dtype, weak = common_dtype(function, operands, as_inexact)
+    avals, dtype, weak = common_dtype(operands, as_inexact)
     for i, aval in enumerate(avals):
         if aval.ndim != 1:
-            raise ValueError(f"{function}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}")
-    return [convert_to(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+            raise ValueError(
+                f"{called_function()}: coefficients must be a 1-D array; argument {i} has shape {aval.shape}"
+            )
+    return [convert_to(to_array_operand(x, i), dtype, weak) for i, x in enumerate(operands)]
 
 
-def _count(function: str, argument: str, value: Any) -> int:
+def _count(argument: str, value: Any, *, function: str = "") -> int:
     """Return a nonnegative integer; TypeError for other types, ValueError for negative numbers."""
-    number = to_integer(function, argument, value)
+    number = to_integer(argument, value, function=function)
     if number < 0:
-        raise ValueError(f"{function}: {argument} must be nonnegative, got {number}")
+        raise ValueError(f"{function or called_function()}: {argument} must be nonnegative, got {number}")
     return number
 
 
-def _require_concrete(function: str, argument: str, x: Array) -> np.ndarray[Any, Any]:
+def _require_concrete(argument: str, x: Array) -> np.ndarray[Any, Any]:
     if isinstance(x, Tracer):
-        raise explain.concretization(x, f"numpy.{function} with {argument}=True; pass {argument}=False")
+        raise explain.concretization(x, f"numpy.{called_function()} with {argument}=True; pass {argument}=False")
     return np.asarray(x)
 
 
-def _pad_to_one_shape(function: str, *operands: ArrayLike) -> list[Any]:
+def _pad_to_one_shape(*operands: ArrayLike) -> list[Any]:
     """Return operands in their common dtype and the longer one's shape, padded with zeros in front."""
-    avals, dtype, weak = common_dtype(function, operands)
+    avals, dtype, weak = common_dtype(operands)
     for i, aval in enumerate(avals):
         if not aval.ndim:
-            raise ValueError(f"{function}: coefficients are along the first axis, and argument {i} has no axes")
-    arrays = [convert_to(to_array_operand(function, x, i), dtype, weak) for i, x in enumerate(operands)]
+            raise ValueError(
+                f"{called_function()}: coefficients are along the first axis, and argument {i} has no axes"
+            )
+    arrays = [convert_to(to_array_operand(x, i), dtype, weak) for i, x in enumerate(operands)]
     short = int(arrays[0].shape[0] >= arrays[1].shape[0])
     x, (length, *others) = arrays[short], arrays[1 - short].shape
-    x = broadcast_operand_to(function, x, x.shape, (x.shape[0], *others))
+    x = broadcast_operand_to(x, x.shape, (x.shape[0], *others))
     filling = convert_to(zeros((length - x.shape[0], *others), dtype), dtype, weak)
     arrays[short] = concatenate([filling, x]) if filling.size else x
     return arrays
@@ -98,7 +103,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
         >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 1]))
         Array([1, 3, 4], dtype=int32)
     """
-    return add(*_pad_to_one_shape("polyadd", a1, a2))
+    return add(*_pad_to_one_shape(a1, a2))
 
 
 @inline_jit(public=True)
@@ -120,7 +125,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
         >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
         Array([1, 1, 2], dtype=int32)
     """
-    return subtract(*_pad_to_one_shape("polysub", a1, a2))
+    return subtract(*_pad_to_one_shape(a1, a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
@@ -140,9 +145,9 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
         >>> jnp.polymul(jnp.array([1, 2]), jnp.array([1, 3]))
         Array([1., 5., 6.], dtype=float32)
     """
-    factors = _vectors("polymul", a1, a2)
+    factors = _vectors(a1, a2)
     if trim_leading_zeros:
-        starts = [np.flatnonzero(_require_concrete("polymul", "trim_leading_zeros", x)) for x in factors]
+        starts = [np.flatnonzero(_require_concrete("trim_leading_zeros", x)) for x in factors]
         factors = [
             getitem(x, slice(int(at[0]) if at.size else x.size, None)) for x, at in zip(factors, starts, strict=True)
         ]
@@ -167,12 +172,12 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         >>> jnp.polydiv(jnp.array([1, 5, 6]), jnp.array([1, 2]))
         (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
-    above, below = _vectors("polydiv", u, v)
+    above, below = _vectors(u, v)
     if not below.size:
         raise ValueError("polydiv: the divisor v has no coefficients")
     quotient, rest = _divide(above, below)
     if trim_leading_zeros:
-        values = _require_concrete("polydiv", "trim_leading_zeros", rest)
+        values = _require_concrete("trim_leading_zeros", rest)
         large = np.flatnonzero(np.abs(values) > math.sqrt(float(dtypes.finfo(values.dtype).eps)))
         rest = getitem(rest, slice(int(large[0]) if large.size else rest.size, None))
     return quotient, rest
@@ -217,8 +222,8 @@ def polyder(p: Any, m: int = 1) -> Any:
         >>> jnp.polyder(jnp.array([1, 2, 3]))
         Array([2., 2.], dtype=float32)
     """
-    (p,) = _vectors("polyder", p)
-    count = _count("polyder", "m", m)
+    (p,) = _vectors(p)
+    count = _count("m", m)
     if not count:
         return p
     powers = np.arange(p.size - 1, count - 1, -1)
@@ -251,14 +256,14 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
         >>> jnp.polyint(jnp.array([2, 1]))
         Array([1., 1., 0.], dtype=float32)
     """
-    count = _count("polyint", "m", m)
-    constants = type_of("polyint", 0 if k is None else k, 1)
+    count = _count("m", m)
+    constants = type_of(0 if k is None else k, 1)
     if constants.ndim > 1 or constants.size not in (1, count):
         raise ValueError(
             f"polyint: k must be a scalar or a rank-1 array of length 1 or m={count}; got shape {constants.shape}"
         )
-    given = to_array_operand("polyint", 0 if k is None else k)
-    p, given = _vectors("polyint", p, reshape(given, (given.size,)))
+    given = to_array_operand(0 if k is None else k)
+    p, given = _vectors(p, reshape(given, (given.size,)))
     if not count:
         return p
     powers = np.arange(p.size - 1, -1, -1)
@@ -297,19 +302,19 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
         >>> jnp.polyval(jnp.array([1, 2, 3]), 10)
         Array(123, dtype=int32)
     """
-    aval = type_of("polyval", p)
+    aval = type_of(p)
     if aval.ndim < 1:
         raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
-    type_of("polyval", x, 1)
+    type_of(x, 1)
     return _value(p, x, unroll=unroll)
 
 
 @inline_jit
 def _value(p: Any, x: object, *, unroll: int) -> Array:
-    avals, dtype, _ = common_dtype("polyval", (p, x))
-    shape = check_broadcast("polyval", [avals[0].shape[1:], avals[1].shape])
+    avals, dtype, _ = common_dtype((p, x))
+    shape = check_broadcast([avals[0].shape[1:], avals[1].shape])
     p, x = convert_to(p, dtype, False), broadcast_operand_to(
-        "polyval", convert_to(x, dtype, False), avals[1].shape, shape
+        convert_to(x, dtype, False), avals[1].shape, shape
     )
     total = full(shape, 0, dtype)
     booleans = dtypes.is_boolean(dtype)
@@ -317,7 +322,7 @@ def _value(p: Any, x: object, *, unroll: int) -> Array:
     add = bitwise_or if booleans else elementwise.add
 
     def step(total: ArrayLike, coefficient: Any) -> tuple[Any, None]:
-        spread = broadcast_operand_to("polyval", coefficient, coefficient.shape, shape)
+        spread = broadcast_operand_to(coefficient, coefficient.shape, shape)
         return add(multiply(total, x), spread), None
 
     if p.shape[0] >= _LONG:
@@ -346,7 +351,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         >>> jnp.poly(jnp.array([1.0, 2.0]))
         Array([ 1., -3.,  2.], dtype=float32)
     """
-    zeros_of = to_array_operand("poly", seq_of_zeros)
+    zeros_of = to_array_operand(seq_of_zeros)
     zeros_of = zeros_of if zeros_of.ndim else reshape(zeros_of, (1,))
     shape = zeros_of.shape
     if len(shape) == 2 and shape[0] == shape[1] and shape[0]:
@@ -355,7 +360,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         raise ValueError(f"poly: input must be 1d or non-empty square 2d array, got shape {shape}")
     if not zeros_of.size:
         return asarray(1.0, as_inexact(zeros_of.dtype, False)[0])
-    return _with_zeros(*_vectors("poly", zeros_of))
+    return _with_zeros(*_vectors(zeros_of))
 
 
 @inline_jit
@@ -393,12 +398,12 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4: eigenvalues of the
         companion matrix.
     """
-    if type_of("roots", p).ndim == 0:
-        p = reshape(to_array_operand("roots", p), (1,))
-    (p,) = _vectors("roots", p)
+    if type_of(p).ndim == 0:
+        p = reshape(to_array_operand(p), (1,))
+    (p,) = _vectors(p)
     behind = 0
     if strip_zeros:
-        places = np.flatnonzero(_require_concrete("roots", "strip_zeros", p))
+        places = np.flatnonzero(_require_concrete("strip_zeros", p))
         first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (0, 0)
         behind = p.size - last if places.size else 0
         p = getitem(p, slice(first, last))
@@ -452,11 +457,11 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         Array([[4, 2, 1],
                [9, 3, 1]], dtype=int32)
     """
-    aval = type_of("vander", x)
+    aval = type_of(x)
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
-    count = aval.size if N is None else _count("vander", "N", N)
-    return _powers(to_array_operand("vander", x), count=count, increasing=bool(increasing))
+    count = aval.size if N is None else _count("N", N)
+    return _powers(to_array_operand(x), count=count, increasing=bool(increasing))
 
 
 @inline_jit
@@ -501,8 +506,8 @@ def polyfit(
         values.
     """
     function = "polyfit"
-    (one, other), dtype, _ = common_dtype(function, (x, y), as_inexact)
-    order = _count(function, "deg", deg) + 1
+    (one, other), dtype, _ = common_dtype((x, y), as_inexact, function=function)
+    order = _count("deg", deg, function=function) + 1
     if one.ndim != 1:
         raise TypeError(f"{function}: expected 1D vector for x, got shape {one.shape}")
     if not one.size:
@@ -512,17 +517,17 @@ def polyfit(
     if one.shape[0] != other.shape[0]:
         raise TypeError(f"{function}: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
     # The powers of a weakly typed x are strongly typed.
-    powers = common_dtype(function, (x,), as_inexact)[1]
+    powers = common_dtype((x,), as_inexact, function=function)[1]
     both = (powers, False), (dtype, False)
     dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [convert_to(to_array_operand(function, v, i), dtype, False) for i, v in enumerate((x, y))]
+    points = [convert_to(to_array_operand(v, i, function=function), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
-        weights = type_of(function, w, 5)
+        weights = type_of(w, 5, function=function)
         if weights.ndim != 1:
             raise TypeError(f"{function}: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != other.shape[0]:
             raise TypeError(f"{function}: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(convert_to(to_array_operand(function, w), dtype, False))
+        points.append(convert_to(to_array_operand(w, function=function), dtype, False))
     if cov and cov != "unscaled" and not full and one.size <= order:
         raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond

@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.index_vectors import GatherScatterMode
 from xtrace._src.ops.comparisons import lt
@@ -25,10 +26,11 @@ from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import resize
 
 
-def _check_inplace(function: str, inplace: bool, error: type[Exception] = ValueError) -> None:
+def _check_inplace(inplace: bool, error: type[Exception] = ValueError, *, function: str = "") -> None:
     if inplace:
         raise error(
-            f"xtrace.numpy.{function} cannot modify arrays in-place, because arrays are immutable. Pass inplace=False "
+            f"xtrace.numpy.{function or called_function()} cannot modify arrays in-place, because arrays are "
+            "immutable. Pass inplace=False "
             "to instead return an updated array."
         )
 
@@ -53,8 +55,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
         >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([1, 0, 1]), 9, inplace=False)
         Array([9, 2, 9], dtype=int32)
     """
-    shapes = [type_of("place", x, i) for i, x in enumerate((arr, mask, vals))]
-    _check_inplace("place", inplace)
+    shapes = [type_of(x, i) for i, x in enumerate((arr, mask, vals))]
+    _check_inplace(inplace)
     if shapes[0].size != shapes[1].size:
         raise ValueError(
             f"place: arr and mask must be the same size, got shapes {shapes[0].shape} and {shapes[1].shape}"
@@ -62,22 +64,22 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
     if not shapes[2].size:
         raise ValueError("place: Cannot place values from an empty array")
     if not shapes[0].size:
-        return to_array_operand("place", arr)
-    return _place(to_array_operand("place", arr), to_array_operand("place", mask), to_array_operand("place", vals))
+        return to_array_operand(arr)
+    return _place(to_array_operand(arr), to_array_operand(mask), to_array_operand(vals))
 
 
-def _check_promotion(function: str, a: Array, values: Array) -> None:
+def _check_promotion(a: Array, values: Array, *, function: str = "") -> None:
     """Raise TypePromotionError if the settings forbid the conversion of `values`."""
-    common_dtype(function, (a, values))
+    common_dtype((a, values), function=function)
 
 
 @inline_jit
 def _place(arr: Array, mask: Array, vals: Array) -> Array:
-    _check_promotion("place", arr, vals)
+    _check_promotion(arr, vals)
     mask = reshape(truth(mask), arr.shape)
     vals = convert_to(vals, arr.dtype, arr.aval.weak_type)
     if vals.size == 1:
-        return select_n(mask, arr, broadcast_operand_to("place", reshape(vals, ()), (), arr.shape))
+        return select_n(mask, arr, broadcast_operand_to(reshape(vals, ()), (), arr.shape))
     flat = reshape(mask, (arr.size,))
     # The n-th true element takes the n-th value.
     number = elementwise.sub(cumsum(convert_to(flat, dtypes.int32), 0), scalar_of(1, dtypes.int32))
@@ -108,8 +110,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         >>> jnp.put(jnp.array([1, 2, 3]), 1, 9, inplace=False)
         Array([1, 9, 3], dtype=int32)
     """
-    _check_inplace("put", inplace)
-    a, ind, v = [to_array_operand("put", x, i) for i, x in enumerate((a, ind, v))]
+    _check_inplace(inplace)
+    a, ind, v = [to_array_operand(x, i) for i, x in enumerate((a, ind, v))]
     if not dtypes.is_integer(ind.dtype):
         raise TypeError(f"put: ind must have an integer type, got {ind.dtype.name}")
     if not (a.size and ind.size and v.size):
@@ -125,7 +127,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 @inline_jit
 def _put(a: Array, ind: Array, v: Array, *, mode: str | None) -> Array:
-    _check_promotion("put", a, v)
+    _check_promotion(a, v)
     ind = convert_to(ravel(ind), dtypes.int32)
     size, zero = scalar_of(a.size, dtypes.int32), scalar_of(0, dtypes.int32)
     if mode == "wrap":
@@ -164,8 +166,8 @@ def put_along_axis(
         Array([[1, 9]], dtype=int32)
     """
     function = "put_along_axis"
-    arr, indices, values = [to_array_operand(function, x, i) for i, x in enumerate((arr, indices, values))]
-    _check_inplace(function, inplace)
+    arr, indices, values = [to_array_operand(x, i, function=function) for i, x in enumerate((arr, indices, values))]
+    _check_inplace(inplace, function=function)
     if not dtypes.is_integer(indices.dtype):
         raise TypeError(f"{function}: indices must have an integer type, got {indices.dtype.name}")
     shape = arr.shape
@@ -177,8 +179,8 @@ def put_along_axis(
             f"indices.ndim={indices.ndim}."
         )
     # Promotion is checked as for a strongly typed array.
-    _check_promotion(function, convert_to(arr, arr.dtype), values)
-    along = canonical_axis(function, axis, arr.ndim)
+    _check_promotion(convert_to(arr, arr.dtype), values, function=function)
+    along = canonical_axis(axis, arr.ndim, function=function)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
     ):
@@ -222,8 +224,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
         Array([[5., 0.],
                [0., 5.]], dtype=float32)
     """
-    a, val = to_array_operand("fill_diagonal", a), to_array_operand("fill_diagonal", val, 1)
-    _check_inplace("fill_diagonal", inplace, NotImplementedError)
+    a, val = to_array_operand(a), to_array_operand(val, 1)
+    _check_inplace(inplace, NotImplementedError)
     if wrap:
         raise NotImplementedError("fill_diagonal: wrap=True is not implemented, must use wrap=False")
     if a.ndim < 2:
@@ -237,7 +239,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 @inline_jit
 def _with_diagonal(a: Array, val: Array) -> Array:
-    _check_promotion("fill_diagonal", a, val)
+    _check_promotion(a, val)
     count = min(a.shape)
     place = arange(count)
     value = reshape(val, ()) if val.size == 1 else resize(val, (count,))

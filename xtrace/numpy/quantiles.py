@@ -15,6 +15,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -131,7 +132,7 @@ def _quantiles(
     a: Array, q: ArrayLike, *weights: Array, axes: tuple[int, ...], dtype: np.dtype[Any], method: str, keepdims: bool,
     percent: bool, only_numbers: bool,
 ) -> Array:
-    a, q = convert_to(to_array_operand("quantile", a), dtype, False), to_array_operand("quantile", q)
+    a, q = convert_to(to_array_operand(a), dtype, False), to_array_operand(q)
     own = a.shape
     q = true_divide(q, 100) if percent else q
     spread_weights = [_broadcast_weights(w, own, axes, dtype) for w in weights]
@@ -156,44 +157,45 @@ def _quantiles(
 
 
 def _broadcast_weights(weights: Array, own: tuple[int, ...], axes: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    weights = convert_to(to_array_operand("quantile", weights), dtype, False)
+    weights = convert_to(to_array_operand(weights), dtype, False)
     return weights if weights.shape == own else broadcast_in_dim(weights, own, axes)
 
 
 def _check(
-    a: Any, q: Any, function: str, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
+    a: Any, q: Any, axis: Any, out: Any, overwrite_input: Any, method: Any, keepdims: bool,
     weights: Any, percent: bool = False, only_numbers: bool = False,
 ) -> Array:
     if out is not None or overwrite_input:
         raise ValueError(
-            f"{function}: out and overwrite_input are not supported, since arrays are immutable; use the result"
+            f"{called_function()}: out and overwrite_input are not supported, since arrays are immutable; use the "
+            "result"
         )
-    aval, share = type_of(function, a), type_of(function, q, 1)
+    aval, share = type_of(a), type_of(q, 1)
     if dtypes.is_complex(aval.dtype):
-        raise ValueError(f"{function}: complex numbers have no order; got {aval}. Take abs(x) or x.real")
+        raise ValueError(f"{called_function()}: complex numbers have no order; got {aval}. Take abs(x) or x.real")
     if share.ndim > 1:
-        raise ValueError(f"{function}: q must have rank <= 1, got shape {share.shape}")
+        raise ValueError(f"{called_function()}: q must have rank <= 1, got shape {share.shape}")
     if not dtypes.is_floating(share.dtype) and not (percent and not dtypes.is_complex(share.dtype)):
-        raise TypeError(f"{function}: q must be a float or an array of floats, got dtype {share.dtype.name}")
+        raise TypeError(f"{called_function()}: q must be a float or an array of floats, got dtype {share.dtype.name}")
     if method not in _METHODS:
         raise ValueError(
-            f"{function}: method must be one of {', '.join(map(repr, _METHODS))}; got {abbreviate(method)}"
+            f"{called_function()}: method must be one of {', '.join(map(repr, _METHODS))}; got {abbreviate(method)}"
         )
-    axes = axes_of(function, axis, aval.ndim)
+    axes = axes_of(axis, aval.ndim)
     if not aval.ndim:
         # A scalar is a vector of one element, whose axis keepdims keeps, as in JAX.
-        a, axes = reshape(to_array_operand(function, a), (1,)), (0,)
+        a, axes = reshape(to_array_operand(a), (1,)), (0,)
     elif not axes and weights is None:
         # Without axes, each element is its own quantile.
-        a, axes, keepdims = reshape(to_array_operand(function, a), (*aval.shape, 1)), (aval.ndim,), False
+        a, axes, keepdims = reshape(to_array_operand(a), (*aval.shape, 1)), (aval.ndim,), False
     elif not axes:
-        raise ValueError(f"{function}: axis=() gives the weights no axis to apply to; name an axis")
+        raise ValueError(f"{called_function()}: axis=() gives the weights no axis to apply to; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
-        if type_of(function, q, 1).size:
-            raise ValueError(f"{function}: no elements along axis {axis} of an array of shape {aval.shape}")
+        if type_of(q, 1).size:
+            raise ValueError(f"{called_function()}: no elements along axis {axis} of an array of shape {aval.shape}")
         # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
-    given = [] if weights is None else [_check_weights(function, weights, aval.shape, axis, axes, method)]
+    given = [] if weights is None else [_check_weights(weights, aval.shape, axis, axes, method)]
     return _quantiles(
         a, q, *given, axes=axes, dtype=as_inexact(aval.dtype, False)[0], method=method,
         keepdims=bool(keepdims), percent=percent, only_numbers=only_numbers,
@@ -201,16 +203,16 @@ def _check(
 
 
 def _check_weights(
-    function: str, weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
+    weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
 ) -> Array:
-    shape = type_of(function, weights, 2).shape
+    shape = type_of(weights, 2).shape
     if method != "inverted_cdf":
         raise NotImplementedError(
-            f"{function}: method {abbreviate(method)} takes no weights; only 'inverted_cdf' does"
+            f"{called_function()}: method {abbreviate(method)} takes no weights; only 'inverted_cdf' does"
         )
     if shape != own and (axis is None or shape != tuple([own[i] for i in axes])):
         raise ValueError(
-            f"{function}: weights of shape {shape} fit neither the array's shape {own}, nor its axes "
+            f"{called_function()}: weights of shape {shape} fit neither the array's shape {own}, nor its axes "
             f"{'(axis is None)' if axis is None else axis}"
         )
     return weights
@@ -252,7 +254,7 @@ def quantile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _check(a, q, "quantile", axis, out, overwrite_input, method, keepdims, weights)
+    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -291,7 +293,7 @@ def nanquantile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _check(a, q, "nanquantile", axis, out, overwrite_input, method, keepdims, weights, False, True)
+    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, False, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims", "out_sharding"), public=True)
@@ -331,8 +333,8 @@ def percentile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    refuse("percentile", out_sharding=out_sharding)
-    return _check(a, q, "percentile", axis, out, overwrite_input, method, keepdims, weights, True)
+    refuse(out_sharding=out_sharding)
+    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "method", "keepdims"), public=True)
@@ -371,7 +373,7 @@ def nanpercentile(
         R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, The American Statistician 50 (1996); the
         names of the methods are those of ``numpy.quantile``.
     """
-    return _check(a, q, "nanpercentile", axis, out, overwrite_input, method, keepdims, weights, True, True)
+    return _check(a, q, axis, out, overwrite_input, method, keepdims, weights, True, True)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
@@ -399,7 +401,7 @@ def median(
         >>> jnp.median(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _check(a, 0.5, "median", axis, out, overwrite_input, "midpoint", keepdims, None)
+    return _check(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 @inline_jit(static=("axis", "out", "overwrite_input", "keepdims"), public=True)
@@ -427,4 +429,4 @@ def nanmedian(
         >>> jnp.nanmedian(jnp.array([1.0, 2.0, 4.0, 8.0]))
         Array(3., dtype=float32)
     """
-    return _check(a, 0.5, "nanmedian", axis, out, overwrite_input, "midpoint", keepdims, None, False, True)
+    return _check(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None, False, True)

@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
@@ -27,31 +28,33 @@ from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
 from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
 
 
-def _concrete_number(function: str, name: str, value: Any) -> Any:
+def _concrete_number(name: str, value: Any) -> Any:
     """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""
     if isinstance(value, Tracer):
-        raise explain.concretization(value, f"numpy.{function} argument {name}")
-    aval = type_of(function, value)
+        raise explain.concretization(value, f"numpy.{called_function()} argument {name}")
+    aval = type_of(value)
     if aval.shape:
-        raise ValueError(f"{function}: arguments must be scalars; got {name} of shape {aval.shape}")
+        raise ValueError(f"{called_function()}: arguments must be scalars; got {name} of shape {aval.shape}")
     if dtypes.is_complex(aval.dtype):
-        raise ValueError(f"{function}: {name} must be real, got the dtype {aval.dtype.name}")
+        raise ValueError(f"{called_function()}: {name} must be real, got the dtype {aval.dtype.name}")
     if type(value) in SCALARS:
         return value
     # NumPy's fixed-size integers would wrap in the arithmetic below; floats keep their rounding.
     return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
 
 
-def _steps(function: str, start: ArrayLike, stop: Array, step: ArrayLike) -> int:
+def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
     """Return the number of values from `start` up to, without, `stop`."""
     if step == 0:
-        raise ZeroDivisionError(f"{function}: step must not be zero")
+        raise ZeroDivisionError(f"{called_function()}: step must not be zero")
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         return max(0, -((start - stop) // step))
     length = (stop - start) / step
     if not math.isfinite(length):
         kind = ValueError if math.isnan(length) else OverflowError
-        raise kind(f"{function}: from {start} to {stop} in steps of {step} there is no finite number of values")
+        raise kind(
+            f"{called_function()}: from {start} to {stop} in steps of {step} there is no finite number of values"
+        )
     return max(0, math.ceil(length))
 
 
@@ -92,8 +95,8 @@ def arange(
         >>> jnp.arange(1, 6, 2)
         Array([1, 3, 5], dtype=int32)
     """
-    device = place_of("arange", device, out_sharding)
-    wanted = requested_dtype("arange", dtype)
+    device = place_of(device, out_sharding)
+    wanted = requested_dtype(dtype)
     if start is None:
         raise TypeError("arange: start must be a number, got None")
     if stop is None:
@@ -116,15 +119,15 @@ def _count_of_steps(
 ) -> tuple[int, Any, list[Any]]:
     """Return the number of values of `arange`, their dtype, start and step; `_` is the key of the settings."""
     given = {name: value for name, value in (("start", start), ("stop", stop), ("step", step)) if value is not None}
-    numbers = {name: _concrete_number("arange", name, value) for name, value in given.items()}
+    numbers = {name: _concrete_number(name, value) for name, value in given.items()}
     if dtype is None:
         pairs = tuple((a.dtype, a.weak_type) for a in map(aval_of, given.values()))
         dtype = dtypes.promote(pairs, *config.promotion())[0]
     if dtypes.is_boolean(dtype):
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
-    length = _steps("arange", first, numbers["stop"], increment)
-    ends = [scalar_to_host(python_value("arange", n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
+    length = _steps(first, numbers["stop"], increment)
+    ends = [scalar_to_host(python_value(n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
     return length, dtype, ends
 
 
@@ -134,11 +137,11 @@ def _space(
     dtype: np.dtype[Any],
 ) -> Any:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
-    start, stop = (cast_to(x, type_of("linspace", x), compute) for x in (start, stop))
-    avals = [type_of("linspace", x) for x in (start, stop)]
-    bounds = check_broadcast("linspace", [a.shape for a in avals])
+    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
+    avals = [type_of(x) for x in (start, stop)]
+    bounds = check_broadcast([a.shape for a in avals])
     start, stop = (
-        broadcast_operand_to("linspace", x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
+        broadcast_operand_to(x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
     )
     real = dtypes.real_part_dtype(compute)
     divisions = num - 1 if endpoint else num
@@ -146,7 +149,7 @@ def _space(
     if divisions > 0:
         distance = true_divide(subtract(stop, start), divisions)
     else:
-        distance = fill_array(bounds, python_value("linspace", math.nan, compute), compute, False, None)
+        distance = fill_array(bounds, python_value(math.nan, compute), compute, False, None)
     if divisions <= 0 or num == 1:
         shape = (*bounds[:axis], num, *bounds[axis:])
         samples = broadcast_in_dim(start_column, shape, range(len(shape)))
@@ -202,7 +205,7 @@ def linspace(
         >>> jnp.linspace(0, 1, 3)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    wanted = requested_dtype("linspace", dtype)
+    wanted = requested_dtype(dtype)
     spaced = _linspace(to_number_operand(start), to_number_operand(stop), num, endpoint, retstep, wanted, axis)
     if device is None:
         return spaced
@@ -214,21 +217,21 @@ def _linspace(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, retstep: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> Any:
-    result, distance = _samples(start, stop, "linspace", num, endpoint, dtype, axis)
+    result, distance = _samples(start, stop, num, endpoint, dtype, axis)
     return (result, distance) if retstep else result
 
 
 def _samples(
-    start: ArrayLike, stop: ArrayLike, function: str, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
     axis: int,
 ) -> tuple[Any, Any]:
-    count = to_size(function, "num", num)
-    shapes_given = [type_of(function, x, i).shape for i, x in enumerate((start, stop))]
-    rank = len(check_broadcast(function, shapes_given)) + 1
-    check_mapped_ranks(function, shapes_given, (0, 0))
+    count = to_size("num", num)
+    shapes_given = [type_of(x, i).shape for i, x in enumerate((start, stop))]
+    rank = len(check_broadcast(shapes_given)) + 1
+    check_mapped_ranks(shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
     result: tuple[Any, Any] = _space(
-        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(function, axis, rank), compute=compute,
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )
     return result
@@ -236,7 +239,7 @@ def _samples(
 
 @inline_jit
 def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
-    powers = power(cast_to(base, type_of("logspace", base), exponents.dtype), exponents)
+    powers = power(cast_to(base, type_of(base), exponents.dtype), exponents)
     return cast_to(powers, powers.aval, dtype)
 
 
@@ -265,7 +268,7 @@ def logspace(
         >>> jnp.logspace(0, 3, 4, base=2.0)
         Array([1., 2., 4., 8.], dtype=float32)
     """
-    wanted = requested_dtype("logspace", dtype)
+    wanted = requested_dtype(dtype)
     start, stop, base = map(to_number_operand, (start, stop, base))
     return _logspace(start, stop, base, num, endpoint, wanted, axis)
 
@@ -275,7 +278,7 @@ def _logspace(
     start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: Any, endpoint: Any, dtype: np.dtype[Any] | None, axis: int
 ) -> Array:
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    exponents, _ = _samples(start, stop, "logspace", num, endpoint, compute, axis)
+    exponents, _ = _samples(start, stop, num, endpoint, compute, axis)
     return _powers(exponents, base, dtype=compute if dtype is None else dtype)
 
 
@@ -288,14 +291,14 @@ def _geometric(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> Array:
-    start, stop = (cast_to(x, type_of("geomspace", x), compute) for x in (start, stop))
+    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
     exponents, _ = _samples(
-        _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), "geomspace", num, endpoint, compute, axis
+        _log10(true_divide(start, signs)), _log10(true_divide(stop, signs)), num, endpoint, compute, axis
     )
     bounds = (*exponents.shape[:axis], *exponents.shape[axis + 1 :])
-    spread = expand_at(broadcast_operand_to("geomspace", signs, signs.shape, bounds), bounds, axis)
+    spread = expand_at(broadcast_operand_to(signs, signs.shape, bounds), bounds, axis)
     powers = multiply(spread, _powers(exponents, 10.0, dtype=compute))
     return cast_to(powers, powers.aval, dtype)
 
@@ -324,13 +327,13 @@ def geomspace(
         >>> jnp.geomspace(1, 8, 4).round(3)
         Array([1., 2., 4., 8.], dtype=float32)
     """
-    wanted = requested_dtype("geomspace", dtype)
-    count = to_size("geomspace", "num", num)
+    wanted = requested_dtype(dtype)
+    count = to_size("num", num)
     rank = (
-        len(check_broadcast("geomspace", [type_of("geomspace", x, i).shape for i, x in enumerate((start, stop))])) + 1
+        len(check_broadcast([type_of(x, i).shape for i, x in enumerate((start, stop))])) + 1
     )
     compute = _promote_to_inexact(start, stop) if wanted is None else _promote_to_inexact(wanted)
     return _geometric(
-        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis("geomspace", axis, rank), compute=compute,
+        start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if wanted is None else wanted,
     )

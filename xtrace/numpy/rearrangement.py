@@ -66,8 +66,8 @@ def tile(A: ArrayLike, reps: object) -> Any:
         >>> jnp.tile(jnp.array([1, 2]), 2)
         Array([1, 2, 1, 2], dtype=int32)
     """
-    A = to_array_operand("tile", A)
-    counts = canonical_shape("tile", reps)
+    A = to_array_operand(A)
+    counts = canonical_shape(reps)
     counts = (1,) * (A.ndim - len(counts)) + counts
     own = (1,) * (len(counts) - A.ndim) + A.shape
     A = set_shape(A, own)
@@ -102,12 +102,12 @@ def repeat(
     """
     if out_sharding is not None:
         return with_out_sharding(repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length)
-    a = to_array_operand("repeat", a)
+    a = to_array_operand(a)
     if axis is None or not a.ndim:
         a, along = ravel(a), 0
     else:
-        along = canonical_axis("repeat", axis, a.ndim)
-    aval, length = type_of("repeat", repeats, 1), a.shape[along]
+        along = canonical_axis(axis, a.ndim)
+    aval, length = type_of(repeats, 1), a.shape[along]
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"repeat: repeats must be integers, got dtype {aval.dtype.name}")
     if aval.shape not in ((), (1,), (length,)):
@@ -115,7 +115,7 @@ def repeat(
     if isinstance(repeats, Tracer):
         if total_repeat_length is None:
             raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
-        total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
+        total = to_known_integer("total_repeat_length", total_repeat_length)
         return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
     counts = np.asarray(repeats)
     if (counts < 0).any():
@@ -126,7 +126,7 @@ def repeat(
         return _repeat(a, count=int(counts.reshape(())), axis=along)
     positions = np.repeat(np.arange(length), counts)
     if total_repeat_length is not None:
-        total = to_known_integer("repeat", "total_repeat_length", total_repeat_length)
+        total = to_known_integer("total_repeat_length", total_repeat_length)
         missing = np.full(max(total - positions.size, 0), length - 1)
         positions = np.concatenate([positions[:total], missing])
     return take(a, positions.astype(np.int32), along, mode="clip")
@@ -134,7 +134,7 @@ def repeat(
 
 @inline_jit
 def _repeat_positions(repeats: Any, *, length: int, total: int) -> Any:
-    repeats = broadcast_operand_to("repeat", repeats, repeats.shape, (length,))
+    repeats = broadcast_operand_to(repeats, repeats.shape, (length,))
     return nth_counted(repeats, total, dtypes.int32)[0]
 
 
@@ -165,12 +165,12 @@ def flip(m: Any, axis: Axes = None) -> Array:
         >>> jnp.flip(jnp.array([1, 2, 3]))
         Array([3, 2, 1], dtype=int32)
     """
-    return _flip("flip", m, axis)
+    return _flip(m, axis)
 
 
-def _flip(function: str, m: Array, axis: Axes) -> Array:
-    m = to_array_operand(function, m)
-    axes = axes_of(function, axis, m.ndim)
+def _flip(m: Array, axis: Axes) -> Array:
+    m = to_array_operand(m)
+    axes = axes_of(axis, m.ndim)
     return shapes.rev(m, axes) if axes else m
 
 
@@ -193,7 +193,7 @@ def fliplr(m: Any) -> Array:
         Array([[2, 1],
                [4, 3]], dtype=int32)
     """
-    return _flip("fliplr", m, 1)
+    return _flip(m, 1)
 
 
 @inline_jit(public=True)
@@ -215,7 +215,7 @@ def flipud(m: Any) -> Array:
         Array([[3, 4],
                [1, 2]], dtype=int32)
     """
-    return _flip("flipud", m, 0)
+    return _flip(m, 0)
 
 
 @inline_jit(static=("k", "axes"), public=True)
@@ -239,14 +239,14 @@ def rot90(m: object, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
         Array([[2, 4],
                [1, 3]], dtype=int32)
     """
-    m = to_array_operand("rot90", m)
+    m = to_array_operand(m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, got shape {m.shape}")
-    pair = axes_of("rot90", tuple(axes), m.ndim)
+    pair = axes_of(tuple(axes), m.ndim)
     if len(pair) != 2:
         raise ValueError(f"rot90: axes must be two different axes, got {axes}")
     first, second = pair
-    turns = to_known_integer("rot90", "k", k) % 4
+    turns = to_known_integer("k", k) % 4
     if turns == 0:
         return m
     if turns == 2:
@@ -276,10 +276,10 @@ def roll(a: ArrayLike, shift: object, axis: Any = None) -> Array:
         >>> jnp.roll(jnp.array([1, 2, 3]), 1)
         Array([3, 1, 2], dtype=int32)
     """
-    a = to_array_operand("roll", a)
+    a = to_array_operand(a)
     if axis is None:
         return set_shape(roll(ravel(a), shift, 0), a.shape)
-    axes = [canonical_axis("roll", i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
+    axes = [canonical_axis(i, a.ndim) for i in (axis if is_sequence_of_axes(axis) else (axis,))]
     shifts = _shifts(shift)
     count = len(shifts)
     if count != len(axes) and 1 not in (count, len(axes)):
@@ -300,7 +300,7 @@ def _shifts(shift: Any) -> Any:
     for each in shifts:
         if np.ndim(each) > (not several):
             raise ValueError(f"roll: shift must be a scalar or a vector, got one that holds {abbreviate(each)}")
-        type_of("roll", each, 1)
+        type_of(each, 1)
     if several or np.ndim(shift) == 0:
         return shifts
     return list(shift) if isinstance(shift, np.ndarray) else shift
@@ -312,8 +312,8 @@ def _roll_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Arra
     if isinstance(shifts, list):
         moving = []
         for shift in [shifts[i] for i in places]:
-            if isinstance(shift, Array) or not dtypes.is_integer(type_of("roll", shift).dtype):
-                moving.append(_reduce(to_array_operand("roll", shift, 1), size=size))
+            if isinstance(shift, Array) or not dtypes.is_integer(type_of(shift).dtype):
+                moving.append(_reduce(to_array_operand(shift, 1), size=size))
             else:
                 step = (step + int(shift)) % size
         total = moving[0] if len(moving) == 1 else _total(stack(moving), size=size) if moving else None
@@ -376,8 +376,8 @@ def resize(a: ArrayLike, new_shape: object) -> Array:
         >>> jnp.resize(jnp.array([1, 2, 3]), 5)
         Array([1, 2, 3, 1, 2], dtype=int32)
     """
-    a = to_array_operand("resize", a)
-    target = canonical_shape("resize", new_shape)
+    a = to_array_operand(a)
+    target = canonical_shape(new_shape)
     size = math.prod(target)
     if a.size == 0 or size == 0:
         return convert_to(zeros(target, a.dtype), a.dtype, a.weak_type)
@@ -412,13 +412,13 @@ def diagonal(a: ArrayLike, offset: object = 0, axis1: int = 0, axis2: int = 1) -
         >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
         Array([1, 4], dtype=int32)
     """
-    a = to_array_operand("diagonal", a)
+    a = to_array_operand(a)
     if a.ndim < 2:
         raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")
-    first, second = (canonical_axis("diagonal", i, a.ndim) for i in (axis1, axis2))
+    first, second = (canonical_axis(i, a.ndim) for i in (axis1, axis2))
     if first == second:
         raise ValueError(f"diagonal: axis1 and axis2 cannot be the same, got {axis1} and {axis2}")
-    shift = to_known_integer("diagonal", "offset", offset)
+    shift = to_known_integer("offset", offset)
     row, column = max(0, -shift), max(0, shift)
     a = moveaxis(a, (first, second), (-2, -1))
     length = max(0, min(a.shape[-2] - row, a.shape[-1] - column))
@@ -455,12 +455,12 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         Array([[1, 0],
                [0, 2]], dtype=int32)
     """
-    v = to_array_operand("diag", v)
+    v = to_array_operand(v)
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError(f"diag input must be 1d or 2d, got shape {v.shape}")
-    return _with_diagonal(v, offset=to_known_integer("diag", "k", k))
+    return _with_diagonal(v, offset=to_known_integer("k", k))
 
 
 @inline_jit(static=("k",), public=True)
@@ -483,7 +483,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
                [0, 2]], dtype=int32)
     """
     v = ravel(v)
-    return _with_diagonal(convert_to(v, v.dtype, False), offset=to_known_integer("diagflat", "k", k))
+    return _with_diagonal(convert_to(v, v.dtype, False), offset=to_known_integer("k", k))
 
 
 @inline_jit
@@ -502,12 +502,12 @@ def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: boo
 def _check_sort(
     function: str, a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool
 ) -> Array:
-    a = to_array_operand(function, a)
+    a = to_array_operand(a, function=function)
     if kind is not None or order is not None:
         raise TypeError(f"{function}: kind and order are not supported; stable=True keeps equal elements in order")
     if axis is None:
         a, axis = ravel(a), 0
-    along = canonical_axis(function, axis, a.ndim)
+    along = canonical_axis(axis, a.ndim, function=function)
     return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
 
 
@@ -566,4 +566,4 @@ def argsort(
         Array([1, 2, 0], dtype=int32)
     """
     places = _check_sort("argsort", a, axis, kind, order, stable, descending)
-    return places if dtype is None else cast_to(places, places.aval, requested_dtype("argsort", dtype))
+    return places if dtype is None else cast_to(places, places.aval, requested_dtype(dtype))

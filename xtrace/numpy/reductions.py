@@ -13,6 +13,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne
@@ -54,7 +55,7 @@ _REDUCTIONS = {
 def to_strong(value: object, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return cast_to(value, type_of("convert", value), dtype)
+        return cast_to(value, type_of(value, function="convert"), dtype)
     return convert_to(value, dtype, False)
 
 
@@ -87,16 +88,18 @@ def _reduce(
     name: str | None = None, widen: bool = False,
 ) -> Array:
     """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
-    refuse(function, out=out)
-    aval = type_of(function, a)
-    axes = axes_of(function, axis, aval.ndim)
+    refuse(out=out, function=function)
+    aval = type_of(a, function=function)
+    axes = axes_of(axis, aval.ndim, function=function)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
-    options = [*masks_of(function, mask)]
+    options = [*masks_of(mask, function=function)]
     if initial is not None:
-        if type_of(function, initial, 1).shape:
-            raise ValueError(f"{function}: initial must be a scalar; got shape {type_of(function, initial, 1).shape}")
-        warn_of_lost_part(type_of(function, initial, 1).dtype, dtype)
+        if type_of(initial, 1, function=function).shape:
+            raise ValueError(
+                f"{function}: initial must be a scalar; got shape {type_of(initial, 1, function=function).shape}"
+            )
+        warn_of_lost_part(type_of(initial, 1, function=function).dtype, dtype)
         options.append(initial)
     return _reduce_over_axes(
         a, *options, name=name or function, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
@@ -111,10 +114,10 @@ def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def dtype_of_sum(function: str, a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
+def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool, *, function: str = "") -> np.dtype[Any]:
     """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
-    wanted: np.dtype[Any] | None = requested_dtype(function, dtype)
-    own = type_of(function, a).dtype
+    wanted: np.dtype[Any] | None = requested_dtype(dtype, function=function)
+    own = type_of(a, function=function).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
         return wanted
@@ -132,7 +135,7 @@ def _accumulate(
     where: object, promote_integers: bool = True,
 ) -> Array:
     """Return the sum or product, by `name`, for the public function called `function`."""
-    sum_dtype = dtype_of_sum(function, a, dtype, promote_integers)
+    sum_dtype = dtype_of_sum(a, dtype, promote_integers, function=function)
     if dtypes.is_boolean(sum_dtype):
         name = {"sum": "any", "prod": "all"}[name]
         return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name)
@@ -208,13 +211,13 @@ def extremum(
     function: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object, name: str
 ) -> Array:
     """Check the arguments of `function` and return the largest or smallest element, by `name`."""
-    aval = type_of(function, a)
+    aval = type_of(a, function=function)
     if initial is None:
         if mask is not None:
             raise ValueError(
                 f"{function}: to use a where mask one has to specify 'initial', since {name} has no identity"
             )
-        if 0 in [aval.shape[i] for i in axes_of(function, axis, aval.ndim)]:
+        if 0 in [aval.shape[i] for i in axes_of(axis, aval.ndim, function=function)]:
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no identity: shape {aval.shape}, axis "
                 f"{axis}; pass initial="
@@ -436,24 +439,27 @@ def all(
     return _reduce("all", a, axis, dtypes.bool_, out, keepdims, None, where)
 
 
-def check_divides(function: str, dtype: DTypeLike) -> None:
+def check_divides(dtype: DTypeLike) -> None:
     """Raise TypeError if the dtype of a mean or variance is bool."""
     if dtypes.is_boolean(dtype):
-        raise TypeError(f"{function}: dtype must be one of numbers, since bool has no division; got bool")
+        raise TypeError(f"{called_function()}: dtype must be one of numbers, since bool has no division; got bool")
 
 
-def masks_of(function: str, mask: ArrayLike | None) -> tuple[Any, ...]:
+def masks_of(mask: ArrayLike | None, *, function: str = "") -> tuple[Any, ...]:
     """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
     if mask is None:
         return ()
-    if not dtypes.is_boolean(type_of(function, mask, 1).dtype):
-        raise ValueError(f"{function}: where must be None or a boolean array; got {type_of(function, mask, 1)}")
+    if not dtypes.is_boolean(type_of(mask, 1, function=function).dtype):
+        raise ValueError(
+            f"{function or called_function()}: where must be None or a boolean array; got "
+            f"{type_of(mask, 1, function=function)}"
+        )
     return (mask,)
 
 
 @inline_jit
 def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
-    own = type_of(name, a).shape
+    own = type_of(a, function=name).shape
     if axis is None:
         a, axis = reshape(a, (math.prod(own),)), 0
         target: tuple[int, ...] = (1,) * len(own)
@@ -465,11 +471,11 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
 
 def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
     """Check the arguments of `function` and return the index of an extremum by lax's operation `name`."""
-    refuse(function, out=out)
-    aval = type_of(function, a)
+    refuse(out=out, function=function)
+    aval = type_of(a, function=function)
     if dtypes.is_complex(aval.dtype):
         raise TypeError(f"{function}: complex numbers have no order; got {aval.dtype.name}. Take abs(x) or x.real")
-    along = None if axis is None else canonical_axis(function, axis, aval.ndim)
+    along = None if axis is None else canonical_axis(axis, aval.ndim, function=function)
     if (aval.size if along is None else aval.shape[along]) == 0:
         raise ValueError(f"attempt to get {function} of an empty sequence: shape {aval.shape}, axis {axis}")
     return _position(a, name=name, axis=along, keepdims=bool(keepdims))
@@ -528,9 +534,9 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 @inline_jit
 def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
     count = reductions.reduce_sum(
-        convert_to(ne(a, scalar_of(0, type_of("count_nonzero", a).dtype)), dtype), axes
+        convert_to(ne(a, scalar_of(0, type_of(a).dtype)), dtype), axes
     )
-    return keep_axes(count, axes, type_of("count_nonzero", a).shape) if keepdims else count
+    return keep_axes(count, axes, type_of(a).shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -553,7 +559,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
         Array(2, dtype=int32)
     """
-    axes = axes_of("count_nonzero", axis, type_of("count_nonzero", a).ndim)
+    axes = axes_of(axis, type_of(a).ndim)
     return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
 
@@ -586,8 +592,8 @@ def nansum(
         >>> jnp.nansum(jnp.array([1.0, jnp.nan, 3.0]))
         Array(4., dtype=float32)
     """
-    begun = to_initial("nansum", initial)
-    return _accumulate("nansum", "sum", _replace_nan("nansum", a, 0), axis, dtype, out, keepdims, begun, where)
+    begun = to_initial(initial)
+    return _accumulate("nansum", "sum", _replace_nan(a, 0), axis, dtype, out, keepdims, begun, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -619,21 +625,21 @@ def nanprod(
         >>> jnp.nanprod(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    begun = to_initial("nanprod", initial)
-    return _accumulate("nanprod", "prod", _replace_nan("nanprod", a, 1), axis, dtype, out, keepdims, begun, where)
+    begun = to_initial(initial)
+    return _accumulate("nanprod", "prod", _replace_nan(a, 1), axis, dtype, out, keepdims, begun, where)
 
 
-def to_initial(function: str, initial: ArrayLike) -> Array | None:
+def to_initial(initial: ArrayLike, *, function: str = "") -> Array | None:
     """Return the initial value of a reduction without NaN as an array, which the program converts, as in jax."""
-    return None if initial is None else to_array_operand(function, initial, 1)
+    return None if initial is None else to_array_operand(initial, 1, function=function)
 
 
-def _replace_nan(function: str, a: Any, replacement: int) -> Any:
-    dtype = type_of(function, a).dtype
+def _replace_nan(a: Any, replacement: int) -> Any:
+    dtype = type_of(a).dtype
     return _replace_nan_elements(a, value=replacement) if dtypes.is_inexact(dtype) else a
 
 
 @inline_jit
 def _replace_nan_elements(a: Array, *, value: int) -> Array:
-    a = to_strong(a, type_of("nansum", a).dtype)
+    a = to_strong(a, type_of(a).dtype)
     return select_or_fill(eq(a, a), a, value)

@@ -77,8 +77,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         >>> jnp.round(jnp.array([0.5, 2.75]), 1)
         Array([0.5, 2.8], dtype=float32)
     """
-    refuse("round", out=out)
-    return round_decimals(a, decimals=to_integer("round", "decimals", decimals))
+    refuse(out=out)
+    return round_decimals(a, decimals=to_integer("decimals", decimals))
 
 
 @inline_jit(static=("decimals", "out"), public=True)
@@ -107,7 +107,7 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
 @inline_jit
 def _modf(x: ArrayLike) -> tuple[Any, Any]:
-    (x,) = promote("modf", x, adjust=as_inexact)
+    (x,) = promote(x, adjust=as_inexact)
     whole = choose(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
@@ -131,5 +131,5 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
         >>> jnp.modf(-2.5)
         (Array(-0.5, dtype=float32, weak_type=True), Array(-2., dtype=float32, weak_type=True))
     """
-    refuse("modf", out=out)
+    refuse(out=out)
     return _modf(x)

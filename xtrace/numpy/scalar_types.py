@@ -289,7 +289,7 @@ def shape(a: Any) -> tuple[int, ...]:
         >>> jnp.shape([[1, 2, 3]])
         (1, 3)
     """
-    return type_of("shape", a).shape if hasattr(a, "__jax_array__") else np.shape(a)
+    return type_of(a).shape if hasattr(a, "__jax_array__") else np.shape(a)
 
 
 def ndim(a: Any) -> int:
@@ -329,4 +329,4 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
         6
     """
     lengths = shape(a)
-    return math.prod([lengths[i] for i in axes_of("size", axis, len(lengths))])
+    return math.prod([lengths[i] for i in axes_of(axis, len(lengths))])

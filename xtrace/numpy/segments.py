@@ -83,7 +83,7 @@ def _segment_count(name: str, num_segments: object, ids: ArrayLike, size: int) -
         if not size:
             raise ValueError(f"{name}: there are no segment_ids to count the segments by; pass num_segments=")
         return max(int(np.max(np.asarray(ids))) + 1, 0)
-    count = to_known_integer(name, "num_segments", num_segments)
+    count = to_known_integer("num_segments", num_segments, function=name)
     if count < 0:
         raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
     return count
@@ -103,11 +103,11 @@ def _segments(
     name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
     bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
-    aval, ids = type_of(name, data), type_of(name, segment_ids, 1)
+    aval, ids = type_of(data, function=name), type_of(segment_ids, 1, function=name)
     _check_ids(name, aval, ids)
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; leave it at None")
-    bucket = None if bucket_size is None else to_integer(name, "bucket_size", bucket_size)
+    bucket = None if bucket_size is None else to_integer("bucket_size", bucket_size, function=name)
     if bucket is not None and bucket <= 0:
         raise ValueError(f"{name}: bucket_size must be positive, got {bucket}")
     if not ids.ndim:

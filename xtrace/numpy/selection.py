@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
@@ -64,7 +65,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not len(condlist):
         raise ValueError("select: condlist must be non-empty")
     for i, x in enumerate((*condlist, *choicelist, default)):
-        type_of("select", x, i)
+        type_of(x, i)
     return _select(*condlist, *choicelist, default)
 
 
@@ -76,14 +77,14 @@ _CHAINED = 64
 def _select(*operands: ArrayLike) -> Array:
     count = len(operands) // 2
     conditions, cases = operands[:count], operands[count:]
-    avals, dtype, weak = common_dtype("select", cases)
-    shape = check_broadcast("select", [*[type_of("select", x).shape for x in conditions], *[a.shape for a in avals]])
+    avals, dtype, weak = common_dtype(cases)
+    shape = check_broadcast([*[type_of(x).shape for x in conditions], *[a.shape for a in avals]])
     values = [
-        broadcast_operand_to("select", cast(x, aval, dtype, weak), aval.shape, shape)
+        broadcast_operand_to(cast(x, aval, dtype, weak), aval.shape, shape)
         for x, aval in zip(cases, avals, strict=True)
     ]
     masks = [
-        broadcast_operand_to("select", truth(condition), type_of("select", condition).shape, shape)
+        broadcast_operand_to(truth(condition), type_of(condition).shape, shape)
         for condition in conditions
     ]
     if count > _CHAINED:
@@ -117,7 +118,7 @@ def piecewise(x: object, condlist: Any, funclist: list[Any], *args: object, **kw
         >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: 10 * v])
         Array([ 1., 20.], dtype=float32)
     """
-    x = to_array_operand("piecewise", x)
+    x = to_array_operand(x)
     conditions, count = list(condlist), len(condlist)
     if not count:
         raise ValueError("piecewise: condlist must not be empty")
@@ -144,7 +145,7 @@ def _last_true(*conditions: Array, shape: tuple[int, ...]) -> Array:
     """Return the number, from 1, of the last true condition; 0 if all are false."""
     position = broadcast_in_dim(scalar_of(0, dtypes.int32), shape, ())
     for i, condition in enumerate(conditions):
-        mask = broadcast_operand_to("piecewise", truth(condition), condition.shape, shape)
+        mask = broadcast_operand_to(truth(condition), condition.shape, shape)
         position = select_n(mask, position, broadcast_in_dim(scalar_of(i + 1, dtypes.int32), shape, ()))
     return position
 
@@ -172,8 +173,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         >>> jnp.choose(jnp.array([0, 1, 0]), [jnp.array([1, 2, 3]), 10])
         Array([ 1, 10,  3], dtype=int32)
     """
-    refuse("choose", out=out)
-    aval = type_of("choose", a)
+    refuse(out=out)
+    aval = type_of(a)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"choose: a must be an array of integers, got {aval.dtype.name}")
     if mode not in ("raise", "wrap", "clip"):
@@ -188,15 +189,15 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         if ((values < 0) | (values >= len(cases))).any():
             raise ValueError(f"choose: invalid entry in choice array: there are {len(cases)} choices")
     for i, x in enumerate(cases):
-        type_of("choose", x, 1 + i)
+        type_of(x, 1 + i)
     return _choose(a, *cases, mode=mode)
 
 
 @inline_jit
 def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
-    avals, dtype, _ = common_dtype("choose", cases)
-    own = type_of("choose", a).shape
-    shape = check_broadcast("choose", [own, *[aval.shape for aval in avals]])
+    avals, dtype, _ = common_dtype(cases)
+    own = type_of(a).shape
+    shape = check_broadcast([own, *[aval.shape for aval in avals]])
     index, last = convert_to(a, dtypes.int32, False), scalar_of(len(cases) - 1, dtypes.int32)
     zero, count = scalar_of(0, dtypes.int32), scalar_of(len(cases), dtypes.int32)
     if mode == "wrap":
@@ -205,10 +206,10 @@ def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     elif mode == "clip":
         index = elementwise.clamp(zero, index, last)
     values = [
-        broadcast_operand_to("choose", cast(x, v, dtype, False), v.shape, shape)
+        broadcast_operand_to(cast(x, v, dtype, False), v.shape, shape)
         for x, v in zip(cases, avals, strict=True)
     ]
-    return select_n(broadcast_operand_to("choose", index, own, shape), *values) if len(
+    return select_n(broadcast_operand_to(index, own, shape), *values) if len(
         values
     ) > 1 else values[0]
 
@@ -235,8 +236,8 @@ def fromfunction(
         Array([[ 0,  1],
                [10, 11]], dtype=int32)
     """
-    sizes = canonical_shape("fromfunction", shape)
-    kind = requested_dtype("fromfunction", dtype)
+    sizes = canonical_shape(shape)
+    kind = requested_dtype(dtype)
 
     def of_indices(*indices: ArrayLike) -> Array:
         result: Array = function(*indices, **kwargs)
@@ -273,8 +274,8 @@ def compress(
         >>> jnp.compress(jnp.array([True, False, True]), jnp.array([1, 2, 3]))
         Array([1, 3], dtype=int32)
     """
-    refuse("compress", out=out)
-    return _compress("compress", condition, a, axis, size, fill_value)
+    refuse(out=out)
+    return _compress(condition, a, axis, size, fill_value)
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
@@ -297,29 +298,31 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
         >>> jnp.extract(jnp.array([[True], [True]]), jnp.array([[5], [6]]))
         Array([5, 6], dtype=int32)
     """
-    condition, arr = to_array_operand("extract", condition), to_array_operand("extract", arr, 1)
-    return _compress("extract", reshape(condition, (condition.size,)), arr, None, size, fill_value)
+    condition, arr = to_array_operand(condition), to_array_operand(arr, 1)
+    return _compress(reshape(condition, (condition.size,)), arr, None, size, fill_value)
 
 
-def _compress(function: str, condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Array:
-    condition, a = to_array_operand(function, condition), to_array_operand(function, a, 1)
+def _compress(condition: Any, a: Any, axis: Any, size: Any, fill: Any) -> Array:
+    condition, a = to_array_operand(condition), to_array_operand(a, 1)
     if condition.ndim != 1:
-        raise ValueError(f"{function}: condition must be a 1D array, got shape {condition.shape}")
+        raise ValueError(f"{called_function()}: condition must be a 1D array, got shape {condition.shape}")
     if axis is None:
         a, axis = reshape(a, (a.size,)), 0
-    along = canonical_axis(function, only_axis(function, axis), a.ndim)
+    along = canonical_axis(only_axis(axis), a.ndim)
     length = a.shape[along]
     if condition.size > length and size is None:
         beyond = getitem(condition, slice(length, None))
         if not isinstance(condition, Tracer) and np.asarray(beyond).any():
             raise ValueError(
-                f"{function}: condition contains entries that are out of bounds: it has {condition.size} elements for "
+                f"{called_function()}: condition contains entries that are out of bounds: it has {condition.size} "
+                "elements for "
                 f"an axis of size {length}"
             )
     condition = getitem(condition, slice(0, length))
     if size is not None and not 0 <= size <= length:
         raise ValueError(
-            f"{function}: size must not be negative nor greater than the size of the array axis; got size={size} for "
+            f"{called_function()}: size must not be negative nor greater than the size of the array axis; got "
+            f"size={size} for "
             f"{length} elements"
         )
     places = flatnonzero(condition, size=size, fill_value=length)
@@ -358,10 +361,10 @@ def take_along_axis(
         >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
         Array([[1, 2, 3]], dtype=int32)
     """
-    aval = type_of("take_along_axis", indices, 1)
+    aval = type_of(indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"take_along_axis indices must be of integer type, got {aval.dtype.name}")
-    arr = to_array_operand("take_along_axis", arr)
+    arr = to_array_operand(arr)
     if axis is None:
         arr, axis = reshape(arr, (arr.size,)), 0
     if aval.ndim != arr.ndim:
@@ -369,7 +372,7 @@ def take_along_axis(
             f"take_along_axis: indices and arr must have the same number of dimensions; {aval.ndim} vs. {arr.ndim}, "
             f"of shapes {aval.shape} and {arr.shape}"
         )
-    along = canonical_axis("take_along_axis", axis, arr.ndim)
+    along = canonical_axis(axis, arr.ndim)
     mode_of_gather = GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode)
     if mode_of_gather is GatherScatterMode.ONE_HOT:
         mode_of_gather, fill_value = GatherScatterMode.FILL_OR_DROP, 0
@@ -384,7 +387,7 @@ def take_along_axis(
 def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     shape, own = arr.shape, indices.shape
     whole = check_broadcast(
-        "take_along_axis", [tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)]
+        [tuple([1 if i == axis else n for i, n in enumerate(x)]) for x in (shape, own)]
     )
     whole = tuple([own[i] if i == axis else n for i, n in enumerate(whole)])
     if 0 in whole or not shape[axis]:
@@ -395,7 +398,7 @@ def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, f
     dropped = [i for i in kept if i != axis and shape[i] == 1]
     left = [i for i in range(len(shape)) if i not in dropped]
     together = [i for i in kept if i != axis and i not in dropped]
-    aval = type_of("take_along_axis", indices)
+    aval = type_of(indices)
     wide = config.enable_x64.value and aval.dtype.itemsize == 8
     places = position_of(
         indices, shape[axis], wrap and dtypes.is_signed(aval.dtype), dtypes.int64 if wide else dtypes.int32

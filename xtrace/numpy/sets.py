@@ -16,6 +16,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import constants, elementwise
@@ -67,16 +68,16 @@ class UniqueInverseResult(NamedTuple):
 # Steps
 
 
-def _size(function: str, size: object, *operands: ArrayLike) -> int | None:
+def _size(size: object, *operands: ArrayLike) -> int | None:
     """Return `size` as an integer or None; raise ConcretizationTypeError for traced operands without a size."""
     if size is None:
         for x in operands:
             if isinstance(x, Tracer):
-                raise explain.concretization(x, f"numpy.{function} without size=")
+                raise explain.concretization(x, f"numpy.{called_function()} without size=")
         return None
-    number = to_integer(function, "size", size)
+    number = to_integer("size", size)
     if number < 0:
-        raise TypeError(f"{function}: size must not be negative, got {size}")
+        raise TypeError(f"{called_function()}: size must not be negative, got {size}")
     return number
 
 
@@ -157,11 +158,11 @@ def _test_membership(element: Array, tested: Array, compare: bool = False) -> Ar
     return _member(element, tested, compare=compare or few)
 
 
-def _pair(function: str, one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
+def _pair(one: ArrayLike, other: ArrayLike) -> tuple[Any, Any]:
     """Return two operands flattened, in their common type."""
-    _, dtype, weak = common_dtype(function, (one, other))
+    _, dtype, weak = common_dtype((one, other))
     first, second = (
-        ravel(convert_to(to_array_operand(function, x, i), dtype, weak)) for i, x in enumerate((one, other))
+        ravel(convert_to(to_array_operand(x, i), dtype, weak)) for i, x in enumerate((one, other))
     )
     return first, second
 
@@ -220,9 +221,9 @@ def unique(
         >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
         (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
-    ar = _with_one_nan(to_array_operand("unique", ar))
-    count = _size("unique", size, ar)
-    along = None if axis is None else canonical_axis("unique", axis, ar.ndim)
+    ar = _with_one_nan(to_array_operand(ar))
+    count = _size(size, ar)
+    along = None if axis is None else canonical_axis(axis, ar.ndim)
     moved = reshape(ar, (ar.size,)) if along is None else moveaxis(ar, along, 0)
     length = moved.shape[0]
     inverse_shape = ar.shape if along is None else (length,)
@@ -404,8 +405,8 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
         >>> jnp.union1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([1, 2, 3], dtype=int32)
     """
-    one, other = _pair("union1d", ar1, ar2)
-    _size("union1d", size, one, other)
+    one, other = _pair(ar1, ar2)
+    _size(size, one, other)
     return unique(concatenate([one, other]), size=size, fill_value=fill_value)
 
 
@@ -433,9 +434,9 @@ def intersect1d(
         >>> jnp.intersect1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([1], dtype=int32)
     """
-    one, other = _pair("intersect1d", ar1, ar2)
-    count = _size("intersect1d", size, one, other)
-    dtype, weak = _type_of_filled("intersect1d", one, count, fill_value)
+    one, other = _pair(ar1, ar2)
+    count = _size(size, one, other)
+    dtype, weak = _type_of_filled(one, count, fill_value)
     if not one.size or not other.size:
         nothing = full((count or 0,), 0 if fill_value is None else fill_value, dtype)
         parts = [convert_to(nothing, dtype, weak)]
@@ -455,7 +456,7 @@ def intersect1d(
     return (parts[0], *[convert_to(places, dtype) for places in parts[1:]])
 
 
-def _type_of_filled(function: str, operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
+def _type_of_filled(operand: Array, size: int | None, fill: object) -> tuple[Any, bool]:
     """Return the dtype of a set of elements of `operand` padded to `size` with `fill`, and whether it is weak.
 
     It is promoted with the dtype of `fill`. Without padding it is weak if the operand is, and not complex.
@@ -464,7 +465,7 @@ def _type_of_filled(function: str, operand: Array, size: int | None, fill: objec
         return operand.dtype, operand.weak_type and not dtypes.is_complex(operand.dtype)
     if fill is None:
         return operand.dtype, False
-    _, dtype, weak = common_dtype(function, (convert_to(operand, operand.dtype, False), fill))
+    _, dtype, weak = common_dtype((convert_to(operand, operand.dtype, False), fill))
     return dtype, weak
 
 
@@ -501,13 +502,13 @@ def setdiff1d(
         >>> jnp.setdiff1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([3], dtype=int32)
     """
-    own = type_of("setdiff1d", ar1)
-    count = _size("setdiff1d", size, ar1)
+    own = type_of(ar1)
+    count = _size(size, ar1)
     fill = 0 if fill_value is None else fill_value
     if not own.size:
         return convert_to(full((count or 0,), fill, own.dtype), own.dtype, own.weak_type)
-    _size("setdiff1d", size, ar2)
-    one, other = _pair("setdiff1d", ar1, ar2)
+    _size(size, ar2)
+    one, other = _pair(ar1, ar2)
     if assume_unique:
         mask, values = bitwise_not(_test_membership(one, other)), one
     else:
@@ -540,10 +541,10 @@ def setxor1d(
         >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([2, 3], dtype=int32)
     """
-    one, other = _pair("setxor1d", ar1, ar2)
-    count = _size("setxor1d", size, one, other)
+    one, other = _pair(ar1, ar2)
+    count = _size(size, one, other)
     joined = _with_one_nan(concatenate([one, other]))
-    dtype, weak = _type_of_filled("setxor1d", joined, count, fill_value)
+    dtype, weak = _type_of_filled(joined, count, fill_value)
     if not joined.size:
         return convert_to(full((count or 0,), 0 if fill_value is None else fill_value, dtype), dtype, weak)
     order, new, ordered = _order(reshape(joined, (joined.size, 1)), equal_nan=True)
@@ -606,8 +607,8 @@ def isin(
         raise ValueError(
             f"isin: method={abbreviate(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
         )
-    shape_of_result = type_of("isin", element).shape
-    one, other = _pair("isin", element, test_elements)
+    shape_of_result = type_of(element).shape
+    one, other = _pair(element, test_elements)
     is_member = reshape(_test_membership(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:
         # As in jax, the result of comparing two weakly typed operands.

@@ -11,6 +11,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.complex_numbers import conj
@@ -43,18 +44,21 @@ def _slide_kernel(x: Array, y: Array, *, flipped: bool, mode: str, precision: An
 
 
 def _slide(
-    function: str, a: ArrayLike, v: ArrayLike, mode: str, precision: object, preferred: object, flipped: bool
+    a: ArrayLike, v: ArrayLike, mode: str, precision: object, preferred: object, flipped: bool
 ) -> Array:
-    preferred = requested_dtype(function, preferred)
-    avals, dtype, weak = common_dtype(function, (a, v), as_inexact if preferred is None else None)
+    preferred = requested_dtype(preferred)
+    avals, dtype, weak = common_dtype((a, v), as_inexact if preferred is None else None)
     if any(x.ndim != 1 for x in avals):
         raise ValueError(
-            f"{function}() only support 1-dimensional inputs; got shapes {avals[0].shape} and {avals[1].shape}."
+            f"{called_function()}() only support 1-dimensional inputs; got shapes {avals[0].shape} and "
+            f"{avals[1].shape}."
         )
     if not avals[0].size or not avals[1].size:
-        raise ValueError(f"{function}: inputs cannot be empty, got shapes {avals[0].shape} and {avals[1].shape}.")
+        raise ValueError(
+            f"{called_function()}: inputs cannot be empty, got shapes {avals[0].shape} and {avals[1].shape}."
+        )
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
+        raise ValueError(f"{called_function()}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
     operands = [cast_to(x, aval, dtype) for x, aval in zip((a, v), avals, strict=True)]
     return _slide_kernel(
         *operands, flipped=flipped, mode=mode, precision=precision, types=(dtype, weak), preferred=preferred
@@ -85,7 +89,7 @@ def convolve(
         >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))
         Array([ 1., 12., 20.], dtype=float32)
     """
-    return _slide("convolve", a, v, mode, precision, preferred_element_type, flipped=True)
+    return _slide(a, v, mode, precision, preferred_element_type, flipped=True)
 
 
 @inline_jit(static=("mode", "precision", "preferred_element_type"), public=True)
@@ -112,4 +116,4 @@ def correlate(
         >>> jnp.correlate(jnp.array([1.0, 2.0]), jnp.array([1.0, 10.0]))
         Array([21.], dtype=float32)
     """
-    return _slide("correlate", a, v, mode, precision, preferred_element_type, flipped=False)
+    return _slide(a, v, mode, precision, preferred_element_type, flipped=False)

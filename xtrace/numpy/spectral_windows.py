@@ -10,18 +10,19 @@ from xtrace._src.api.operators import absolute, add, multiply, subtract, true_di
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.trace import Tracer
 from xtrace.numpy.creation import ones
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.ufuncs import cos, i0, maximum, sqrt
 
 
-def _length(function: str, M: Any) -> int:
+def _length(M: Any) -> int:
     if isinstance(M, Tracer):
-        raise explain.concretization(M, f"numpy.{function} as the length M, which must be known while tracing")
+        raise explain.concretization(M, f"numpy.{called_function()} as the length M, which must be known while tracing")
     count = int(M)
     if count < 0:
-        raise TypeError(f"{function}: the length M must not be negative, got {count}")
+        raise TypeError(f"{called_function()}: the length M must not be negative, got {count}")
     return count
 
 
@@ -40,8 +41,8 @@ def _sample_cosine_window(*, count: int, weights: tuple[float, ...]) -> Array:
     return result
 
 
-def _cosine_window(function: str, M: object, weights: tuple[float, ...]) -> Array:
-    count = _length(function, M)
+def _cosine_window(M: object, weights: tuple[float, ...]) -> Array:
+    count = _length(M)
     return ones(count) if count <= 1 else _sample_cosine_window(count=count, weights=weights)
 
 
@@ -66,7 +67,7 @@ def blackman(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window("blackman", M, (0.42, -0.5, 0.08))
+    return _cosine_window(M, (0.42, -0.5, 0.08))
 
 
 def hamming(M: ArrayLike) -> Array:
@@ -90,7 +91,7 @@ def hamming(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window("hamming", M, (0.54, -0.46))
+    return _cosine_window(M, (0.54, -0.46))
 
 
 def hanning(M: ArrayLike) -> Array:
@@ -114,7 +115,7 @@ def hanning(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    return _cosine_window("hanning", M, (0.5, -0.5))
+    return _cosine_window(M, (0.5, -0.5))
 
 
 def bartlett(M: ArrayLike) -> Array:
@@ -138,7 +139,7 @@ def bartlett(M: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    count = _length("bartlett", M)
+    count = _length(M)
     return ones(count) if count <= 1 else _triangle(count=count)
 
 
@@ -169,7 +170,7 @@ def kaiser(M: ArrayLike, beta: ArrayLike) -> Array:
         F. J. Harris, On the use of windows for harmonic analysis with the discrete Fourier transform, Proc. IEEE 66
         (1978).
     """
-    count = _length("kaiser", M)
+    count = _length(M)
     return ones(count) if count <= 1 else _sample_bessel_window(beta, count=count)
 
 

@@ -14,6 +14,7 @@ from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops import complex_numbers, elementwise, reductions
 from xtrace._src.ops.comparisons import gt
@@ -25,7 +26,7 @@ from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks
 
 @inline_jit
 def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    aval = type_of("ptp", a)
+    aval = type_of(a)
     a = to_strong(a, aval.dtype)
     extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
     return keep_axes(extent, axes, aval.shape) if keepdims else extent
@@ -53,9 +54,9 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
         >>> jnp.ptp(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([2, 2], dtype=int32)
     """
-    refuse("ptp", out=out)
-    aval = type_of("ptp", a)
-    axes = axes_of("ptp", axis, aval.ndim)
+    refuse(out=out)
+    aval = type_of(a)
+    axes = axes_of(axis, aval.ndim)
     if 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
     return _range(a, axes=axes, keepdims=bool(keepdims))
@@ -116,16 +117,16 @@ def mean(
         >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([2., 3.], dtype=float32)
     """
-    refuse("mean", out=out)
-    aval = type_of("mean", a)
-    wanted = requested_dtype("mean", dtype)
+    refuse(out=out)
+    aval = type_of(a)
+    wanted = requested_dtype(dtype)
     compute = wanted
     if wanted is None:
         wanted = _inexact_dtype(aval.dtype)
         compute = accumulator(aval.dtype, wanted)
-    check_divides("mean", wanted)
+    check_divides(wanted)
     return _mean(
-        a, *masks_of("mean", where), axes=axes_of("mean", axis, aval.ndim), compute=compute, dtype=wanted,
+        a, *masks_of(where), axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims),
     )
 
@@ -164,15 +165,16 @@ def _variance(
     return keep_axes(variance, axes, a.shape) if keepdims else variance
 
 
-def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
+def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
     """Return the dtypes of the computation and the result of a variance of `own` elements; `dtype` is requested."""
-    wanted = requested_dtype(function, dtype)
+    wanted = requested_dtype(dtype)
     inexact = _inexact_dtype(own)
     if wanted is None:
         compute, wanted = accumulator(inexact, inexact), dtypes.real_part_dtype(inexact)
     elif dtypes.is_complex(inexact) and not dtypes.is_complex(wanted):
         raise ValueError(
-            f"{function}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype out"
+            f"{called_function()}: dtype {wanted.name} is real and the array is complex; take x.real, or leave dtype "
+            "out"
         )
     elif dtypes.is_inexact(own) and dtypes.is_inexact(wanted):
         compute = _promote_dtypes(own, wanted)
@@ -182,40 +184,42 @@ def variance_dtypes(function: str, own: Any, dtype: DTypeLike) -> tuple[Any, Any
     return compute, wanted
 
 
-def check_correction(function: str, ddof: ArrayLike) -> None:
+def check_correction(ddof: ArrayLike) -> None:
     """Raise ValueError unless the correction is a scalar."""
-    shape = type_of(function, ddof, 1).shape
+    shape = type_of(ddof, 1).shape
     if shape:
-        raise ValueError(f"{function}: ddof must be a scalar; got shape {shape}")
+        raise ValueError(f"{called_function()}: ddof must be a scalar; got shape {shape}")
 
 
-def _correction(function: str, ddof: object, correction: ArrayLike | None) -> Array:
+def _correction(ddof: object, correction: ArrayLike | None) -> Array:
     """Return the correction, given by either of its two names, as an operand."""
     if correction is not None:
         if ddof:
-            raise ValueError(f"{function}: ddof and correction can't be provided simultaneously; they mean the same")
+            raise ValueError(
+                f"{called_function()}: ddof and correction can't be provided simultaneously; they mean the same"
+            )
         ddof = correction
     result: Array = to_number_operand(ddof)
     return result
 
 
-@inline_jit(static=("function", "axis", "dtype", "out", "keepdims", "root"), public=True)
+@inline_jit(static=("axis", "dtype", "out", "keepdims", "root"), public=True)
 def _check_variance(
-    a: ArrayLike, ddof: Any, function: str, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
+    a: ArrayLike, ddof: Any, axis: Axes, dtype: Any, out: object, keepdims: bool, mask: Any,
     mean: object, root: bool,
 ) -> Array:
-    refuse(function, out=out)
-    aval = type_of(function, a)
-    compute, wanted = variance_dtypes(function, aval.dtype, dtype)
+    refuse(out=out)
+    aval = type_of(a)
+    compute, wanted = variance_dtypes(aval.dtype, dtype)
     if root and not dtypes.is_inexact(wanted):
-        raise ValueError(f"{function}: dtype must be inexact, since a root is no integer; got {wanted.name}")
-    check_divides(function, wanted)
-    check_correction(function, ddof)
-    options = list(masks_of(function, mask))
+        raise ValueError(f"{called_function()}: dtype must be inexact, since a root is no integer; got {wanted.name}")
+    check_divides(wanted)
+    check_correction(ddof)
+    options = list(masks_of(mask))
     if mean is not None:
         options.append(mean)
     return _variance(
-        a, ddof, *options, axes=axes_of(function, axis, aval.ndim), compute=compute, dtype=wanted,
+        a, ddof, *options, axes=axes_of(axis, aval.ndim), compute=compute, dtype=wanted,
         keepdims=bool(keepdims), masked=mask is not None, root=root,
     )
 
@@ -256,8 +260,8 @@ def var(
         >>> jnp.var(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1., 1.], dtype=float32)
     """
-    ddof = _correction("var", ddof, correction)
-    return _check_variance(a, ddof, "var", axis, dtype, out, keepdims, where, mean, False)
+    ddof = _correction(ddof, correction)
+    return _check_variance(a, ddof, axis, dtype, out, keepdims, where, mean, False)
 
 
 @inline_jit(static=("axis", "dtype", "out", "ddof", "keepdims", "correction"), public=True)
@@ -291,8 +295,8 @@ def std(
         >>> jnp.std(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1., 1.], dtype=float32)
     """
-    ddof = _correction("std", ddof, correction)
-    return _check_variance(a, ddof, "std", axis, dtype, out, keepdims, where, mean, True)
+    ddof = _correction(ddof, correction)
+    return _check_variance(a, ddof, axis, dtype, out, keepdims, where, mean, True)
 
 
 @inline_jit(static=("axis", "returned", "keepdims"), public=True)
@@ -320,14 +324,14 @@ def average(
         >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3, 1]))
         Array(1.25, dtype=float32)
     """
-    aval = type_of("average", a)
-    axes = axes_of("average", axis, aval.ndim)
+    aval = type_of(a)
+    axes = axes_of(axis, aval.ndim)
     if weights is None:
         averages = mean(a, axis, keepdims=keepdims)
         if not returned:
             return averages
         return averages, full(averages.shape, math.prod([aval.shape[i] for i in axes]), averages.dtype)
-    own = type_of("average", weights, 1)
+    own = type_of(weights, 1)
     if own.shape != aval.shape:
         if axis is None:
             raise ValueError(
@@ -344,7 +348,7 @@ def average(
 
 @inline_jit
 def _weigh(a: ArrayLike, weights: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Any:
-    (aval, own), dtype, _ = common_dtype("average", (a, weights), as_inexact)
+    (aval, own), dtype, _ = common_dtype((a, weights), as_inexact)
     a, weights = to_strong(a, dtype), to_strong(weights, dtype)
     if own.shape != aval.shape:
         ordered = sorted(range(len(axes)), key=lambda i: axes[i])

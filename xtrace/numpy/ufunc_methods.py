@@ -68,7 +68,7 @@ def _extreme_at(update: str) -> _Method:
     scatter = _at(update)
 
     def at(a: Any, indices: Any, b: Any) -> Any:
-        if common_dtype(update, (a, b))[1] != a.dtype:
+        if common_dtype((a, b), function=update)[1] != a.dtype:
             return NotImplemented
         return convert_to(scatter(a, indices, b), a.dtype, False)
 
@@ -79,14 +79,14 @@ def _accumulate_along(running: Callable[..., Array]) -> _Method:
     """Return the method that accumulates by the operation `running` along one axis."""
 
     def accumulate(a: ArrayLike, *, axis: int | None, dtype: DType) -> Array:
-        a = to_array_operand("accumulate", a)
+        a = to_array_operand(a)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
-        wanted = requested_dtype("accumulate", dtype) or a.dtype
+        wanted = requested_dtype(dtype) or a.dtype
         if dtypes.is_boolean(wanted):
             result: Array = NotImplemented
             return result
-        return running(convert_to(a, wanted, False), canonical_axis("accumulate", axis, a.ndim))
+        return running(convert_to(a, wanted, False), canonical_axis(axis, a.ndim))
 
     return accumulate
 
@@ -95,9 +95,9 @@ def _extreme(reduction: Callable[..., Array]) -> _Method:
     def reduce(
         a: ArrayLike, *, axis: int | None, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
-        wanted = requested_dtype("reduce", dtype)
+        wanted = requested_dtype(dtype)
         if wanted is not None:
-            a = convert_to(to_array_operand("reduce", a), wanted, False)
+            a = convert_to(to_array_operand(a), wanted, False)
         return reduction(a, axis, keepdims=keepdims, initial=initial, where=where)
 
     return reduce
@@ -121,11 +121,12 @@ def _monoid(name: str, operation: Any, join: Any, identity: int, *, logical: boo
     def reduce(
         a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
-        a = to_array_operand(name, a)
+        a = to_array_operand(a, function=name)
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combine(
-            a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
-            dtype=requested_dtype(f"{name}.reduce", dtype),
+            a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
+            masked=where is not None,
+            dtype=requested_dtype(dtype, function=f"{name}.reduce"),
         )
 
     return reduce
@@ -173,11 +174,12 @@ def _log_of_sum(name: str, base: float) -> _Method:
     def reduce(
         a: ArrayLike, *, axis: int, dtype: DType, keepdims: bool, initial: Array, where: ArrayLike | None
     ) -> Array:
-        a = to_array_operand(name, a)
-        wanted = requested_dtype(f"{name}.reduce", dtype) or a.dtype
+        a = to_array_operand(a, function=name)
+        wanted = requested_dtype(dtype, function=f"{name}.reduce") or a.dtype
         options = [asarray(x) for x in (where, initial) if x is not None]
         return combine(
-            a, *options, axes=axes_of(f"{name}.reduce", axis, a.ndim), keepdims=keepdims, masked=where is not None,
+            a, *options, axes=axes_of(axis, a.ndim, function=f"{name}.reduce"), keepdims=keepdims,
+            masked=where is not None,
             dtype=as_inexact(wanted, False)[0],
         )
 

@@ -82,12 +82,12 @@ class ufunc(functools.partial[Array]):
         """Return the ufunc of `func`, which is called with one element of each operand unless `call` is given."""
         if not callable(func):
             raise TypeError(f"frompyfunc: the first argument must be a function, got {abbreviate(func)}")
-        nin, nout = to_integer("frompyfunc", "nin", nin), to_integer("frompyfunc", "nout", nout)
+        nin, nout = to_integer("nin", nin), to_integer("nout", nout)
         known = name or str(getattr(func, "__name__", type(func).__name__))
         elementwise_call = call or vectorize(func)
 
         made = super().__new__(cls, operation(_with_numpy_parameters(elementwise_call, known, nin if call else None)))
-        made._numbers = (nin, nout, nin if nargs is None else to_integer("ufunc", "nargs", nargs), identity)
+        made._numbers = (nin, nout, nin if nargs is None else to_integer("nargs", nargs, function="ufunc"), identity)
         made.__name__ = made.__qualname__ = known
         made.__doc__ = getattr(func, "__doc__", None)
         made.__signature__ = _SIGNATURE
@@ -142,13 +142,13 @@ class ufunc(functools.partial[Array]):
             raise ValueError(f"{name}: {method} only supported for binary ufuncs; this one has nin={self.nin}")
         if self.nout != 1:
             raise ValueError(f"{name}: {method} only supported for functions returning a single value")
-        refuse(name, out=out)
+        refuse(out=out, function=name)
         return name
 
     def _operand(self, name: str, a: Array, dtype: object) -> Array:
         """Return `a` converted to `dtype`, by default the dtype of the ufunc's result for two elements of `a`."""
-        a = to_array_operand(name, a)
-        wanted = requested_dtype(name, dtype)
+        a = to_array_operand(a, function=name)
+        wanted = requested_dtype(dtype, function=name)
         return convert_to(a, self._result_dtype(a, a) if wanted is None else wanted, False)
 
     def _result_dtype(self, *operands: Array) -> np.dtype[Any]:
@@ -199,11 +199,11 @@ class ufunc(functools.partial[Array]):
         rank = a.ndim
         options = []
         if where is not None:
-            options.append(broadcast_operand_to(name, where, type_of(name, where, 1).shape, a.shape))
+            options.append(broadcast_operand_to(where, type_of(where, 1, function=name).shape, a.shape, function=name))
         if axis is None:
             a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
         else:
-            along = canonical_axis(name, axis, rank)
+            along = canonical_axis(axis, rank, function=name)
         if initial is None:
             # An identity is used for non-empty arrays, too: a user's function may not leave elements unchanged.
             initial = self.identity
@@ -247,7 +247,7 @@ class ufunc(functools.partial[Array]):
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: accumulate does not allow multiple axes, got axis={axis}")
         a = self._operand(name, a, dtype)
-        along = canonical_axis(name, axis, a.ndim)
+        along = canonical_axis(axis, a.ndim, function=name)
         return _accumulate(a, ufunc=self, axis=along) if a.shape[along] else a
 
     @operation
@@ -280,8 +280,8 @@ class ufunc(functools.partial[Array]):
         if self.nin not in (1, 2) or self.nout != 1 or (b is None) != (not given):
             raise TypeError(f"{self.__name__}.at: takes {given} operand(s) after the indices, got b={abbreviate(b)}")
         name = f"{self.__name__}.at"
-        a = to_array_operand(name, a)
-        operands = [] if b is None else [to_array_operand(name, b, 2)]
+        a = to_array_operand(a, function=name)
+        operands = [] if b is None else [to_array_operand(b, 2, function=name)]
         if self._own["at"] is not None:
             result = self._own["at"](a, indices, *operands)
             if result is not NotImplemented:
@@ -292,7 +292,9 @@ class ufunc(functools.partial[Array]):
         # Converted before they broadcast, so that their cotangents are summed in the wider dtype.
         if dtypes.is_inexact(dtype):
             operands = [convert_to(x, dtype) if dtypes.is_inexact(x.dtype) else x for x in operands]
-        operands = [reshape(broadcast_operand_to(name, x, x.shape, places.shape), (places.size,)) for x in operands]
+        operands = [
+            reshape(broadcast_operand_to(x, x.shape, places.shape, function=name), (places.size,)) for x in operands
+        ]
         return _update(a, reshape(places, (places.size,)), *operands, ufunc=self, dtype=dtype)
 
     @operation
@@ -325,13 +327,13 @@ class ufunc(functools.partial[Array]):
             return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
-        aval = type_of(name, indices, 1)
+        aval = type_of(indices, 1, function=name)
         if not dtypes.is_integer(aval.dtype):
             raise ValueError(f"{name}: indices must have an integer type, got {aval.dtype.name}")
         if aval.ndim != 1:
             raise ValueError(f"{name}: indices must be one-dimensional, got shape {aval.shape}")
-        given, a = to_array_operand(name, a), self._operand(name, a, dtype)
-        reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(name, axis, a.ndim))
+        given, a = to_array_operand(a, function=name), self._operand(name, a, dtype)
+        reduced = _reduce_at(a, indices, ufunc=self, axis=canonical_axis(axis, a.ndim, function=name))
         return convert_to(reduced, reduced.dtype, given.weak_type and dtype is None)
 
     @operation
@@ -354,10 +356,10 @@ class ufunc(functools.partial[Array]):
                    [6, 8]], dtype=int32)
         """
         name = self._check("outer")
-        shapes = [type_of(name, x, i).shape for i, x in enumerate((A, B))]
+        shapes = [type_of(x, i, function=name).shape for i, x in enumerate((A, B))]
         if not all(shapes):
             return self._call(A, B)
-        return _outer(to_array_operand(name, A), to_array_operand(name, B, 1), ufunc=self)
+        return _outer(to_array_operand(A, function=name), to_array_operand(B, 1, function=name), ufunc=self)
 
 
 def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int | None) -> Callable[..., Any]:
@@ -368,16 +370,16 @@ def _with_numpy_parameters(function: Callable[..., Array], name: str, nin: int |
 
     def binary(x1: Array, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
-            refuse(name, out=out, where=where)
+            refuse(out=out, where=where, function=name)
         return function(x1, x2)
 
     def unary(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
-            refuse(name, out=out, where=where)
+            refuse(out=out, where=where, function=name)
         return function(x)
 
     def general(*args: ArrayLike, out: None = None, where: None = None) -> Array:
-        refuse(name, out=out, where=where)
+        refuse(out=out, where=where, function=name)
         return function(*args)
 
     if nin in (1, 2):

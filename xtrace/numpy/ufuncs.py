@@ -27,6 +27,7 @@ from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.function_names import copy_with_name
 from xtrace._src.core.ir import Literal
 from xtrace._src.ops import complex_numbers
@@ -52,11 +53,14 @@ def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, 
     return broadcast_in_dim.bind_positional((literal,), (aval.shape, (), None))
 
 
-def refuse_complex(function: str, error: type[Exception] = TypeError) -> Callable[..., Any]:
+def refuse_complex(error: type[Exception] = TypeError, *, function: str = "") -> Callable[..., Any]:
     """Return an operation that raises `error`: `function` is not defined for complex numbers."""
 
     def refuse(*_: Array) -> Array:
-        raise error(f"{function} does not support complex dtypes; take the absolute value or a part first")
+        raise error(
+            f"{function or called_function()} does not support complex dtypes; take the absolute value or a part "
+            "first"
+        )
 
     return refuse
 
@@ -115,8 +119,8 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.fmod(-7, 2)
         Array(-1, dtype=int32, weak_type=True)
     """
-    _, dtype, _ = common_dtype("fmod", (x1, x2))
-    x, y = promote("fmod", x1, x2, adjust=as_number)
+    _, dtype, _ = common_dtype((x1, x2))
+    x, y = promote(x1, x2, adjust=as_number)
     if dtypes.is_integer(dtype):
         y = choose(operators.equal(y, 0), 1, y)
     return lax.rem(x, y)
@@ -143,7 +147,7 @@ sign = unary_function(
 
 fabs = unary_function(
     "fabs", lax.abs, "Return the absolute values of elements as floating numbers.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex("fabs")}, domain=REAL_NUMBERS,
+    cases={COMPLEX: refuse_complex(function="fabs")}, domain=REAL_NUMBERS,
     example=("jnp.fabs(-2)", "Array(2., dtype=float32, weak_type=True)"),
 )
 
@@ -166,9 +170,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.hypot(3.0, 4.0)
         Array(5., dtype=float32, weak_type=True)
     """
-    x, y = promote("hypot", x1, x2, adjust=as_inexact)
+    x, y = promote(x1, x2, adjust=as_inexact)
     if dtypes.is_complex(aval_of(x).dtype):
-        refuse_complex("hypot", ValueError)()
+        refuse_complex(ValueError)()
     x, y = lax.abs(x), lax.abs(y)
     infinite = scalar_like(x, math.inf)
     either_infinite = bitwise_or(eq(x, infinite), eq(y, infinite))
@@ -436,7 +440,7 @@ def sinc(x: Any, /) -> Array:
         >>> jnp.sinc(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    (x,) = promote("sinc", x, adjust=as_inexact)
+    (x,) = promote(x, adjust=as_inexact)
     zero = operators.equal(x, 0)
     scaled = choose(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
     return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
@@ -449,7 +453,7 @@ def _i0(x: Array) -> Array:
 
 i0 = unary_function(
     "i0", _i0, "Return the modified Bessel function of the first kind of order 0.", adjust=as_inexact,
-    cases={COMPLEX: refuse_complex("i0", ValueError)}, by_keyword=True, domain=REAL_NUMBERS,
+    cases={COMPLEX: refuse_complex(ValueError, function="i0")}, by_keyword=True, domain=REAL_NUMBERS,
     raises={"ValueError": "the operand is complex."},
     reference="NIST Digital Library of Mathematical Functions, section 10.25.",
     example=("jnp.i0(0.0).round(4)", "Array(1., dtype=float32, weak_type=True)"),
@@ -493,7 +497,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
         >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 2.0)
         Array([2., 2.], dtype=float32)
     """
-    x, y = promote("fmax", x1, x2)
+    x, y = promote(x1, x2)
     return choose(bitwise_or(operators.greater(x, y), ne(y, y)), x, y)
 
 
@@ -515,21 +519,21 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
         >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
         Array([1., 2.], dtype=float32)
     """
-    x, y = promote("fmin", x1, x2)
+    x, y = promote(x1, x2)
     return choose(bitwise_or(operators.less(x, y), ne(y, y)), x, y)
 
 
 @inline_jit
 def _clip(*operands: ArrayLike, bounds: str) -> Array:
-    if any(dtypes.is_complex(operand_aval("clip", i, x).dtype) for i, x in enumerate(operands)):
+    if any(dtypes.is_complex(operand_aval(i, x).dtype) for i, x in enumerate(operands)):
         raise ValueError(
             "clip: complex numbers have no order to clip by, and the array or a bound is complex; clip the real and "
             "imaginary parts"
         )
-    (clipped,) = promote("clip", operands[0])
+    (clipped,) = promote(operands[0])
     # Each bound is promoted with the result so far, not with the other bound.
     for bound, limit in zip(bounds, operands[1:], strict=True):
-        limit, clipped = promote("clip", limit, clipped)
+        limit, clipped = promote(limit, clipped)
         clipped = (lax.max if bound == "l" else lax.min)(limit, clipped)
     return to_array(clipped)
 
@@ -558,7 +562,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
         raise ValueError("clip: give the array to clip as the first argument")
     given = [(name, x) for name, x in (("l", min), ("h", max)) if x is not None]
     for position, operand in enumerate((arr, *[x for _, x in given])):
-        operand_aval("clip", position, operand)
+        operand_aval(position, operand)
     return _clip(arr, *[x for _, x in given], bounds="".join([name for name, _ in given]))
 
 
@@ -575,7 +579,7 @@ _choose = inline_jit(choose)
 @inline_jit(public=True)
 def _where(condition: object, x: ArrayLike, y: ArrayLike) -> Array:
     for position, operand in enumerate((condition, x, y)):
-        operand_aval("where", position, operand)
+        operand_aval(position, operand)
     return _choose(condition, x, y)
 
 

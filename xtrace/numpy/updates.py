@@ -62,14 +62,14 @@ def _index_vectors(
     shape: tuple[int, ...], operands: Any, plan: Plan, options: Options, target: _Target, block: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
     """Return the index vectors of a scatter, along the last axis, and the operand axes of their entries."""
-    avals = [type_of("indexing", i) for i in operands]
+    avals = [type_of(i, function="indexing") for i in operands]
     wide = config.enable_x64.value and any(a.dtype.itemsize == 8 for a in avals)
     dtype = dtypes.int64 if wide else dtypes.int32
     whole = target.batch_shape
     vectors: dict[int, Any] = {}
     for index, aval, axis in zip(operands, avals, plan.gathered or (), strict=True):
         position = position_of(index, shape[axis], options.wrap and dtypes.is_signed(aval.dtype), dtype)
-        position = broadcast_operand_to("indexing", position, aval.shape, block)
+        position = broadcast_operand_to(position, aval.shape, block, function="indexing")
         vectors[axis] = broadcast_in_dim(position, whole, target.find_positions(None))
     for axis, start in enumerate(plan.starts):
         if axis in target.strided:
@@ -95,9 +95,9 @@ def _scatter(
 
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
-    given, own = x, type_of("ndarray.at", x)
+    given, own = x, type_of(x, function="ndarray.at")
     x = with_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
-    block = check_broadcast("indexing", [type_of("indexing", i).shape for i in operands])
+    block = check_broadcast([type_of(i, function="indexing").shape for i in operands], function="indexing")
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
     numbers = index_vectors.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)
@@ -111,7 +111,7 @@ def _scatter(
         for axis in plan.new_axes:
             shape.insert(axis, 1)
         values = convert_to(values, dtype, values.aval.weak_type)
-        values = reshape(broadcast_operand_to("ndarray.at", values, values.shape, tuple(shape)), target.shape)
+        values = reshape(broadcast_operand_to(values, values.shape, tuple(shape), function="ndarray.at"), target.shape)
     if 0 in target.shape:
         result: Array = given
         return result
@@ -199,7 +199,7 @@ class IndexedArray:
             >>> jnp.array([1.0, 2.0]).at[5].get(mode="fill", fill_value=0)
             Array(0., dtype=float32)
         """
-        sharding = requested_out_sharding("ndarray.at.get", out_sharding)
+        sharding = requested_out_sharding(out_sharding, function="ndarray.at.get")
         array = self.array if sharding is None else cast_to_auto(self.array)
         result = get_at(
             array, self.index, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
@@ -268,7 +268,7 @@ def _writer(name: str, write: Any, contract: str, example: str, combine: Any = N
         self: IndexedArray, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
         mode: Any = None, out_sharding: object = None, wrap_negative_indices: bool = True,
     ) -> Array:
-        sharding = requested_out_sharding(f"ndarray.at.{name}", out_sharding)
+        sharding = requested_out_sharding(out_sharding, function=f"ndarray.at.{name}")
         array = self.array if sharding is None else cast_to_auto(self.array)
         target = array if combine is None else ones_like(array)
         updated = _update(

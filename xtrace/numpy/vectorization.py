@@ -103,7 +103,7 @@ def vectorize(
         sizes = _core_sizes(values, cores, about)
         if parsed is not None:
             function = _check_results(function, parsed.outputs, sizes, about)
-        check_mapped_ranks(f"vectorize {about}", [x.shape for x in values], [len(core) for core in cores])
+        check_mapped_ranks([x.shape for x in values], [len(core) for core in cores], function=f"vectorize {about}")
         return _map(function, values, [x.ndim - len(core) for x, core in zip(values, cores, strict=True)])
 
     return vectorized
@@ -157,7 +157,7 @@ def _check_results(
 
 def _map(function: Callable[..., Any], values: list[Any], ranks: list[int]) -> Array:
     """Return `function` mapped over the broadcast leading axes of `values`; `ranks` are their numbers."""
-    whole = check_broadcast("vectorize", [x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
+    whole = check_broadcast([x.shape[:rank] for x, rank in zip(values, ranks, strict=True)])
     ready, kept = [], []
     for x, rank in zip(values, ranks, strict=True):
         axes = range(len(whole) - rank, len(whole))
@@ -199,8 +199,8 @@ def apply_along_axis(
         >>> jnp.apply_along_axis(jnp.sum, 0, jnp.array([[1, 2], [3, 4]]))
         Array([4, 6], dtype=int32)
     """
-    arr = to_array_operand("apply_along_axis", arr)
-    along = canonical_axis("apply_along_axis", axis, arr.ndim)
+    arr = to_array_operand(arr)
+    along = canonical_axis(axis, arr.ndim)
 
     def function(vector: Any) -> Any:
         return func1d(vector, *args, **kwargs)
@@ -233,13 +233,13 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Iterable[int]
         >>> jnp.apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0])
         Array([[4, 6]], dtype=int32)
     """
-    a = to_array_operand("apply_over_axes", a)
+    a = to_array_operand(a)
     for axis in axes:
         applied = func(a, axis)
         if applied.ndim == a.ndim:
             a = applied
         elif applied.ndim == a.ndim - 1:
-            a = expand_dims(applied, (canonical_axis("apply_over_axes", axis, a.ndim),))
+            a = expand_dims(applied, (canonical_axis(axis, a.ndim),))
         else:
             raise ValueError(
                 "apply_over_axes: the function must give an array of as many dimensions, or one less; it made "

@@ -164,7 +164,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     Reference:
         Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS; Devroye (1986), section X.4.3.
     """
-    return draw("binomial", _binomial, key, shape, dtype, n=n, p=p)
+    return draw(_binomial, key, shape, dtype, n=n, p=p)
 
 
 @inline_jit
@@ -172,7 +172,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 def _multinomial(
     key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], unroll: Any
 ) -> Any:
-    number = common_dtype("multinomial", (n, p), as_inexact)[1]
+    number = common_dtype((n, p), as_inexact)[1]
     chances = move_axis(fit_parameter(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
     # The probability of each category, given that no earlier one was drawn.
@@ -217,16 +217,16 @@ def multinomial(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section XI.1: conditional binomials.
     """
-    check_key("multinomial", key)
+    check_key(key)
     if dtype is None:
-        requested = float_dtype("multinomial", None)
+        requested = float_dtype(None)
     else:
-        requested = requested_dtype("multinomial", dtype)
-    own = shape_of_parameter("multinomial", "p", p)
+        requested = requested_dtype(dtype)
+    own = shape_of_parameter("p", p)
     if not own:
         raise ValueError("multinomial: axis -1 is out of bounds: p must have an axis of outcomes, got a scalar")
-    wanted = own if shape is None else result_shape("multinomial", shape, p=p)
-    counts = shape_of_parameter("multinomial", "n", n)
-    if broadcast("multinomial", {"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
+    wanted = own if shape is None else result_shape(shape, p=p)
+    counts = shape_of_parameter("n", n)
+    if broadcast({"n": counts, "shape without outcomes": wanted[:-1]}) != wanted[:-1]:
         raise ValueError(f"multinomial: n of shape {counts} does not broadcast to {wanted[:-1]}, the shape of samples")
     return _multinomial(key, n, p, shape=wanted, dtype=requested, unroll=unroll)

@@ -83,11 +83,11 @@ def bits(
     if dtype is None:
         requested = dtypes.default_uint(config.enable_x64.value)
     else:
-        requested = requested_dtype("bits", dtype)
+        requested = requested_dtype(dtype)
     if not dtypes.is_integer(requested) or dtypes.is_signed(requested):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.full_name(requested)}")
-    check_key("bits", key)
-    return bits_program(key, shape=canonical_shape("bits", shape), width=max(8, dtypes.bit_width(requested)))
+    check_key(key)
+    return bits_program(key, shape=canonical_shape(shape), width=max(8, dtypes.bit_width(requested)))
 
 
 bits_program = inline_jit(with_typed_key(_bits))
@@ -149,14 +149,14 @@ def uniform(
     """
     if out_sharding is not None:
         return with_out_sharding(uniform, out_sharding, key, shape, dtype, minval, maxval)
-    dtype = float_dtype("uniform", dtype)
+    dtype = float_dtype(dtype)
     if dtypes.bit_width(dtype) < 8:
         raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype.name}")
-    check_key("uniform", key)
-    shape = canonical_shape("uniform", shape)
+    check_key(key)
+    shape = canonical_shape(shape)
     if type(minval) is not float or type(maxval) is not float:
-        own = {name: shape_of_parameter("uniform", name, v) for name, v in (("minval", minval), ("maxval", maxval))}
-        if broadcast("uniform", {**own, "shape": shape}) != shape:
+        own = {name: shape_of_parameter(name, v) for name, v in (("minval", minval), ("maxval", maxval))}
+        if broadcast({**own, "shape": shape}) != shape:
             raise ValueError(f"uniform: minval and maxval of shapes {own} do not broadcast to the shape {shape}")
     return _uniform(key, minval, maxval, shape=shape, dtype=dtype)
 
@@ -200,7 +200,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("normal", _normal, key, shape, dtype, out_sharding, complex_too=True)
+    return draw(_normal, key, shape, dtype, out_sharding, complex_too=True)
 
 
 def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, mode: str) -> Array:
@@ -255,4 +255,4 @@ def gumbel(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     mode = gumbel_mode(mode)
-    return draw("gumbel", lambda k, **s: _gumbel(k, mode=mode, **s), key, shape, dtype, out_sharding)
+    return draw(lambda k, **s: _gumbel(k, mode=mode, **s), key, shape, dtype, out_sharding)

@@ -144,9 +144,9 @@ def randint(
     """
     if out_sharding is not None:
         return with_out_sharding(randint, out_sharding, key, shape, minval, maxval, dtype)
-    dtype = int_dtype("randint", dtype, TypeError)
-    check_key("randint", key)
-    shape = result_shape("randint", shape, minval=minval, maxval=maxval)
+    dtype = int_dtype(dtype, TypeError)
+    check_key(key)
+    shape = result_shape(shape, minval=minval, maxval=maxval)
     return _randint(key, minval, maxval, shape=shape, dtype=dtype)
 
 
@@ -201,8 +201,8 @@ def bernoulli(
         return with_out_sharding(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
         raise ValueError(f"bernoulli: got mode={abbreviate(mode)}, expected 'high' or 'low'")
-    check_key("bernoulli", key)
-    shape = result_shape("bernoulli", shape, p=p)
+    check_key(key)
+    shape = result_shape(shape, p=p)
     dtype = aval_of(p).dtype
     if not dtypes.is_floating(dtype):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype.name}.")
@@ -251,9 +251,9 @@ def rademacher(
     if dtype is None:
         requested = dtypes.default_int(config.enable_x64.value)
     else:
-        requested = requested_dtype("rademacher", dtype)
-    check_key("rademacher", key)
-    return _rademacher(key, shape=canonical_shape("rademacher", shape), dtype=requested)
+        requested = requested_dtype(dtype)
+    check_key(key)
+    return _rademacher(key, shape=canonical_shape(shape), dtype=requested)
 
 
 @inline_jit
@@ -294,9 +294,9 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
     """
     if out_sharding is not None:
         return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
-    dtype = int_dtype("geometric", dtype)
-    check_key("geometric", key)
-    return _geometric(key, p, shape=result_shape("geometric", shape, p=p), dtype=dtype)
+    dtype = int_dtype(dtype)
+    check_key(key)
+    return _geometric(key, p, shape=result_shape(shape, p=p), dtype=dtype)
 
 
 # Permutations and choices
@@ -371,9 +371,9 @@ def permutation(
     """
     if out_sharding is not None:
         return with_out_sharding(permutation, out_sharding, key, x, axis, independent)
-    check_key("permutation", key)
-    rank = len(shape_of_parameter("permutation", "x", x))
-    axis = canonical_axis("permutation", axis, max(rank, 1))
+    check_key(key)
+    rank = len(shape_of_parameter("x", x))
+    axis = canonical_axis(axis, max(rank, 1))
     if not rank:
         return _permute_numbers(key, count=max(_to_length("permutation", x), 0))
     return _permutation(key, x, axis=axis, independent=bool(independent))
@@ -456,10 +456,10 @@ def choice(
     """
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"choice: the argument shape must be a sequence, got {abbreviate(shape)}")
-    shape = canonical_shape("choice", shape)
-    check_key("choice", key)
-    own = shape_of_parameter("choice", "a", a)
-    axis = canonical_axis("choice", axis, max(len(own), 1))
+    shape = canonical_shape(shape)
+    check_key(key)
+    own = shape_of_parameter("a", a)
+    axis = canonical_axis(axis, max(len(own), 1))
     count, array = (own[axis], (a,)) if own else (_to_int(a), ())
     drawn = math.prod(shape)
     if count <= 0 < drawn:
@@ -469,7 +469,7 @@ def choice(
             f"choice: Cannot take a larger sample (size {drawn}) than population (size {count}) when 'replace=False'"
         )
     if p is not None:
-        probabilities = shape_of_parameter("choice", "p", p)
+        probabilities = shape_of_parameter("p", p)
         if probabilities != (count,):
             raise ValueError(
                 "choice: p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
@@ -541,15 +541,15 @@ def categorical(
     if out_sharding is not None:
         return with_out_sharding(categorical, out_sharding, key, logits, axis, shape, replace, mode)
     mode = gumbel_mode(mode)
-    check_key("categorical", key)
-    own = shape_of_parameter("categorical", "logits", logits)
+    check_key(key)
+    own = shape_of_parameter("logits", logits)
     if not -len(own) <= axis < len(own):
         raise IndexError(f"categorical: axis {axis} is out of bounds for logits of shape {own}")
     axis %= len(own)
-    float_dtype("categorical", aval_of(logits).dtype)
+    float_dtype(aval_of(logits).dtype)
     batch = own[:axis] + own[axis + 1 :]
-    wanted = batch if shape is None else canonical_shape("categorical", shape)
-    if broadcast("categorical", {"shape": wanted, "logits without the axis": batch}) != wanted:
+    wanted = batch if shape is None else canonical_shape(shape)
+    if broadcast({"shape": wanted, "logits without the axis": batch}) != wanted:
         raise ValueError(f"categorical: logits without axis {axis} of shape {batch} do not broadcast to {wanted}")
     if not own[axis]:
         raise ValueError(f"categorical: there is nothing to choose from along axis {axis} of logits of shape {own}")

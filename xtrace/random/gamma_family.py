@@ -163,7 +163,7 @@ def gamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, ou
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("gamma", _gamma, key, shape, dtype, out_sharding, a=a)
+    return draw(_gamma, key, shape, dtype, out_sharding, a=a)
 
 
 def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -191,7 +191,7 @@ def loggamma(key: ArrayLike, a: object, shape: Any = None, dtype: Any = None, *,
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("loggamma", lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
+    return draw(lambda *p, **s: _gamma(*p, log_space=True, **s), key, shape, dtype, out_sharding, a=a)
 
 
 @inline_jit
@@ -231,7 +231,7 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_
         Devroye, "Non-Uniform Random Variate Generation" (1986), section IX.4: quotients of gamma variables. Marsaglia
         and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("beta", _beta, key, shape, dtype, out_sharding, a=a, b=b)
+    return draw(_beta, key, shape, dtype, out_sharding, a=a, b=b)
 
 
 @inline_jit
@@ -275,10 +275,10 @@ def dirichlet(
     own = getattr(alpha, "shape", ())
     if not own:
         raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
-    batch = own[:-1] if shape is None else canonical_shape("dirichlet", shape)
-    if broadcast("dirichlet", {"shape": batch, "alpha without its last axis": own[:-1]}) != batch:
+    batch = own[:-1] if shape is None else canonical_shape(shape)
+    if broadcast({"shape": batch, "alpha without its last axis": own[:-1]}) != batch:
         raise ValueError(f"dirichlet: alpha of shape {own} does not broadcast to the shape {batch}")
-    return draw("dirichlet", lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
+    return draw(lambda k, **s: _dirichlet(k, alpha, **s), key, batch, dtype, out_sharding)
 
 
 def chisquare_numbers(key: ArrayLike, df: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -315,7 +315,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("chisquare", _chisquare, key, shape, dtype, out_sharding, df=df)
+    return draw(_chisquare, key, shape, dtype, out_sharding, df=df)
 
 
 @inline_jit
@@ -353,7 +353,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("f", _f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
+    return draw(_f, key, shape, dtype, out_sharding, dfnum=dfnum, dfden=dfden)
 
 
 @inline_jit
@@ -390,7 +390,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: 
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("t", _t, key, shape, dtype, out_sharding, df=df)
+    return draw(_t, key, shape, dtype, out_sharding, df=df)
 
 
 def _draw_generalized_normal(key: Array, p: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -427,7 +427,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
     """
-    return draw("generalized_normal", lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding)
+    return draw(lambda k, **s: _generalized_normal(k, p, **s), key, shape, dtype, out_sharding)
 
 
 @inline_jit
@@ -471,5 +471,5 @@ def ball(
     Reference:
         Barthe, Guedon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball" (2005).
     """
-    size = to_integer("ball", "d", d)
-    return draw("ball", lambda k, **s: _ball(k, float(p), d=size, **s), key, shape, dtype, out_sharding)
+    size = to_integer("d", d)
+    return draw(lambda k, **s: _ball(k, float(p), d=size, **s), key, shape, dtype, out_sharding)

@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.integers import to_integer
@@ -73,16 +74,16 @@ def find_generator(spec: object) -> Generator:
     )
 
 
-def _choose_generator(function: str, impl: object, dtype: object) -> Generator:
+def _choose_generator(impl: object, dtype: object) -> Generator:
     if impl is not None and dtype is not None:
         raise ValueError(
-            f"{function}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; "
+            f"{called_function()}: impl ({abbreviate(impl)}) and dtype ({abbreviate(dtype)}) cannot both be given; "
             "each names the generator"
         )
     return find_generator(impl if dtype is None else dtype)
 
 
-def seed_keys(function: str, seed: ArrayLike, impl: Generator, several: bool = False) -> Array:
+def seed_keys(seed: ArrayLike, impl: Generator, several: bool = False) -> Array:
     """Return the typed key for an integer seed; with `several`, also keys for an array of seeds."""
     aval = getattr(seed, "aval", None)
     if isinstance(seed, int) and not isinstance(seed, np.generic):
@@ -96,16 +97,19 @@ def seed_keys(function: str, seed: ArrayLike, impl: Generator, several: bool = F
         if isinstance(seed, (list, tuple)):
             seed = np.asarray(seed)
         if not is_array_like(seed):
-            raise TypeError(f"{function}: the seed must be an integer: {not_an_array(seed)}")
+            raise TypeError(f"{called_function()}: the seed must be an integer: {not_an_array(seed)}")
         aval = aval_of(seed)
     if is_key(aval):
-        raise TypeError(f"{function} accepts a scalar seed, but was given a random key; split or fold_in make new keys")
+        raise TypeError(
+            f"{called_function()} accepts a scalar seed, but was given a random key; split or fold_in make new keys"
+        )
     if aval.shape and not several:
         raise TypeError(
-            f"{function} accepts a scalar seed, but was given an array of shape {aval.shape}. Use vmap for batching"
+            f"{called_function()} accepts a scalar seed, but was given an array of shape {aval.shape}. Use vmap for "
+            "batching"
         )
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
-        raise TypeError(f"{function}: the seed must be an integer; got {aval.str_short(short_dtypes=False)}")
+        raise TypeError(f"{called_function()}: the seed must be an integer; got {aval.str_short(short_dtypes=False)}")
     seed = convert_to(seed, dtypes.int32) if dtypes.is_boolean(aval.dtype) else seed
     offset = config.random_seed_offset.value
     if offset:
@@ -138,7 +142,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    return seed_keys("key", seed, _choose_generator("key", impl, dtype))
+    return seed_keys(seed, _choose_generator(impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
@@ -163,7 +167,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    key = seed_keys("PRNGKey", seed, find_generator(impl))
+    key = seed_keys(seed, find_generator(impl))
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
@@ -189,13 +193,13 @@ def key_dtype(impl_spec: object = None) -> ExtendedDType:
     return find_generator(impl_spec).dtype
 
 
-def _find_key_type(function: str, keys: ArrayLike) -> ShapedArray:
+def _find_key_type(keys: ArrayLike) -> ShapedArray:
     """Return the type of keys in either form; TypeError for anything else."""
     aval = getattr(keys, "aval", None)
     if aval is None:
         if not isinstance(keys, (np.ndarray, np.generic)):
             raise TypeError(
-                f"{function}: invalid PRNG key {short_repr(keys)} of {type(keys)}: make one with "
+                f"{called_function()}: invalid PRNG key {short_repr(keys)} of {type(keys)}: make one with "
                 "xtrace.random.key(seed)"
             )
         aval = aval_of(keys)
@@ -203,9 +207,11 @@ def _find_key_type(function: str, keys: ArrayLike) -> ShapedArray:
         try:
             check_words(aval, find_generator(None))
         except TypeError as error:
-            raise TypeError(f"{function}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)") from None
+            raise TypeError(
+                f"{called_function()}: invalid PRNG key: {error}. Make one with xtrace.random.key(seed)"
+            ) from None
         if config.legacy_prng_key.value != "allow":
-            _report_legacy_key(function)
+            _report_legacy_key()
     return aval
 
 
@@ -214,9 +220,10 @@ def warns_of_legacy() -> bool:
     return bool(config.legacy_prng_key.value == "warn")
 
 
-def _report_legacy_key(function: str) -> None:
+def _report_legacy_key() -> None:
     words = (
-        f"{function} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or convert "
+        f"{called_function()} was given a legacy key, an array of uint32; make keys with xtrace.random.key(seed), or "
+        "convert "
         'them with xtrace.random.wrap_key_data(key). The setting jax_legacy_prng_key="allow" permits legacy keys'
     )
     if config.legacy_prng_key.value == "error":
@@ -224,12 +231,13 @@ def _report_legacy_key(function: str) -> None:
     warn_user(words)
 
 
-def check_key(function: str, key: ArrayLike) -> Any:
+def check_key(key: ArrayLike) -> Any:
     """Return `key`, one key in either form; ValueError for several keys, TypeError for anything else."""
-    aval = _find_key_type(function, key)
+    aval = _find_key_type(key)
     if aval.ndim != (0 if is_key(aval) else 1):
         raise ValueError(
-            f"{function} accepts a single key, but was given a key array of shape {aval.shape} != (). Use vmap for "
+            f"{called_function()} accepts a single key, but was given a key array of shape {aval.shape} != (). Use "
+            "vmap for "
             "batching."
         )
     return key
@@ -273,8 +281,8 @@ def split(key: ArrayLike, num: Any = 2) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    shape = canonical_shape("split", num if isinstance(num, (tuple, list)) else (to_integer("split", "num", num),))
-    return _split(check_key("split", key), shape=shape)
+    shape = canonical_shape(num if isinstance(num, (tuple, list)) else (to_integer("num", num),))
+    return _split(check_key(key), shape=shape)
 
 
 @inline_jit
@@ -304,7 +312,7 @@ def fold_in(key: ArrayLike, data: Any) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    check_key("fold_in", key)
+    check_key(key)
     if type(data) in (int, bool):
         data = np.uint32(data)
     elif not is_array_like(data):
@@ -335,7 +343,7 @@ def key_data(keys: ArrayLike) -> Array:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    if is_key(_find_key_type("key_data", keys)):
+    if is_key(_find_key_type(keys)):
         return random_unwrap.bind_positional((keys,))
     return keys if isinstance(keys, Array) else to_constant(keys)
 
@@ -363,7 +371,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: object = None, dtype: DTyp
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    generator = _choose_generator("wrap_key_data", impl, dtype)
+    generator = _choose_generator(impl, dtype)
     aval = getattr(key_bits_array, "aval", None) or aval_of(key_bits_array)
     try:
         check_words(aval, generator)
@@ -391,7 +399,7 @@ def key_impl(keys: ArrayLike) -> Any:
     Reference:
         Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
-    aval = _find_key_type("key_impl", keys)
+    aval = _find_key_type(keys)
     generator = generator_of(aval.dtype) if is_key(aval) else find_generator(None)
     return generator if generator.is_users else generator.name
 

@@ -32,7 +32,7 @@ _METHODS = ("cholesky", "eigh", "svd")
 def _multivariate_normal(
     key: Array, mean: ArrayLike, cov: ArrayLike, *, shape: tuple[int, ...], dtype: np.dtype[Any], method: str
 ) -> Array:
-    own = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
+    own = common_dtype((mean, cov), as_inexact)[1]
     mean, cov = convert_to(mean, own), convert_to(cov, own)
     if method == "cholesky":
         factor = cholesky(cov)
@@ -77,9 +77,9 @@ def multivariate_normal(
         return with_out_sharding(multivariate_normal, out_sharding, key, mean, cov, shape, dtype, method)
     if method not in _METHODS:
         raise ValueError(f"multivariate_normal: method must be one of {', '.join(_METHODS)}; got {abbreviate(method)}")
-    check_key("multivariate_normal", key)
-    means = shape_of_parameter("multivariate_normal", "mean", mean)
-    covariances = shape_of_parameter("multivariate_normal", "cov", cov)
+    check_key(key)
+    means = shape_of_parameter("mean", mean)
+    covariances = shape_of_parameter("cov", cov)
     if not means:
         raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
     n = means[-1]
@@ -88,13 +88,13 @@ def multivariate_normal(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {covariances}."
         )
     if dtype is None:
-        dtype = common_dtype("multivariate_normal", (mean, cov), as_inexact)[1]
-    dtype = float_dtype("multivariate_normal", dtype)
+        dtype = common_dtype((mean, cov), as_inexact)[1]
+    dtype = float_dtype(dtype)
     own = {"mean without its last axis": means[:-1], "cov without its last two": covariances[:-2]}
-    batch_shape = broadcast("multivariate_normal", own)
+    batch_shape = broadcast(own)
     if shape is not None:
-        batch_shape = canonical_shape("multivariate_normal", shape)
-        if broadcast("multivariate_normal", {**own, "shape": batch_shape}) != batch_shape:
+        batch_shape = canonical_shape(shape)
+        if broadcast({**own, "shape": batch_shape}) != batch_shape:
             raise ValueError(
                 f"multivariate_normal: mean {means} and cov {covariances} do not broadcast to {batch_shape}"
             )
@@ -140,11 +140,11 @@ def orthogonal(
     Reference:
         Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
     """
-    rows = to_integer("orthogonal", "n", n)
-    columns = rows if m is None else to_integer("orthogonal", "m", m)
+    rows = to_integer("n", n)
+    columns = rows if m is None else to_integer("m", m)
     if rows < 0 or columns < 0:
         raise ValueError(f"orthogonal: negative dimensions are not allowed, got {n} and {m}")
     return draw(
-        "orthogonal", lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding,
+        lambda k, **s: _orthogonal(k, n=rows, m=columns, **s), key, shape, dtype, out_sharding,
         complex_too=True,
     )

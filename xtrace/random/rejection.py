@@ -124,9 +124,9 @@ def poisson(key: Any, lam: object, shape: Any = None, dtype: Any = None, *, out_
     """
     if out_sharding is not None:
         return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype)
-    dtype = int_dtype("poisson", dtype)
-    check_key("poisson", key)
+    dtype = int_dtype(dtype)
+    check_key(key)
     name = generator_of(aval_of(key).dtype).name if aval_of(key).ndim == 0 else config.default_prng_impl.value
     if name != "threefry2x32":
         raise NotImplementedError(f"poisson: keys must come from the generator threefry2x32, got {name}")
-    return _poisson(key, lam, shape=result_shape("poisson", shape, lam=lam), dtype=dtype)
+    return _poisson(key, lam, shape=result_shape(shape, lam=lam), dtype=dtype)

@@ -15,6 +15,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -34,76 +35,82 @@ def with_typed_key(sample: Callable[..., _Result]) -> Callable[..., _Result]:
     return run
 
 
-def float_dtype(function: str, dtype: Any, complex_too: bool = False) -> Any:
+def float_dtype(dtype: Any, complex_too: bool = False) -> Any:
     """Return the requested floating dtype, the default one for None; ValueError for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_float(config.enable_x64.value)
-    requested = requested_dtype(function, dtype)
+    requested = requested_dtype(dtype)
     if not (dtypes.is_floating(requested) or (complex_too and dtypes.is_complex(requested))):
         raise ValueError(
-            f"dtype argument to `{function}` must be a float{' or complex' if complex_too else ''} dtype, got "
+            f"dtype argument to `{called_function()}` must be a float{' or complex' if complex_too else ''} dtype, got "
             f"{dtypes.full_name(requested)}"
         )
     return requested
 
 
-def int_dtype(function: str, dtype: DTypeLike, error: type[Exception] = ValueError) -> np.dtype[Any]:
+def int_dtype(dtype: DTypeLike, error: type[Exception] = ValueError) -> np.dtype[Any]:
     """Return the requested integer dtype, the default one for None; `error` for any other kind of dtype."""
     if dtype is None:
         return dtypes.default_int(config.enable_x64.value)
-    requested: np.dtype[Any] = requested_dtype(function, dtype)
+    requested: np.dtype[Any] = requested_dtype(dtype)
     if not dtypes.is_integer(requested):
-        raise error(f"dtype argument to `{function}` must be an int dtype, got {dtypes.full_name(requested)}")
+        raise error(f"dtype argument to `{called_function()}` must be an int dtype, got {dtypes.full_name(requested)}")
     return requested
 
 
-def shape_of_parameter(function: str, name: str, value: object) -> tuple[int, ...]:
+def shape_of_parameter(name: str, value: object) -> tuple[int, ...]:
     """Return the shape of a parameter; TypeError unless it is an array or a scalar."""
     try:
         return aval_of(value).shape
     except TypeError:
-        raise TypeError(f"{function} requires ndarray or scalar arguments: {name}: {not_an_array(value)}") from None
+        raise TypeError(
+            f"{called_function()} requires ndarray or scalar arguments: {name}: {not_an_array(value)}"
+        ) from None
 
 
-def broadcast(function: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def broadcast(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common shape of parameters; ValueError names them and their shapes if there is none."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{function}: Incompatible shapes for broadcasting: {listed}") from None
+        raise ValueError(f"{called_function()}: Incompatible shapes for broadcasting: {listed}") from None
 
 
-def result_shape(function: str, shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
+def result_shape(shape: ShapeLike, **parameters: object) -> tuple[int, ...]:
     """Return the requested shape, or the common shape of the parameters for None.
 
     ValueError if the parameters do not broadcast to it, TypeError unless they are arrays.
     """
-    shapes = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
+    shapes = {name: shape_of_parameter(name, value) for name, value in parameters.items()}
     if shape is None:
-        return broadcast(function, shapes)
-    wanted = canonical_shape(function, shape)
-    if any(shapes.values()) and broadcast(function, {**shapes, "shape": wanted}) != wanted:
+        return broadcast(shapes)
+    wanted = canonical_shape(shape)
+    if any(shapes.values()) and broadcast({**shapes, "shape": wanted}) != wanted:
         listed = ", ".join(f"{name} {own}" for name, own in shapes.items())
-        raise ValueError(f"{function}: parameters of shapes {listed} do not broadcast to the argument shape {wanted}")
+        raise ValueError(
+            f"{called_function()}: parameters of shapes {listed} do not broadcast to the argument shape {wanted}"
+        )
     return wanted
 
 
 def draw(
-    function: str, run: Callable[..., Array], key: ArrayLike, shape: ShapeLike, dtype: Any, out_sharding: Any = None, /,
+    run: Callable[..., Array], key: ArrayLike, shape: ShapeLike, dtype: Any, out_sharding: Any = None, /,
     *, complex_too: bool = False, **parameters: Any,
 ) -> Array:
     """Check the arguments of a distribution of floating numbers, and run its program."""
-    sharding = requested_out_sharding(function, out_sharding)
-    dtype = float_dtype(function, dtype, complex_too)
-    check_key(function, key)
+    sharding = requested_out_sharding(out_sharding)
+    dtype = float_dtype(dtype, complex_too)
+    check_key(key)
     if parameters:
-        shape = result_shape(function, shape, **parameters)
+        shape = result_shape(shape, **parameters)
         for name, value in parameters.items():
             if dtypes.is_complex(aval_of(value).dtype) and not dtypes.is_complex(dtype):
-                raise dtypes.TypePromotionError(f"{function}: {name} is complex and does not convert to {dtype.name}")
+                raise dtypes.TypePromotionError(
+                    f"{called_function()}: {name} is complex and does not convert to {dtype.name}"
+                )
     else:
-        shape = canonical_shape(function, shape)
+        shape = canonical_shape(shape)
     drawn = run(key, *parameters.values(), shape=shape, dtype=dtype)
     return drawn if sharding is None else reshard_result(drawn, sharding)
 

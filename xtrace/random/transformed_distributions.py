@@ -60,7 +60,7 @@ def exponential(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("exponential", _exponential, key, shape, dtype, out_sharding)
+    return draw(_exponential, key, shape, dtype, out_sharding)
 
 
 @inline_jit
@@ -94,7 +94,7 @@ def laplace(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sha
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("laplace", _laplace, key, shape, dtype, out_sharding)
+    return draw(_laplace, key, shape, dtype, out_sharding)
 
 
 @inline_jit
@@ -127,7 +127,7 @@ def logistic(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_sh
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("logistic", _logistic, key, shape, dtype, out_sharding)
+    return draw(_logistic, key, shape, dtype, out_sharding)
 
 
 @inline_jit
@@ -160,7 +160,7 @@ def cauchy(key: ArrayLike, shape: ShapeLike = (), dtype: Any = None, *, out_shar
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
+    return draw(_cauchy, key, shape, dtype, out_sharding)
 
 
 def maxwell_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -196,19 +196,19 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section V.4: norms of normal vectors.
     """
-    return draw("maxwell", _maxwell, key, shape, dtype, out_sharding)
+    return draw(_maxwell, key, shape, dtype, out_sharding)
 
 
-def _append_parameter_shape(function: str, shape: Shape, **parameters: object) -> tuple[int, ...]:
+def _append_parameter_shape(shape: Shape, **parameters: object) -> tuple[int, ...]:
     """Return `shape` with the common shape of the parameters after it."""
-    own = {name: shape_of_parameter(function, name, value) for name, value in parameters.items()}
-    return (*shape, *broadcast(function, own))
+    own = {name: shape_of_parameter(name, value) for name, value in parameters.items()}
+    return (*shape, *broadcast(own))
 
 
 @inline_jit
 @with_typed_key
 def _double_sided_maxwell(key: Array, loc: Array, scale: Array, *, shape: tuple[int, ...], dtype: DType) -> Array:
-    shape = _append_parameter_shape("double_sided_maxwell", shape, loc=loc, scale=scale)
+    shape = _append_parameter_shape(shape, loc=loc, scale=scale)
     first, second = new_keys(key, 2)
     side = signs(second, shape=shape, dtype=dtype)
     deviates = lax.mul(side, maxwell_numbers(first, shape=shape, dtype=dtype))
@@ -240,9 +240,9 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section V.4: norms of normal vectors.
     """
     for name, value in (("loc", loc), ("scale", scale)):
-        shape_of_parameter("double_sided_maxwell", name, value)
+        shape_of_parameter(name, value)
     # The parameters' axes follow those of `shape`, so they are not checked against it.
-    return draw("double_sided_maxwell", lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
+    return draw(lambda k, **s: _double_sided_maxwell(k, loc, scale, **s), key, shape, dtype)
 
 
 @inline_jit
@@ -282,8 +282,8 @@ def weibull_min(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     for name, value in (("scale", scale), ("concentration", concentration)):
-        shape_of_parameter("weibull_min", name, value)
-    return draw("weibull_min", lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
+        shape_of_parameter(name, value)
+    return draw(lambda k, **s: _weibull_min(k, scale, concentration, **s), key, shape, dtype)
 
 
 @inline_jit
@@ -317,7 +317,7 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_shardi
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
+    return draw(_pareto, key, shape, dtype, out_sharding, b=b)
 
 
 @inline_jit
@@ -352,7 +352,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("rayleigh", _rayleigh, key, shape, dtype, out_sharding, scale=scale)
+    return draw(_rayleigh, key, shape, dtype, out_sharding, scale=scale)
 
 
 @inline_jit
@@ -394,7 +394,7 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
     Reference:
         Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
     """
-    return draw("wald", _wald, key, shape, dtype, out_sharding, mean=mean)
+    return draw(_wald, key, shape, dtype, out_sharding, mean=mean)
 
 
 @inline_jit
@@ -430,7 +430,7 @@ def lognormal(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section IX.1: functions of normal variables.
     """
-    return draw("lognormal", _lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
+    return draw(_lognormal, key, shape, dtype, out_sharding, complex_too=True, sigma=sigma)
 
 
 @inline_jit
@@ -474,7 +474,7 @@ def truncated_normal(
     Reference:
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
-    return draw("truncated_normal", _draw_truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
+    return draw(_draw_truncated_normal, key, shape, dtype, out_sharding, lower=lower, upper=upper)
 
 
 @inline_jit
@@ -521,4 +521,4 @@ def triangular(
         Devroye, "Non-Uniform Random Variate Generation" (1986), section II.2: inversion.
     """
     parameters = {"left": left, "mode": mode, "right": right}
-    return draw("triangular", _triangular, key, shape, dtype, out_sharding, **parameters)
+    return draw(_triangular, key, shape, dtype, out_sharding, **parameters)

@@ -108,7 +108,7 @@ XOR = Monoid("stablehlo.xor", lambda dtype: 0)
 
 def canonical_axes(name: str, axes: object, aval: ShapedArray, parameter: str = "axes") -> tuple[int, ...]:
     """Return `axes` as a tuple of distinct integers from 0 to the rank; TypeError or ValueError for any other axis."""
-    canonical = integer_tuple(name, parameter, axes)
+    canonical = integer_tuple(parameter, axes, function=name)
     if len(set(canonical)) != len(canonical):
         raise ValueError(f"{name}: duplicate value in {parameter} {canonical}; name each axis once")
     if any(not 0 <= a < aval.ndim for a in canonical):
@@ -191,7 +191,7 @@ class Reduction(ArrayPrimitive):
         return self.bind_positional(operands, (shifted, *shardings)), place
 
     def _reduce_sharded(self, operand: Array, axes: Sequence[int], *, out_sharding: object = None) -> Array:
-        sharding = requested_out_sharding(self.name, out_sharding)
+        sharding = requested_out_sharding(out_sharding, function=self.name)
         if not config.allow_f16_reductions.value:
             aval = aval_of(operand)
             sizes = [aval.shape[i] for i in canonical_axes(self.name, axes, aval)]
@@ -200,7 +200,8 @@ class Reduction(ArrayPrimitive):
                     f"{self.name} of {aval.str_short(short_dtypes=False)} would add up 16-bit floats, and the setting "
                     "jax_allow_f16_reductions forbids that; convert the operand to float32"
                 )
-        return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes), sharding))
+        axes = integer_tuple("axes", axes, function=self.name)
+        return current_trace.get().process(self, (operand,), (axes, sharding))
 
     @with_function_name("reduction")
     def __call__(self, operand: ArrayLike, axes: Sequence[int], **keywords: Any) -> Array:
@@ -209,7 +210,7 @@ class Reduction(ArrayPrimitive):
                 return self.operation(operand, axes, **keywords)
             if keywords:
                 raise TypeError(f"{self.name}() takes operand and axes, got {', '.join(keywords)}")
-            return current_trace.get().process(self, (operand,), (integer_tuple(self.name, "axes", axes),))
+            return current_trace.get().process(self, (operand,), (integer_tuple("axes", axes, function=self.name),))
         except BaseException as error:
             hide_frames(error)
             ready = with_arrays(error, (operand, axes), keywords)

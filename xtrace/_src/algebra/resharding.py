@@ -117,7 +117,7 @@ def with_out_sharding(
     function: Callable[..., _Result], out_sharding: object, *args: Any, **kwargs: Any
 ) -> _Result:
     """Call a function and give its results the sharding of a user; those of the operands are the compiler's."""
-    sharding = requested_out_sharding(function.__name__, out_sharding)
+    sharding = requested_out_sharding(out_sharding, function=function.__name__)
     args, kwargs = pytree.tree_map(lambda x: cast_to_auto(x) if isinstance(x, Array) else x, (args, kwargs))
     result: _Result = pytree.tree_map(lambda x: reshard_result(x, sharding), function(*args, **kwargs))
     return result

@@ -16,6 +16,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, Shape, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.errors import refusal_class
 from xtrace._src.core.integers import integer_tuple
@@ -104,7 +105,7 @@ def shift_past(axis: int, dimensions: Sequence[int]) -> tuple[int, ...]:
     return tuple([d + (d >= axis) for d in dimensions])
 
 
-def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
+def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     """Return `shape` as a tuple of ints; a TypeError names an entry that is no concrete, non-negative integer."""
     # Sets and iterators have no order or no second reading; they are no shapes, as in JAX.
     is_sequence = hasattr(shape, "__getitem__") and not isinstance(shape, Tracer)
@@ -113,30 +114,33 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
     except TypeError:
         entries = (shape,)
     if any(isinstance(n, Tracer) for n in entries):
-        raise explain.traced_shape(name, next(n for n in entries if isinstance(n, Tracer)), entries)
+        raise explain.traced_shape(next(n for n in entries if isinstance(n, Tracer)), entries, function=function)
     try:
         canonical = tuple(operator.index(n) for n in entries)
     except TypeError:
         raise TypeError(
-            f"{name}: shape must be an integer or a sequence of integers, got {abbreviate(shape)}; divide sizes "
+            f"{function or called_function()}: shape must be an integer or a sequence of integers, got "
+            f"{abbreviate(shape)}; divide sizes "
             "with //"
         ) from None
     if any(n < 0 for n in canonical):
-        worked_out = "; xtrace.numpy.reshape works out one size given as -1" if name == "reshape" else ""
+        function = function or called_function()
+        worked_out = "; xtrace.numpy.reshape works out one size given as -1" if function == "reshape" else ""
         raise TypeError(
-            f"{name}: shape {abbreviate(canonical)} has a negative size; sizes must be nonnegative{worked_out}"
+            f"{function or called_function()}: shape {abbreviate(canonical)} has a negative size; sizes must be "
+            f"nonnegative{worked_out}"
         )
     return canonical
 
 
-def no_axis(name: str, axis: object) -> TypeError:
+def no_axis(axis: object, *, function: str = "") -> TypeError:
     """The error of an `axis` given to the operation `name` that is no integer."""
     if isinstance(axis, Tracer):
-        return explain.concretization(axis, f"numpy.{name} argument axis")
-    return refusal_class(axis)(f"{name}: axis must be an integer, got {abbreviate(axis)}")
+        return explain.concretization(axis, f"numpy.{function or called_function()} argument axis")
+    return refusal_class(axis)(f"{function or called_function()}: axis must be an integer, got {abbreviate(axis)}")
 
 
-def canonical_axis(name: str, axis: Any, ndim: int) -> int:
+def canonical_axis(axis: Any, ndim: int, *, function: str = "") -> int:
     """Return `axis` counted from the front; TypeError if it is no integer.
 
     If there is no such axis NumPy's AxisError, which is a ValueError and an IndexError.
@@ -144,15 +148,15 @@ def canonical_axis(name: str, axis: Any, ndim: int) -> int:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise no_axis(name, axis) from None
+        raise no_axis(axis, function=function) from None
     if not -ndim <= number < ndim:
         raise np.exceptions.AxisError(
-            f"{name}: axis {abbreviate(number)} is out of bounds for array of dimension {ndim}"
+            f"{function or called_function()}: axis {abbreviate(number)} is out of bounds for array of dimension {ndim}"
         )
     return number % ndim if ndim else number
 
 
-def operand_aval(name: str, value: object, argument: str = "operand") -> ShapedArray:
+def operand_aval(value: object, argument: str = "operand", *, function: str = "") -> ShapedArray:
     """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
     aval: ShapedArray | None = getattr(value, "aval", None)
     if aval is not None:
@@ -160,7 +164,7 @@ def operand_aval(name: str, value: object, argument: str = "operand") -> ShapedA
     try:
         return aval_of(value)
     except TypeError:
-        raise TypeError(f"{name}: {argument}: {not_an_array(value)}") from None
+        raise TypeError(f"{function or called_function()}: {argument}: {not_an_array(value)}") from None
 
 
 def _broadcast_abstract(
@@ -206,7 +210,7 @@ def bind_with_sharding(
     primitive: Operation[..., _Result], operands: Sequence[Any], parameters: Sequence[Any], out_sharding: object
 ) -> _Result:
     """Bind a primitive whose last parameter is the sharding of its result, with that of a user."""
-    sharding = requested_out_sharding(primitive.__name__, out_sharding)
+    sharding = requested_out_sharding(out_sharding, function=primitive.__name__)
     return primitive.bind_positional(operands, (*parameters, sharding))
 
 
@@ -248,8 +252,8 @@ def broadcast_in_dim(
         Array([[1, 1, 1],
                [2, 2, 2]], dtype=int32)
     """
-    shape = canonical_shape("broadcast_in_dim", shape)
-    dimensions = integer_tuple("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    shape = canonical_shape(shape)
+    dimensions = integer_tuple("broadcast_dimensions", broadcast_dimensions)
     if out_sharding is not None:
         return bind_with_sharding(broadcast_in_dim, (operand,), (shape, dimensions), out_sharding)
     if isinstance(operand, Array) and operand.shape == shape and dimensions == tuple(range(len(shape))):
@@ -329,10 +333,10 @@ def reshape(
         >>> lax.reshape(jnp.array([[1, 2], [3, 4]]), (4,), dimensions=(1, 0))
         Array([1, 3, 2, 4], dtype=int32)
     """
-    shape = canonical_shape("reshape", new_sizes)
+    shape = canonical_shape(new_sizes)
     if dimensions is not None:
-        dimensions = integer_tuple("reshape", "dimensions", dimensions)
-        if dimensions == tuple(range(operand_aval("reshape", operand).ndim)):
+        dimensions = integer_tuple("dimensions", dimensions)
+        if dimensions == tuple(range(operand_aval(operand).ndim)):
             dimensions = None
     if out_sharding is not None:
         return bind_with_sharding(reshape, (operand,), (shape, dimensions), out_sharding)
@@ -392,7 +396,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
                [2],
                [3]], dtype=int32)
     """
-    permutation = integer_tuple("transpose", "permutation", permutation)
+    permutation = integer_tuple("permutation", permutation)
     if isinstance(operand, Array) and permutation == tuple(range(operand.ndim)):
         return operand
     return transpose.bind_positional((operand,), (permutation,))
@@ -459,7 +463,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     if new_dtype is None:
         raise ValueError("convert_element_type: dtype must be specified")
-    dtype = requested_dtype("convert_element_type", new_dtype)
+    dtype = requested_dtype(new_dtype)
     if type(operand) in (bool, int, float, complex):
         if type(operand) is complex and not dtypes.is_complex(dtype):
             raise TypeError(f"convert_element_type: the complex number {operand} does not convert to {dtype.name}")

@@ -47,7 +47,7 @@ def auto_axes(
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-    check_callable("auto_axes", f)
+    check_callable(f)
     given = out_sharding
 
     def run(change: _Change, out_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ def explicit_axes(
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-    check_callable("explicit_axes", f)
+    check_callable(f)
     given = in_sharding
 
     def run(change: _Change, in_sharding: ShardingTree, args: Any, kwargs: Any) -> Any:

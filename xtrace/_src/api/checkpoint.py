@@ -66,7 +66,7 @@ def checkpoint(
         >>> xtrace.grad(xtrace.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    check_callable("checkpoint", fun)
+    check_callable(fun)
     if concrete is not _NOT_GIVEN and concrete:
         raise NotImplementedError(
             "checkpoint: there is no option concrete; mark the arguments that Python needs with static_argnums"

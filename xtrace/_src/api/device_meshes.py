@@ -127,7 +127,7 @@ def create_hybrid_device_mesh(
 def _shape_of(function: str, argument: str, given: Sequence[int]) -> Shape:
     if isinstance(given, int):
         raise TypeError(f"{function}: {argument} must be a sequence of integers, got {given}; write ({given},)")
-    return tuple([to_integer(function, argument, n) for n in given])
+    return tuple([to_integer(argument, n, function=function) for n in given])
 
 
 def _as_array(devices: Sequence[Any]) -> np.ndarray[Any, Any]:

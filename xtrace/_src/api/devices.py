@@ -294,7 +294,7 @@ def _check_target(target: object) -> Any:
             f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
         )
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
-        return requested_sharding("device_put", "device", target)
+        return requested_sharding("device", target)
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, a "
         f"sharding, a Format or None. Received invalid value: {abbreviate(target)}"

@@ -73,8 +73,8 @@ def initialize(
             f"initialize: coordinator_address must be a host and a port, as in '127.0.0.1:1234', got "
             f"{abbreviate(address)}"
         )
-    count = to_integer("initialize", "num_processes", count)
-    number = to_integer("initialize", "process_id", number)
+    count = to_integer("num_processes", count)
+    number = to_integer("process_id", number)
     if not 0 <= number < count:
         raise ValueError(f"initialize: process_id must be between 0 and num_processes - 1 = {count - 1}, got {number}")
     if local_device_ids is not None:

@@ -72,7 +72,7 @@ class _NumpyFunction:
         for x in operands:
             if type(x) is int:
                 int_aval(x)
-        ready = promote(self.name, *operands, adjust=self.adjust)
+        ready = promote(*operands, adjust=self.adjust, function=self.name)
         return _apply(self.operation_for(aval_of(ready[0]).dtype), *ready)
 
     def operation_for(self, dtype: np.dtype[Any]) -> _Operation:
@@ -88,9 +88,9 @@ class _NumpyFunction:
         if result is not MISS:
             return result
         keys = [_type_key(x) for x in operands]
-        avals, dtype, weak = common_dtype(self.name, operands, self.adjust)
+        avals, dtype, weak = common_dtype(operands, self.adjust, function=self.name)
         shapes = [a.shape for a in avals]
-        check_broadcast(self.name, shapes)
+        check_broadcast(shapes, function=self.name)
         ranks = {len(s) for s in shapes if s}
         kinds = [type(k) for k in keys]
         if (

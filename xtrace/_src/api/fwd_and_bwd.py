@@ -37,7 +37,7 @@ def fwd_and_bwd(
         >>> bwd(residuals, 1.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    check_callable("fwd_and_bwd", fun)
+    check_callable(fun)
     numbers, several = argument_numbers(argnums)
 
     @boundary

@@ -46,7 +46,7 @@ class Flat:
         self, transformation: str, fun: Callable[..., Any], args: tuple[Any, ...], has_aux: bool,
         numbers: Sequence[int] | None = None,
     ) -> None:
-        check_callable(transformation, fun)
+        check_callable(fun, function=transformation)
         # Which arguments of the user's function these are, for messages.
         self.numbers = range(len(args)) if numbers is None else numbers
         self.transformation, self.fun, self.has_aux = transformation, fun, has_aux
@@ -476,7 +476,7 @@ def value_and_grad(
         >>> xtrace.value_and_grad(lambda x: (x ** 2).sum())(jnp.array([1.0, 2.0]))
         (Array(5., dtype=float32), Array([2., 4.], dtype=float32))
     """
-    check_callable("value_and_grad", fun)
+    check_callable(fun)
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = argument_numbers(argnums)
 

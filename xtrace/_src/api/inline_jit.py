@@ -132,7 +132,7 @@ def _call_of(
     def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if splits and kwargs.get("out_sharding") is not None:
             kwargs = dict(kwargs)
-            sharding = requested_out_sharding(function.__name__, kwargs.pop("out_sharding"))
+            sharding = requested_out_sharding(kwargs.pop("out_sharding"), function=function.__name__)
             if sharding is not None and any(sharding.sums):
                 return function(*args, out_sharding=sharding, **kwargs)
             return with_out_sharding(function, sharding, *args, **kwargs)

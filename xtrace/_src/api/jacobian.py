@@ -131,7 +131,7 @@ def jacfwd(
         Array([[2., 0.],
                [0., 4.]], dtype=float32)
     """
-    check_callable("jacfwd", fun)
+    check_callable(fun)
     numbers, several = argument_numbers(argnums)
 
     @boundary
@@ -196,7 +196,7 @@ def jacrev(
         Array([[4., 1.],
                [2., 5.]], dtype=float32)
     """
-    check_callable("jacrev", fun)
+    check_callable(fun)
     numbers, several = argument_numbers(argnums)
 
     @boundary

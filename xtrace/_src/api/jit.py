@@ -128,7 +128,7 @@ def jit(
     if fun is None:
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
-    check_callable("jit", fun)
+    check_callable(fun)
     static = Selection("static", fun, static_argnums, static_argnames)
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
     _check_disjoint(fun, static, donated)
@@ -651,7 +651,7 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
           }
         }
     """
-    check_callable("lower", fun)
+    check_callable(fun)
     jitted, before = _jitted_of(fun)
     if args or kwargs:
         return jitted.lower(*before, *args, **kwargs)

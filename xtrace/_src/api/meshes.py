@@ -64,7 +64,7 @@ def make_mesh(
         raise TypeError(
             f"make_mesh: axis_shapes must be a sequence of integers, got {axis_shapes}; write ({axis_shapes},)"
         )
-    shape = integer_tuple("make_mesh", "axis_shapes", axis_shapes)
+    shape = integer_tuple("axis_shapes", axis_shapes)
     names = name_tuple("make_mesh", "axis_names", axis_names)
     if len(names) != len(shape):
         raise ValueError(

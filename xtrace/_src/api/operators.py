@@ -67,9 +67,9 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
 
     TypeError for an operand that is no array or scalar, ValueError for shapes that do not broadcast.
     """
-    _, (x, y) = promote_dtypes("where", (x, y))
+    _, (x, y) = promote_dtypes((x, y), function="where")
     which = truth(condition)
-    shape = check_broadcast("where", [aval_of(v).shape for v in (which, x, y)])
+    shape = check_broadcast([aval_of(v).shape for v in (which, x, y)], function="where")
     return select_n(
         broadcast_to_shape(which, shape) if aval_of(which).shape else which, broadcast_to_shape(y, shape),
         broadcast_to_shape(x, shape),
@@ -193,9 +193,9 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
         >>> jnp.divmod(-7, 2)
         (Array(-4, dtype=int32, weak_type=True), Array(1, dtype=int32, weak_type=True))
     """
-    if dtypes.is_integer(common_dtype("divmod", (x1, x2), as_number)[1]):
+    if dtypes.is_integer(common_dtype((x1, x2), as_number)[1]):
         return floor_divide(x1, x2), remainder(x1, x2)
-    left, right = promote("divmod", x1, x2, adjust=as_number)
+    left, right = promote(x1, x2, adjust=as_number)
     return _divmod_of_floats(left, right)
 
 
@@ -218,9 +218,9 @@ def cast_as(example: ArrayLike, value: ArrayLike) -> Any:
 
 @inline_jit
 def _power_to_integers(x: Any, y: Array) -> Array:
-    avals, dtype, weak = common_dtype("power", (x, y))
+    avals, dtype, weak = common_dtype((x, y))
     base = cast(x, avals[0], dtype, weak)
-    base, exponent = align_ranks("power", [base, y], [a.shape for a in avals])
+    base, exponent = align_ranks([base, y], [a.shape for a in avals])
     return lax.pow(base, exponent)
 
 
@@ -250,11 +250,11 @@ def power(x1: Any, x2: Any, /) -> Array:
     if kind is int or kind is bool or isinstance(x2, np.integer):
         aval = getattr(x1, "aval", None)
         if aval is None or dtypes.is_boolean(aval.dtype):
-            (x1,) = promote("power", x1, adjust=as_number)
+            (x1,) = promote(x1, adjust=as_number)
         return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
     exponent = getattr(x2, "aval", None)
     if exponent is not None and dtypes.is_integer(exponent.dtype):
-        base = type(x1) if type(x1) in SCALARS else operand_aval("power", 0, x1).dtype
+        base = type(x1) if type(x1) in SCALARS else operand_aval(0, x1).dtype
         if base in (float, complex) or dtypes.is_inexact(base):
             return _power_to_integers(x1, x2)
     return _power(x1, x2)
@@ -344,7 +344,7 @@ greater_equal = _comparison(
 @inline_jit
 def round_decimals(x: ArrayLike, *, decimals: int) -> Array:
     """Return `x` rounded to `decimals` places, halves to even."""
-    (x,) = promote("round", x)
+    (x,) = promote(x, function="round")
     dtype = aval_of(x).dtype
     if dtypes.is_complex(dtype):
         return complex_numbers.complex(*[round_decimals(part(x), decimals=decimals) for part in (real, imag)])

@@ -64,13 +64,13 @@ def pmap(
         >>> xtrace.pmap(lambda x: x + lax.psum(x, "i"), axis_name="i")(jnp.arange(1))
         Array([0], dtype=int32)
     """
-    check_callable("pmap", fun)
+    check_callable(fun)
     name = axis_name
     if axis_name is None or isinstance(axis_name, str):
         name = _PmapAxis("pmap_axis" if axis_name is None else axis_name)
     given_static = static_broadcasted_argnums
     static = (given_static,) if isinstance(given_static, int) else integer_tuple(
-        "pmap", "static_broadcasted_argnums", given_static
+        "static_broadcasted_argnums", given_static
     )
     given_devices = None if devices is None else list(device_grid("pmap", devices).ravel())
 
@@ -142,14 +142,14 @@ def _axes_of_arguments(
 def _check_axis(axis: Any, leaf: Any) -> int | None:
     if axis is None:
         return None
-    number, ndim = to_integer("pmap", "in_axes", axis), aval_of(leaf).ndim
+    number, ndim = to_integer("in_axes", axis), aval_of(leaf).ndim
     if not -ndim <= number < ndim:
         raise ValueError(f"pmap: in_axes {number} is no axis of an argument of shape {aval_of(leaf).shape}")
     return number % ndim
 
 
 def _check_out_axis(axis: Any, leaf: Any) -> int:
-    number, ndim = to_integer("pmap", "out_axes", axis), aval_of(leaf).ndim + 1
+    number, ndim = to_integer("out_axes", axis), aval_of(leaf).ndim + 1
     if not -ndim <= number < ndim:
         raise ValueError(
             f"pmap: out_axes {number} is no axis of the mapped result, which has {ndim} with those of a result of "
@@ -162,7 +162,7 @@ def _mapped_size(leaves: Sequence[Any], places: Sequence[int | None], axis_size:
     """Return the size of the mapped axis; ValueError if the arguments disagree."""
     sizes = {aval_of(x).shape[i] for x, i in zip(leaves, places, strict=True) if i is not None}
     if axis_size is not None:
-        sizes.add(to_integer("pmap", "axis_size", axis_size))
+        sizes.add(to_integer("axis_size", axis_size))
     if len(sizes) != 1:
         raise ValueError(
             f"pmap got inconsistent sizes for array axes to be mapped: the mapped axes of the arguments of {function} "
@@ -219,7 +219,7 @@ def smap(
 
 def _specs_of_axes(axes: Any, name: Any) -> Any:
     def specification(axis: Any) -> PartitionSpec:
-        place = axis if axis is None else to_integer("smap", "in_axes and out_axes", axis)
+        place = axis if axis is None else to_integer("in_axes and out_axes", axis)
         if place is not None and not 0 <= place < _MOST_AXES:
             raise ValueError(
                 f"smap: in_axes and out_axes must be axes counted from 0, or None, got {abbreviate(axis)}"

@@ -12,6 +12,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.errors import BroadcastError
@@ -25,23 +26,26 @@ _SCALARS = frozenset((bool, int, float, complex))
 _plans = Table(16384)
 
 
-def operand_aval(function: str, position: int, value: object) -> ShapedArray:
+def operand_aval(position: int, value: object, *, function: str = "") -> ShapedArray:
     """Return the aval of an operand; the error of an invalid operand names the function and the argument."""
     try:
         return aval_of(value)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{function} requires ndarray or scalar arguments; argument {position}: {error}") from None
+        raise type(error)(
+            f"{function or called_function()} requires ndarray or scalar arguments; argument {position}: {error}"
+        ) from None
 
 
 def common_dtype(
-    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+    operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, *, function: str = ""
 ) -> tuple[list[ShapedArray], Any, bool]:
     """Return the operands' avals and the dtype and weak type they promote to, changed by `adjust`.
 
     TypePromotionError where the settings forbid the promotion.
     """
     avals = [
-        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(function, i, x) for i, x in enumerate(operands)
+        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(i, x, function=function)
+        for i, x in enumerate(operands)
     ]
     key = (config.cache_key(), adjust, *avals)
     promoted = _plans.get(key)
@@ -110,33 +114,33 @@ def scalar_value(value: Any, dtype: np.dtype[Any]) -> bool | int | float | compl
 
 
 def promote(
-    function: str, *operands: object, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+    *operands: object, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, function: str = ""
 ) -> list[Any]:
     """Return the operands in their common dtype and, scalars apart, of one rank, ready for an elementwise operation.
 
     TypeError for an operand that is no array; ValueError for shapes that do not broadcast.
     """
-    avals, values = promote_dtypes(function, operands, adjust)
-    return align_ranks(function, values, [a.shape for a in avals])
+    avals, values = promote_dtypes(operands, adjust, function=function)
+    return align_ranks(values, [a.shape for a in avals], function=function)
 
 
 def promote_dtypes(
-    function: str, operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None
+    operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, *, function: str = ""
 ) -> tuple[list[ShapedArray], list[Array]]:
     """Return the operands' avals, and the operands in their common dtype; TypeError for one that is no array."""
-    avals, dtype, weak = common_dtype(function, operands, adjust)
+    avals, dtype, weak = common_dtype(operands, adjust, function=function)
     return avals, [cast(x, a, dtype, weak) for x, a in zip(operands, avals, strict=True)]
 
 
-def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def align_ranks(values: list[Any], shapes: Sequence[tuple[int, ...]], *, function: str = "") -> list[Any]:
     """Give operands of lower rank (scalars apart) leading axes of size 1, and check that the shapes broadcast."""
     first = shapes[0]
     if all(s == first or not s for s in shapes):
         return values
     rank = max(map(len, shapes))
-    check_broadcast(function, shapes)
+    check_broadcast(shapes, function=function)
     if len({len(s) for s in shapes if s}) > 1:
-        report_rank_promotion(function, shapes)
+        report_rank_promotion(shapes, function=function)
         for i, shape in enumerate(shapes):
             if shape and len(shape) < rank:
                 missing = rank - len(shape)
@@ -146,13 +150,13 @@ def align_ranks(function: str, values: list[Any], shapes: Sequence[tuple[int, ..
     return values
 
 
-def check_mapped_ranks(function: str, shapes: Sequence[tuple[int, ...]], cores: Sequence[int]) -> None:
+def check_mapped_ranks(shapes: Sequence[tuple[int, ...]], cores: Sequence[int], *, function: str = "") -> None:
     """Report, where the settings say so, operands (scalars apart) that differ in the number of axes before the core."""
     if len({len(shape) - core for shape, core in zip(shapes, cores, strict=True) if shape}) > 1:
-        report_rank_promotion(function, shapes)
+        report_rank_promotion(shapes, function=function)
 
 
-def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> tuple[int, ...]:
     """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
     rank = max(map(len, shapes), default=0)
     result = []
@@ -160,7 +164,8 @@ def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
         sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
         if len(sizes) > 1:
             raise BroadcastError(
-                f"{function}: Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; axis {axis} has "
+                f"{function or called_function()}: Incompatible shapes for broadcasting: "
+                f"{', '.join(map(str, shapes))}; axis {axis} has "
                 f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
                 "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
             )
@@ -168,13 +173,14 @@ def check_broadcast(function: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
     return tuple(result)
 
 
-def report_rank_promotion(function: str, shapes: Sequence[tuple[int, ...]]) -> None:
+def report_rank_promotion(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> None:
     """Raise a ValueError, or warn, where the settings say so, of operands whose ranks differ."""
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return
     message = (
-        f"Operands could not be broadcast together: {function} of shapes {', '.join(map(str, shapes))} needs rank "
+        f"Operands could not be broadcast together: {function or called_function()} of shapes "
+        f"{', '.join(map(str, shapes))} needs rank "
         f"promotion, and jax_numpy_rank_promotion is {mode!r}. Add the axes with x[None] or reshape"
     )
     if mode == "raise":

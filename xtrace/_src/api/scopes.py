@@ -77,7 +77,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
         >>> xtrace.named_call(jnp.sin, name="wave")(0.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    check_callable("named_call", fun)
+    check_callable(fun)
     called = name if name is not None else function_name(fun)
 
     @boundary

@@ -71,7 +71,7 @@ def shard_map(
         return functools.partial(
             shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
         )
-    check_callable("shard_map", f)
+    check_callable(f)
     if isinstance(axis_names, str):
         raise TypeError(f"shard_map: axis_names must be a set of names, got {abbreviate(axis_names)}; write {{'x'}}")
     if mesh is not None and not isinstance(mesh, BaseMesh):

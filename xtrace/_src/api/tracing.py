@@ -241,7 +241,7 @@ def make_jaxpr(
         >>> xtrace.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0 in (c,) }
     """
-    check_callable("make_jaxpr", fun)
+    check_callable(fun)
     chosen = Selection("static", fun, static_argnums, None)
 
     @boundary
@@ -279,7 +279,7 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
         >>> xtrace.eval_shape(jnp.matmul, jnp.ones((2, 3)), jnp.ones((3, 4)))
         ShapeDtypeStruct(shape=(2, 4), dtype=float32)
     """
-    check_callable("eval_shape", fun)
+    check_callable(fun)
     jitted = getattr(fun, "_xtrace_jitted", None)
     # functools.wraps copies the attribute to functions that do more than call this one.
     if jitted is not None and jitted.wrapper() is fun:  # it knows the shardings of its results

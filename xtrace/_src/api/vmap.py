@@ -59,7 +59,7 @@ def vmap(
         >>> xtrace.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
         Array([3., 3.], dtype=float32)
     """
-    check_callable("vmap", fun)
+    check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     accepted = in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")

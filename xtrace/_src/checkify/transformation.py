@@ -51,7 +51,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
         >>> error.get() is None
         False
     """
-    check_callable("checkify", f)
+    check_callable(f)
     enabled = _categories(errors)
 
     @boundary

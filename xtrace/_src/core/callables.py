@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.core.avals import short_repr
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import DebugInfo
 
 
@@ -40,7 +41,9 @@ def debug_info_of(
     return DebugInfo(transformation, function_name(function), file, line, argument_paths)
 
 
-def check_callable(name: str, fun: object) -> None:
+def check_callable(fun: object, *, function: str = "") -> None:
     """Raise TypeError if `fun` cannot be called."""
     if not callable(fun):
-        raise TypeError(f"{name}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}")
+        raise TypeError(
+            f"{function or called_function()}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}"
+        )

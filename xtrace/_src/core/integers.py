@@ -7,31 +7,38 @@ from typing import Any
 
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.trace import Tracer
 
 
-def to_integer(function: str, argument: str, value: Any) -> int:
+def to_integer(argument: str, value: Any, *, function: str = "") -> int:
     """Return an integer that a user gave; TypeError names the function and the argument of another value."""
     try:
         return operator.index(value)
     except TypeError:
         if isinstance(value, Tracer):
             raise
-        raise TypeError(f"{function}: {argument} must be an integer, got {abbreviate(value)}") from None
+        raise TypeError(
+            f"{function or called_function()}: {argument} must be an integer, got {abbreviate(value)}"
+        ) from None
 
 
-def integer_tuple(function: str, argument: str, values: Any) -> tuple[int, ...]:
+def integer_tuple(argument: str, values: Any, *, function: str = "") -> tuple[int, ...]:
     """Return a sequence of integers as a tuple; TypeError names the function and the argument of another value."""
     try:
         return tuple([operator.index(v) for v in values])
     except TypeError:
         traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
         if traced and argument.endswith("sizes"):
-            raise explain.traced_shape(function, traced[0], values) from None
-        raise TypeError(f"{function}: {argument} must be a sequence of integers, got {abbreviate(values)}") from None
+            raise explain.traced_shape(traced[0], values, function=function) from None
+        raise TypeError(
+            f"{function or called_function()}: {argument} must be a sequence of integers, got {abbreviate(values)}"
+        ) from None
 
 
-def integer_rows(function: str, argument: str, values: Any, length: int | None = None) -> tuple[tuple[int, ...], ...]:
+def integer_rows(
+    argument: str, values: Any, length: int | None = None, *, function: str = ""
+) -> tuple[tuple[int, ...], ...]:
     """Return a sequence of sequences of integers as a tuple of tuples; TypeError for others, or of another length."""
     try:
         rows = tuple([tuple([operator.index(v) for v in row]) for row in values])
@@ -39,5 +46,7 @@ def integer_rows(function: str, argument: str, values: Any, length: int | None =
         rows = None
     if rows is None or any(length not in (None, len(row)) for row in rows):
         kind = "sequences" if length is None else "pairs" if length == 2 else "triples"
-        raise TypeError(f"{function}: {argument} must hold {kind} of integers, got {abbreviate(values)}") from None
+        raise TypeError(
+            f"{function or called_function()}: {argument} must hold {kind} of integers, got {abbreviate(values)}"
+        ) from None
     return rows

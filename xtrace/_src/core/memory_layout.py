@@ -6,6 +6,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.xla import buffers
 
@@ -130,11 +131,12 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-def check_default_order(function: str, argument: str, layout: object) -> None:
+def check_default_order(argument: str, layout: object, *, function: str = "") -> None:
     """Raise NotImplementedError for an order of axes other than that of C, which arrays outside of programs have."""
     if isinstance(layout, Layout) and list(layout.major_to_minor) != sorted(layout.major_to_minor):
         raise NotImplementedError(
-            f"{function}: {argument} asks for {layout}; arrays lie in memory with their axes in order, and only values "
+            f"{function or called_function()}: {argument} asks for {layout}; arrays lie in memory with their axes in "
+            "order, and only values "
             "inside of compiled programs in another one. Use xtrace.experimental.layout.with_layout_constraint there, "
             "or transpose the array"
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core import config, dtypes
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 
 _PYTHON_TYPES = frozenset((bool, int, float, complex))
 
 
-def requested_dtype(function: str, dtype: object) -> Any:
+def requested_dtype(dtype: object, *, function: str = "") -> Any:
     """Return the dtype arrays get when the user asks for `dtype`, None for None.
 
     Where a 64-bit dtype that is asked for by name becomes its 32-bit form, the setting ``jax_explicit_x64_dtypes`` says
@@ -22,13 +23,13 @@ def requested_dtype(function: str, dtype: object) -> Any:
     try:
         canonical = dtypes.canonicalize(dtype, x64)
     except TypeError as error:
-        raise type(error)(f"{function}: {error}") from None
+        raise type(error)(f"{function or called_function()}: {error}") from None
     if x64 or dtypes.canonicalize(dtype, True) == canonical or dtype in _PYTHON_TYPES:
         return canonical
     wanted, handling = dtypes.resolve(dtype), config.explicit_x64_dtypes.value
     if handling == "allow":
         return wanted
-    problem = f"Explicitly requested dtype {wanted.name} requested in {function} is not available"
+    problem = f"Explicitly requested dtype {wanted.name} requested in {function or called_function()} is not available"
     advice = "To enable more dtypes, set the jax_enable_x64 configuration option"
     if handling == "error":
         raise ValueError(f"{problem}. {advice}, or jax_explicit_x64_dtypes='allow'.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.memory_layout import Format, check_default_order
 from xtrace._src.core.mesh import naming_mesh
@@ -12,42 +13,44 @@ from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, Sharding
 
 
-def requested_sharding(function: str, argument: str, given: Any) -> Sharding | None:
+def requested_sharding(argument: str, given: Any, *, function: str = "") -> Sharding | None:
     """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
 
     TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
     """
     if isinstance(given, Format):
-        check_default_order(function, argument, given.layout)
+        check_default_order(argument, given.layout, function=function)
         given = given.sharding
     if given is None or isinstance(given, Sharding):
         return given
     if not isinstance(given, PartitionSpec):
         raise TypeError(
-            f"{function}: {argument} leaf specifications are expected to be shardings such as "
+            f"{function or called_function()}: {argument} leaf specifications are expected to be shardings such as "
             f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviate(given)}"
         )
     mesh = naming_mesh()
     if mesh.empty:
         raise NoMeshError(
-            f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}: got "
+            f"{function or called_function()} requires a non-empty mesh in context if you are passing "
+            f"`PartitionSpec`s to {argument}: got "
             f"{given}. Write with xtrace.set_mesh(mesh):, or give xtrace.NamedSharding(mesh, {given})"
         )
     return NamedSharding(mesh, given)
 
 
-def requested_out_sharding(function: str, given: Any) -> NamedSharding | None:
+def requested_out_sharding(given: Any, *, function: str = "") -> NamedSharding | None:
     """Return the sharding of a result that a user gives as ``out_sharding``."""
-    sharding = requested_sharding(function, "out_sharding", given)
+    sharding = requested_sharding("out_sharding", given, function=function)
     # A type without a mesh says an empty one, as programs pass it on.
     if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return None
     if not isinstance(sharding, NamedSharding):
         raise TypeError(
-            f"{function}: out_sharding must be a PartitionSpec or a NamedSharding, got {abbreviate(sharding)}; move "
+            f"{function or called_function()}: out_sharding must be a PartitionSpec or a NamedSharding, got "
+            f"{abbreviate(sharding)}; move "
             "the result to one device with xtrace.device_put"
         )
-    check_explicit(f"{function} as out_sharding", sharding)
+    check_explicit(f"{function or called_function()} as out_sharding", sharding)
     return sharding
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.source import Annotation, Location, Position, Scopes, Transformation, format_scopes, resolve
 
 
@@ -53,11 +54,11 @@ class NameStack:
 
     def extend(self, name: str) -> NameStack:
         """Return the names with a scope inside of all others."""
-        return name_stack((*self.scopes, checked_name("extend", name)))
+        return name_stack((*self.scopes, checked_name(name)))
 
     def transform(self, transform_name: str) -> NameStack:
         """Return the names with a transformation inside of all others."""
-        return name_stack((*self.scopes, Transformation(checked_name("transform", transform_name))))
+        return name_stack((*self.scopes, Transformation(checked_name(transform_name))))
 
     def __add__(self, other: NameStack) -> NameStack:
         return name_stack(self.scopes + other.scopes) if isinstance(other, NameStack) else NotImplemented
@@ -88,10 +89,12 @@ def name_stack(scopes: Scopes) -> NameStack:
     return made
 
 
-def checked_name(function: str, name: object) -> str:
+def checked_name(name: object, *, function: str = "") -> str:
     """Return the name of a scope; TypeError unless it is a string."""
     if not isinstance(name, str):
-        raise TypeError(f"{function}: the name of a scope must be a string, got {abbreviate(name)}")
+        raise TypeError(
+            f"{function or called_function()}: the name of a scope must be a string, got {abbreviate(name)}"
+        )
     return name
 
 

@@ -34,7 +34,7 @@ def _abstract(
     name = "approx_max_k" if is_max_k else "approx_min_k"
     if not is_kind(operand.dtype, (FLOAT,)):
         raise ValueError(f"{name}: operand must be of a floating dtype, got {operand.dtype.name}; use top_k")
-    axis = canonical_axis(name, reduction_dimension, operand.ndim)
+    axis = canonical_axis(reduction_dimension, operand.ndim, function=name)
     size = operand.shape[axis]
     if not 0 < k <= size:
         raise ValueError(f"{name}: k must be from 1 to the size {size} of axis {axis} of the operand, got {k}")
@@ -109,12 +109,10 @@ def approx_top_k(
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
     """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
-    function = "approx_max_k" if is_max_k else "approx_min_k"
-    operand_aval(function, operand)
+    operand_aval(operand)
     parameters = (
-        to_integer(function, "k", k), to_integer(function, "reduction_dimension", reduction_dimension),
-        float(recall_target), is_max_k,
-        to_integer(function, "reduction_input_size_override", reduction_input_size_override), bool(aggregate_to_topk),
+        to_integer("k", k), to_integer("reduction_dimension", reduction_dimension), float(recall_target), is_max_k,
+        to_integer("reduction_input_size_override", reduction_input_size_override), bool(aggregate_to_topk),
     )
     return list(approx_top_k.bind_positional((operand,), parameters))
 

@@ -100,7 +100,7 @@ def index_groups(name: str, groups: object, axes: Sequence[Any]) -> Any:
     """Return `axis_index_groups` as a tuple of tuples; ValueError unless each index is in one group."""
     if groups is None:
         return None
-    rows = integer_rows(name, "axis_index_groups", groups)
+    rows = integer_rows("axis_index_groups", groups, function=name)
     size = axis_size(tuple(axes))
     if sorted(i for row in rows for i in row) != list(range(size)):
         raise ValueError(
@@ -135,7 +135,7 @@ def groups_of(builder: FunctionBuilder, axes: object, groups: Any = None) -> lis
 def map_leaves(function: Callable[[Any], Any], name: str, tree: PyTreeDef) -> Any:
     """Return the tree of ``function(leaf)``; a leaf that is no array raises a TypeError that names `name`."""
     for leaf in pytree.tree_leaves(tree):
-        operand_aval(name, leaf, "x")
+        operand_aval(leaf, "x", function=name)
     return pytree.tree_map(function, tree)
 
 

@@ -103,7 +103,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         raise TypeError(f"composite: name must be a string such as 'my.op', got {abbreviate(name)}")
 
     def call(*args: Any, **keywords: Any) -> Any:
-        leaves, in_tree, avals = leaves_of("composite", "args", args)
+        leaves, in_tree, avals = leaves_of("args", args)
         named = tuple(
             [(k, None if v is None else CallAttribute("composite", k, v)) for k, v in sorted(keywords.items())]
         )
@@ -164,5 +164,5 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         >>> xtrace.make_jaxpr(lambda x: lax.dce_sink(x + 1))(1.0).eqns[-1].primitive
         dce_sink
     """
-    for leaf in leaves_of("dce_sink", "val", val)[0]:
+    for leaf in leaves_of("val", val)[0]:
         dce_sink_p.bind_positional((leaf,), (bool(prevent_mlir_dce),))

@@ -223,7 +223,7 @@ class custom_partitioning:
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] | int = ()) -> None:
-        check_callable("custom_partitioning", fun)
+        check_callable(fun, function="custom_partitioning")
         self.fun = fun
         self.static_argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self._name = function_name(fun)
@@ -258,7 +258,7 @@ class custom_partitioning:
             TypeError: `partition` cannot be called, or `sharding_rule` is none of these.
             ValueError: the text is no rule.
         """
-        check_callable("def_partition", partition)
+        check_callable(partition)
         options = dict(
             reduction_factors=reduction_factors, need_replication_factors=need_replication_factors,
             permutation_factors=permutation_factors, **factor_sizes,
@@ -280,7 +280,7 @@ class custom_partitioning:
         args = self._positional(args, kwargs)
         static = tuple([args[i] for i in self.static_argnums])
         dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_argnums])
-        leaves, in_tree, avals = leaves_of("custom_partitioning", "args", dynamic)
+        leaves, in_tree, avals = leaves_of("args", dynamic, function="custom_partitioning")
         out_tree: Any = None
 
         def flat(*values: Any) -> Sequence[Any]:

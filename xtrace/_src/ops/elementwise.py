@@ -295,7 +295,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         >>> lax.integer_pow(2.0, -2)
         Array(0.25, dtype=float32, weak_type=True)
     """
-    return integer_pow.bind_positional((x,), (to_integer("integer_pow", "y", y),))
+    return integer_pow.bind_positional((x,), (to_integer("y", y),))
 
 
 def reciprocal(x: ArrayLike) -> Array:

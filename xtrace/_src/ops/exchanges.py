@@ -22,6 +22,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_rows, integer_tuple
 from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive
@@ -62,7 +63,7 @@ class _Exchange(Primitive):
 
     def apply_checked(self, x: object, parameters: tuple[Any, ...]) -> Any:
         """Bind after checking sizes, which batch rules do not check."""
-        self.abstract_eval((operand_aval(self.name, x, "x"),), parameters)
+        self.abstract_eval((operand_aval(x, "x", function=self.name),), parameters)
         return self.apply(x, parameters)
 
     def apply(self, x: object, parameters: tuple[Any, ...]) -> Any:
@@ -71,12 +72,12 @@ class _Exchange(Primitive):
         return self.bind_positional((vary(x, names),), parameters)
 
 
-def _is_other_axis(mapped: MappedAxis, axis_name: object, name: str) -> bool:
+def _is_other_axis(mapped: MappedAxis, axis_name: object, ) -> bool:
     """Return whether the operation is along another axis than the mapped one."""
     names = axis_names(axis_name)
     if mapped.name in names and len(names) > 1:
         raise NotImplementedError(
-            f"{name} over the axes {names}, one of them vmapped, is not supported; use one after the other"
+            f"{called_function()} over the axes {names}, one of them vmapped, is not supported; use one after the other"
         )
     return mapped.name not in names
 
@@ -113,7 +114,7 @@ def _all_gather_batch(
     axis_index_groups: Any, axis_name: object, axis_size: int, tiled: bool,
 ) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "all_gather"):
+    if _is_other_axis(mapped, axis_name):
         x = move_axis(x, place or 0, 0)
         return all_gather_p.bind_positional(
             (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
@@ -180,8 +181,8 @@ def all_gather(
         raise NotImplementedError(f"all_gather: with axis_index_groups results differ, they cannot be {abbreviate(to)}")
 
     def one(leaf: object) -> Any:
-        ndim = operand_aval("all_gather", leaf, "x").ndim
-        dimension = canonical_axis("all_gather", axis, ndim + (not tiled))
+        ndim = operand_aval(leaf, "x").ndim
+        dimension = canonical_axis(axis, ndim + (not tiled))
         if to == "invarying" and checked:
             return all_gather_invariant_p.apply(leaf, (dimension, names, size, bool(tiled)))
         if to == "reduced" and checked:
@@ -293,7 +294,7 @@ def _reduce_scatter_batch(
     axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "psum_scatter"):
+    if _is_other_axis(mapped, axis_name):
         x = move_axis(x, place or 0, 0)
         return reduce_scatter_p.bind_positional(
             (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
@@ -346,8 +347,8 @@ def psum_scatter(
     size = axis_size(names) if groups is None else len(groups[0])
 
     def one(leaf: object) -> Any:
-        aval = operand_aval("psum_scatter", leaf, "x")
-        dimension = canonical_axis("psum_scatter", scatter_dimension, aval.ndim)
+        aval = operand_aval(leaf, "x")
+        dimension = canonical_axis(scatter_dimension, aval.ndim)
         if groups is None and aval.manual_sums.unreduced.issuperset(names):
             parameters = (names, size, dimension, bool(tiled))
             unreduced_reduce_scatter_p.abstract_eval((aval,), parameters)
@@ -515,8 +516,8 @@ def all_to_all(
     axis_size(axis_name)
 
     def one(leaf: object) -> Any:
-        ndim = operand_aval("all_to_all", leaf, "x").ndim
-        split, joined = (canonical_axis("all_to_all", a, ndim) for a in (split_axis, concat_axis))
+        ndim = operand_aval(leaf, "x").ndim
+        split, joined = (canonical_axis(a, ndim) for a in (split_axis, concat_axis))
         return all_to_all_p.apply_checked(leaf, (groups, axis_name, joined, split, bool(tiled)))
 
     return map_leaves(one, "all_to_all", x)
@@ -567,7 +568,7 @@ def _ppermute_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: object, perm: Any
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name, "ppermute"):
+    if _is_other_axis(mapped, axis_name):
         return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
     x = with_axis(x, place, mapped.size)
     source = {destination: origin for origin, destination in perm}
@@ -602,7 +603,7 @@ def ppermute(x: Any, axis_name: object, perm: Sequence[tuple[int, int]]) -> Any:
     """
     names = axis_names(axis_name)
     size = axis_size(names)
-    pairs = integer_rows("ppermute", "perm", perm, 2)
+    pairs = integer_rows("perm", perm, 2)
     for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
         if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
             raise ValueError(f"ppermute {kind} must be different indices from 0 to {size - 1}, got {pairs}")
@@ -635,7 +636,7 @@ def pshuffle(x: ArrayLike, axis_name: object, perm: Sequence[int]) -> Any:
         >>> xtrace.vmap(lambda x: lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.arange(3))
         Array([2, 0, 1], dtype=int32)
     """
-    order = integer_tuple("pshuffle", "perm", perm)
+    order = integer_tuple("perm", perm)
     size = axis_size(axis_name)
     if sorted(order) != list(range(size)):
         raise ValueError(f"pshuffle: perm must be a permutation of the indices 0 to {size - 1}, got {order}")
@@ -667,6 +668,6 @@ def pbroadcast(x: Any, axis_name: object, source: int) -> Any:
 
     def one(leaf: object) -> Any:
         here = eq(axis_index(axis_name), Literal(source, ShapedArray((), dtypes.int32)))
-        return psum(select(here, leaf, zeros(operand_aval("pbroadcast", leaf, "x"))), axis_name)
+        return psum(select(here, leaf, zeros(operand_aval(leaf, "x"))), axis_name)
 
     return map_leaves(one, "pbroadcast", x)

@@ -219,7 +219,7 @@ def ffi_call(
     """
     if not isinstance(target_name, str):
         raise TypeError(f"ffi_call: target_name must be a string, got {abbreviate(target_name)}")
-    check_method("ffi_call", vmap_method)
+    check_method(vmap_method)
     if legacy_backend_config is not None:
         if custom_call_api_version >= 4:
             raise ValueError(
@@ -242,7 +242,7 @@ def ffi_call(
                 f"ffi_call of {target_name}: attributes need custom_call_api_version=4, got {custom_call_api_version} "
                 f"and {', '.join(attributes)}; earlier versions take the string legacy_backend_config"
             )
-        leaves, _, avals = leaves_of("ffi_call", "args", args)
+        leaves, _, avals = leaves_of("args", args)
         if len(leaves) != len(args):
             raise TypeError(f"ffi_call of {target_name} takes arrays, not trees of them: {pytree.tree_structure(args)}")
         for operand, result in aliases:

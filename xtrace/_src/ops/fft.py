@@ -175,8 +175,8 @@ def fft(x: ArrayLike, fft_type: object, fft_lengths: ShapeLike) -> Any:
         fft_type = _names[fft_type]
     elif not isinstance(fft_type, FftType):
         raise TypeError(f"Unknown FFT type value {abbreviate(fft_type)}; give a lax.FftType or its name")
-    lengths = integer_tuple("fft", "fft_lengths", fft_lengths)
-    aval = operand_aval("fft", x, "x")
+    lengths = integer_tuple("fft_lengths", fft_lengths)
+    aval = operand_aval(x, "x")
     dtype = aval.dtype
     if fft_type is FftType.RFFT:
         if dtypes.is_complex(dtype):

@@ -87,7 +87,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
         except ValueError as error:
             raise ValueError(f"with_layout_constraint: {error}") from None
         if current_trace.get() is base_trace and not isinstance(leaf, Tracer):
-            check_default_order("with_layout_constraint", "layouts", layout)
+            check_default_order("layouts", layout)
             results.append(leaf)
         else:
             results.append(layout_constraint.bind(leaf, layout=layout))

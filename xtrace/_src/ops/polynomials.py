@@ -143,9 +143,9 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
     Reference:
         Horner's rule; D. E. Knuth, The Art of Computer Programming, volume 2, section 4.6.4.
     """
-    aval = operand_aval("polynomial", x, "x")
+    aval = operand_aval(x, "x")
     if unroll is not None:
-        unroll = to_integer("polynomial", "unroll", unroll)
+        unroll = to_integer("unroll", unroll)
         if unroll < 0:
             raise ValueError(f"polynomial: unroll must not be negative, got {unroll}")
     try:
@@ -167,7 +167,7 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
 
 def _coefficient(x: ArrayLike, aval: ShapedArray, position: int, value: Any) -> Any:
     """Return a coefficient in the dtype of `x`."""
-    own = operand_aval("polynomial", value, f"coeffs[{position}]")
+    own = operand_aval(value, f"coeffs[{position}]")
     if dtypes.is_complex(own.dtype) and not dtypes.is_complex(aval.dtype):
         raise TypeError(
             f"polynomial: coeffs[{position}] is complex and x is {aval}; convert x to {own.dtype.name} first"

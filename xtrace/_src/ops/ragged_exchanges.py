@@ -22,6 +22,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_rows
 from xtrace._src.core.ir import ALWAYS_PRINTED
 from xtrace._src.core.primitive import Primitive, no_rule
@@ -267,7 +268,7 @@ def ragged_all_to_all(
     groups = index_groups("ragged_all_to_all", axis_index_groups, names)
     operands = (operand, output, input_offsets, send_sizes, output_offsets, recv_sizes)
     named = zip(("operand", "output", *_RANGES), operands, strict=True)
-    avals = tuple([operand_aval("ragged_all_to_all", x, argument) for argument, x in named])
+    avals = tuple([operand_aval(x, argument) for argument, x in named])
     # Batch rules do not check sizes.
     _abstract(*avals, axis_name=names, axis_index_groups=groups)
     return ragged_all_to_all_p.bind_positional([vary(x, names) for x in operands], (groups, names))
@@ -282,10 +283,11 @@ ragged_all_to_all_p = Primitive(
 
 # Sending and receiving
 
-def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) -> str:
+def _pairs_text(builder: FunctionBuilder, axis_name: Any, perm: Any) -> str:
     if builder.platform not in ("cuda", "rocm", "gpu"):
         raise NotImplementedError(
-            f"{name} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values on all platforms"
+            f"{called_function()} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values "
+            "on all platforms"
         )
     pairs = [[row[source], row[target]] for row in groups_of(builder, axis_name) for source, target in perm]
     builder.module.channel()
@@ -301,7 +303,7 @@ def _send_abstract(x: ShapedArray, **_: object) -> ShapedArray:
 
 
 def _send_emit(builder: FunctionBuilder, x: Value, *, axis_name: Any, perm: Any) -> Value:
-    pairs, result = _pairs_text(builder, "psend", axis_name, perm), builder.results[0]
+    pairs, result = _pairs_text(builder, axis_name, perm), builder.results[0]
     token = builder.create_token(result)
     return builder.line(
         f'"stablehlo.send"({x.name}, {token.name}) <{{{pairs}}}> : ({x.type}, {token.type}) -> {token.type}', result
@@ -318,7 +320,7 @@ def _receive_abstract(token: ShapedArray, *, axis_name: Any, out_shape: ShapedAr
 def _receive_emit(
     builder: FunctionBuilder, token: Value, *, axis_name: Any, out_shape: ShapedArray, perm: Any
 ) -> Value:
-    pairs = _pairs_text(builder, "precv", axis_name, perm)
+    pairs = _pairs_text(builder, axis_name, perm)
     received: Value = builder.line_of_many(
         f'"stablehlo.recv"({token.name}) <{{{pairs}}}> : ({token.type}) -> ({out_shape.mlir_type}, {token.type})',
         [out_shape, token.aval],
@@ -326,12 +328,12 @@ def _receive_emit(
     return received
 
 
-def _check_pairs(name: str, axis_name: Any, perm: Any) -> tuple[Any, Any]:
+def _check_pairs(axis_name: Any, perm: Any) -> tuple[Any, Any]:
     names = axis_names(axis_name)
-    size, pairs = axis_size(names), integer_rows(name, "perm", perm, 2)
+    size, pairs = axis_size(names), integer_rows("perm", perm, 2)
     for kind, indices in zip(("sources", "destinations"), zip(*pairs, strict=True), strict=False):
         if len(set(indices)) != len(indices) or any(not 0 <= i < size for i in indices):
-            raise ValueError(f"{name}: {kind} must be different indices from 0 to {size - 1}, got {pairs}")
+            raise ValueError(f"{called_function()}: {kind} must be different indices from 0 to {size - 1}, got {pairs}")
     return names, pairs
 
 
@@ -359,8 +361,8 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         >>> xtrace.eval_shape(f, jnp.ones(2)).shape
         (2,)
     """
-    operand_aval("psend", x, "x")
-    names, pairs = _check_pairs("psend", axis_name, perm)
+    operand_aval(x, "x")
+    names, pairs = _check_pairs(axis_name, perm)
     return psend_p.bind_positional((x,), (names, pairs))
 
 
@@ -394,7 +396,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
             f"precv: out_shape must have a shape and a dtype, as ShapeDtypeStruct has, got {abbreviate(out_shape)}"
         )
     aval = ShapedArray(tuple(out_shape.shape), np.dtype(out_shape.dtype))
-    names, pairs = _check_pairs("precv", axis_name, perm)
+    names, pairs = _check_pairs(axis_name, perm)
     return precv_p.bind_positional((token,), (names, aval, pairs))
 
 

@@ -202,8 +202,8 @@ class ExtremePosition(ArrayPrimitive):
         try:
             number = operator.index(axis)
         except TypeError:
-            raise vector_space.no_axis(self.name, axis) from None
-        dtype = requested_dtype(self.name, index_dtype)
+            raise vector_space.no_axis(axis, function=self.name) from None
+        dtype = requested_dtype(index_dtype, function=self.name)
         return current_trace.get().process(self, (operand,), ((number,), dtype))
 
     def _abstract(self, operand: ShapedArray, *, axes: tuple[int, ...], index_dtype: np.dtype[Any]) -> ShapedArray:
@@ -292,7 +292,7 @@ class Cumulative(ArrayPrimitive):
         try:
             number = operator.index(axis)
         except TypeError:
-            raise vector_space.no_axis(self.name, axis) from None
+            raise vector_space.no_axis(axis, function=self.name) from None
         return current_trace.get().process(self, (operand,), (number, bool(reverse)))
 
     def _abstract(self, operand: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
@@ -322,7 +322,7 @@ class Cumulative(ArrayPrimitive):
         )[0]
 
     def _jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool) -> tuple[Any, Any]:
-        combine, axis = self.combine, vector_space.canonical_axis(self.name, axis, aval_of(primals[0]).ndim)
+        combine, axis = self.combine, vector_space.canonical_axis(axis, aval_of(primals[0]).ndim, function=self.name)
         assert combine is not None
 
         def scan(x: Array) -> list[Any]:
@@ -555,7 +555,7 @@ def reduce(
         raise TypeError("reduce: operands holds no array; give at least one")
     if tree != initial_tree:
         raise ValueError(f"reduce: operands and init_values must have one structure, got {tree} and {initial_tree}")
-    avals = [operand_aval("reduce", x, "operands") for x in arrays]
+    avals = [operand_aval(x, "operands") for x in arrays]
     axes = canonical_axes("reduce", dimensions, avals[0], "dimensions")
     monoid = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
     if monoid is not None and is_value(initial[0], monoid[1](avals[0].dtype), avals[0].dtype):
@@ -570,7 +570,7 @@ def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequ
     Compiled programs are cached by the jaxpr, so it must be the same object each time. ValueError if the function
     returns other types, NotImplementedError if it closes over arrays.
     """
-    check_callable(name, computation)
+    check_callable(computation, function=name)
     jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
     return jaxpr
 
@@ -584,7 +584,7 @@ def _stage_reducer(computation: Any, name: str, tree: PyTreeDef, scalars: tuple[
         pair = [pytree.tree_unflatten(tree, half) for half in (leaves[:count], leaves[count:])]
         results, out_tree = pytree.tree_flatten(computation(*pair))
         for result in results:
-            operand_aval(name, result, "the result of computation")
+            operand_aval(result, "the result of computation", function=name)
         return results
 
     info = DebugInfo(name, getattr(computation, "__name__", "computation"), None, None)

@@ -63,8 +63,8 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
         >>> lax.reduce_precision(3.14159, exponent_bits=8, mantissa_bits=7)
         Array(3.140625, dtype=float32, weak_type=True)
     """
-    exponent_bits = to_integer("reduce_precision", "exponent_bits", exponent_bits)
-    mantissa_bits = to_integer("reduce_precision", "mantissa_bits", mantissa_bits)
+    exponent_bits = to_integer("exponent_bits", exponent_bits)
+    mantissa_bits = to_integer("mantissa_bits", mantissa_bits)
     for name, bits, least, kind in (
         ("exponent_bits", exponent_bits, 1, "positive"), ("mantissa_bits", mantissa_bits, 0, "non-negative"),
     ):
@@ -129,7 +129,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
         >>> lax.bitcast_convert_type(jnp.float32(1.0), jnp.int32)
         Array(1065353216, dtype=int32)
     """
-    return bitcast_convert_type.bind_positional((operand,), (requested_dtype("bitcast_convert_type", new_dtype),))
+    return bitcast_convert_type.bind_positional((operand,), (requested_dtype(new_dtype),))
 
 
 def _barrier_abstract(*operands: ShapedArray) -> list[ShapedArray]:

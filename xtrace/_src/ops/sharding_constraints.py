@@ -120,7 +120,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
         own = aval_of(leaf).explicit_sharding
         sharding = own.update(spec=one) if isinstance(one, PartitionSpec) and own is not None else requested_sharding(
-            "reshard", "out_shardings", one
+            "out_shardings", one
         )
         if sharding is not None and not isinstance(sharding, NamedSharding):
             raise TypeError(
@@ -204,7 +204,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         raise ValueError(f"{name}: shardings must be a sharding or a tree prefix of x: {error}") from None
     constrained = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
-        sharding = requested_sharding(name, "shardings", one)
+        sharding = requested_sharding("shardings", one, function=name)
         aval_of(leaf)
         try:
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))

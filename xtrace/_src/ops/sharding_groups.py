@@ -88,7 +88,7 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
         raise ValueError(f"shard_alike: x and y must have the same structure, got {tree} and {other}")
     pairs = []
     for a, b in zip(left, right, strict=True):
-        shapes = operand_aval("shard_alike", a, "x").shape, operand_aval("shard_alike", b, "y").shape
+        shapes = operand_aval(a, "x").shape, operand_aval(b, "y").shape
         if shapes[0] != shapes[1]:
             raise ValueError(
                 f"shard_alike: the leaves of x and y must have the same shape, got {shapes[0]} and {shapes[1]}; shard "

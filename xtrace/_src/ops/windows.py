@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
@@ -79,8 +80,8 @@ def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
 
 
 def _canonical_window(
-    name: str, shape: Sequence[int], window_dimensions: object, window_strides: object, padding: Any,
-    base_dilation: object = None, window_dilation: object = None,
+    shape: Sequence[int], window_dimensions: object, window_strides: object, padding: Any,
+    base_dilation: object = None, window_dilation: object = None, *, function: str = "",
 ) -> Window:
     """Return the window for an operand of this shape; TypeError or ValueError for bad arguments."""
     rank = len(shape)
@@ -90,14 +91,17 @@ def _canonical_window(
     }
     entries = {}
     for argument, values in given.items():
-        numbers = (1,) * rank if values is None else integer_tuple(name, argument, values)
+        numbers = (1,) * rank if values is None else integer_tuple(argument, values, function=function)
         if len(numbers) != rank:
             raise TypeError(
-                f"{name}: {argument} must have one entry for each of the operand's {rank} axes, got {numbers} for an "
+                f"{function or called_function()}: {argument} must have one entry for each of the operand's {rank} "
+                f"axes, got {numbers} for an "
                 f"operand of shape {tuple(shape)}"
             )
         if any(n < 1 for n in numbers):
-            raise TypeError(f"{name}: {argument} must be positive on every axis, got {numbers}")
+            raise TypeError(
+                f"{function or called_function()}: {argument} must be positive on every axis, got {numbers}"
+            )
         entries[argument] = numbers
     if isinstance(padding, str):
         # As in JAX, the operand's size before dilation determines the padding.
@@ -105,12 +109,13 @@ def _canonical_window(
         windows = [dilated_size(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
         padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
-        pads = [integer_tuple(name, "padding", pair) for pair in padding]
+        pads = [integer_tuple("padding", pair, function=function) for pair in padding]
     except TypeError:
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
         raise TypeError(
-            f"{name}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, after) of integers for each of "
+            f"{function or called_function()}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, "
+            "after) of integers for each of "
             f"the operand's {rank} axes, got {abbreviate(padding)}"
         )
     return Window(
@@ -144,7 +149,7 @@ def reduce_window_shape_tuple(
         (4,)
     """
     window = _canonical_window(
-        "reduce_window_shape_tuple", operand_shape, window_dimensions, window_strides, padding, base_dilation,
+        operand_shape, window_dimensions, window_strides, padding, base_dilation,
         window_dilation,
     )
     return window.result_shape(operand_shape)
@@ -372,9 +377,9 @@ def reduce_window(
         raise ValueError(
             f"reduce_window: operand and init_value must have one structure, got {tree} and {initial_tree}"
         )
-    avals = [operand_aval("reduce_window", x) for x in arrays]
+    avals = [operand_aval(x) for x in arrays]
     window = _canonical_window(
-        "reduce_window", avals[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
+        avals[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
     monoid = _MONOIDS.get(computation.name) if isinstance(computation, Primitive) and len(arrays) == 1 else None
     if monoid is not None and is_value(initial[0], monoid.monoid.neutral(avals[0].dtype), avals[0].dtype):
@@ -469,14 +474,15 @@ def _scatter_abstract(
 ) -> ShapedArray:
     """Return zeros like `operand` with `source` added at the position of the extreme of each window."""
     _check_selection("select_and_scatter_add", source, operand)
-    _check_source("select_and_scatter_add", source, operand, _make_undilated_window(**window))
+    _check_source(source, operand, _make_undilated_window(**window), function="select_and_scatter_add")
     return ShapedArray(operand.shape, operand.dtype, source.weak_type and operand.weak_type)
 
 
-def _check_source(name: str, source: ShapedArray, operand: ShapedArray, window: Window) -> None:
+def _check_source(source: ShapedArray, operand: ShapedArray, window: Window, *, function: str = "") -> None:
     if source.shape != window.result_shape(operand.shape):
         raise TypeError(
-            f"{name}: source must have one element for each window, shape {window.result_shape(operand.shape)} on an "
+            f"{function or called_function()}: source must have one element for each window, shape "
+            f"{window.result_shape(operand.shape)} on an "
             f"operand of shape {operand.shape}; got {source.shape}"
         )
 
@@ -557,7 +563,7 @@ def _select_and_scatter_abstract(
         raise TypeError(f"select_and_scatter: init_value must be a scalar, got shape {init_value.shape}")
     if any(n < 0 for pair in window["padding"] for n in pair):
         raise TypeError(f"select_and_scatter: padding must not be negative, got {window['padding']}; slice the operand")
-    _check_source("select_and_scatter", source, operand, _make_undilated_window(**window))
+    _check_source(source, operand, _make_undilated_window(**window))
     return ShapedArray(operand.shape, operand.dtype)
 
 
@@ -606,9 +612,9 @@ def select_and_scatter(
     TypeError if shapes or dtypes do not agree.
     """
     name = "select_and_scatter"
-    aval = operand_aval(name, operand)
-    window = _canonical_window(name, aval.shape, window_dimensions, window_strides, padding)
-    check_callable(name, select)
+    aval = operand_aval(operand, function=name)
+    window = _canonical_window(aval.shape, window_dimensions, window_strides, padding, function=name)
+    check_callable(select, function=name)
     scalars, info = [ShapedArray((), aval.dtype)] * 2, DebugInfo(name, "select", None, None)
     select_jaxpr, constants = stage(lambda x, y: [select(x, y)], scalars, info)
     if constants:

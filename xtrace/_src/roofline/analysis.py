@@ -177,7 +177,7 @@ def roofline(
     Reference:
         S. Williams, A. Waterman and D. Patterson, Roofline: an insightful visual performance model (2009).
     """
-    check_callable("roofline", f)
+    check_callable(f)
     function = f
     if mesh is not None and in_specs is not None and out_specs is not None:
         function = shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core import dtypes
+from xtrace._src.core.diagnostics.messages import called_function
 
 
 class SparseEfficiencyError(ValueError):
@@ -84,63 +85,69 @@ def coordinate_layout(name: str, data: Any, indices: Any, shape: Sequence[int]) 
         )
     n_batch, (nse, n_sparse) = indices.ndim - 2, indices.shape[-2:]
     n_dense = len(shape) - n_batch - n_sparse
-    _check_axes(name, n_batch, n_sparse, n_dense, indices.shape, shape)
+    _check_axes(n_batch, n_sparse, n_dense, indices.shape, shape, function=name)
     if not _fits(indices.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
             f"{name}: the batch axes {indices.shape[:n_batch]} of the indices do not fit the shape {tuple(shape)}; "
             "each must be the size in the shape, or 1"
         )
-    _check_data(name, data, n_batch, nse, n_dense, shape)
+    _check_data(data, n_batch, nse, n_dense, shape, function=name)
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
-def row_layout(name: str, data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Layout:
+def row_layout(data: Any, indices: Any, indptr: Any, shape: Sequence[int], *, function: str = "") -> Layout:
     """Return the layout of a BCSR array from its buffers; ValueError, for the function `name`, if they do not fit."""
     for label, buffer in (("indices", indices), ("indptr", indptr)):
         if not dtypes.is_integer(buffer.dtype):
-            raise TypeError(f"{name}: {label} must be integers, got {buffer.dtype}")
+            raise TypeError(f"{function or called_function()}: {label} must be integers, got {buffer.dtype}")
     if indices.ndim < 1 or indptr.ndim != indices.ndim:
         raise ValueError(
-            f"{name}: the indices of a BCSR array have shape [*batch, nse] and indptr [*batch, rows + 1], got "
+            f"{function or called_function()}: the indices of a BCSR array have shape [*batch, nse] and indptr "
+            "[*batch, rows + 1], got "
             f"{indices.shape} and {indptr.shape}"
         )
     n_batch, nse = indices.ndim - 1, indices.shape[-1]
     n_dense = len(shape) - n_batch - 2
-    _check_axes(name, n_batch, 2, n_dense, indices.shape, shape)
+    _check_axes(n_batch, 2, n_dense, indices.shape, shape, function=function)
     if not (_fits(indices.shape[:-1], shape[:n_batch]) and _fits(indptr.shape[:-1], shape[:n_batch])):
         raise ValueError(
-            f"{name}: the batch axes of the indices {indices.shape} and of indptr {indptr.shape} do not fit the shape "
+            f"{function or called_function()}: the batch axes of the indices {indices.shape} and of indptr "
+            f"{indptr.shape} do not fit the shape "
             f"{tuple(shape)}; each must be the size in the shape, or 1"
         )
     if indptr.shape[-1] != shape[n_batch] + 1:
         raise ValueError(
-            f"{name}: indptr has {indptr.shape[-1]} entries, and an array of shape {tuple(shape)} needs "
+            f"{function or called_function()}: indptr has {indptr.shape[-1]} entries, and an array of shape "
+            f"{tuple(shape)} needs "
             f"{shape[n_batch] + 1}, one more than it has rows"
         )
-    _check_data(name, data, n_batch, nse, n_dense, shape)
+    _check_data(data, n_batch, nse, n_dense, shape, function=function)
     return Layout(n_batch, 2, n_dense, nse)
 
 
 def _check_axes(
-    name: str, n_batch: int, n_sparse: int, n_dense: int, indices: Sequence[int], shape: Sequence[int]
+    n_batch: int, n_sparse: int, n_dense: int, indices: Sequence[int], shape: Sequence[int], *, function: str = ""
 ) -> None:
     if n_dense < 0:
         raise ValueError(
-            f"{name}: indices of shape {tuple(indices)} have {n_batch} batch and {n_sparse} sparse axes, more than "
+            f"{function or called_function()}: indices of shape {tuple(indices)} have {n_batch} batch and {n_sparse} "
+            "sparse axes, more than "
             f"the shape {tuple(shape)}"
         )
 
 
-def _check_data(name: str, data: Any, n_batch: int, nse: int, n_dense: int, shape: Sequence[int]) -> None:
+def _check_data(data: Any, n_batch: int, nse: int, n_dense: int, shape: Sequence[int], *, function: str = "") -> None:
     dense = tuple(shape[len(shape) - n_dense :])
     if data.ndim != n_batch + 1 + n_dense or data.shape[n_batch:] != (nse, *dense):
         raise ValueError(
-            f"{name}: the data have shape {data.shape}; with {n_batch} batch axes, {nse} stored elements and the dense "
+            f"{function or called_function()}: the data have shape {data.shape}; with {n_batch} batch axes, {nse} "
+            "stored elements and the dense "
             f"axes {dense} it is [*batch, {', '.join(map(str, (nse, *dense)))}]"
         )
     if not _fits(data.shape[:n_batch], shape[:n_batch]):
         raise ValueError(
-            f"{name}: the batch axes {data.shape[:n_batch]} of the data do not fit the shape {tuple(shape)}; each must "
+            f"{function or called_function()}: the batch axes {data.shape[:n_batch]} of the data do not fit the "
+            f"shape {tuple(shape)}; each must "
             "be the size in the shape, or 1"
         )
 

@@ -53,7 +53,7 @@ def compress_rows(indices: Array, count: int) -> tuple[Array, Array]:
 
 def _bcsr_todense(data: Array, indices: Array, indptr: Array, *, spinfo: SparseInfo) -> Array:
     """Return the dense array of the buffers of a BCSR array."""
-    row_layout("bcsr_todense", data, indices, indptr, spinfo.shape)
+    row_layout(data, indices, indptr, spinfo.shape, function="bcsr_todense")
     plain = SparseInfo(spinfo.shape)
     return coordinates.bcoo_todense_p.bind(data, expand_rows(indices, indptr), spinfo=plain)
 
@@ -89,7 +89,7 @@ def _bcsr_dot_general(
     preferred_element_type: Any, lhs_spinfo: SparseInfo,
 ) -> Array:
     """Contract a BCSR array with a dense one."""
-    row_layout("bcsr_dot_general", lhs_data, lhs_indices, lhs_indptr, lhs_spinfo.shape)
+    row_layout(lhs_data, lhs_indices, lhs_indptr, lhs_spinfo.shape, function="bcsr_dot_general")
     result = bcoo_dot_general_p.bind(
         lhs_data, expand_rows(lhs_indices, lhs_indptr), rhs, dimension_numbers=dimension_numbers,
         preferred_element_type=preferred_element_type, lhs_spinfo=SparseInfo(lhs_spinfo.shape),
@@ -169,7 +169,7 @@ csr_fromdense_p = formula_primitive("csr_fromdense", ("nse", "index_dtype"), _cs
 
 def _csr_matmat(data: Array, indices: Array, indptr: Array, B: Array, *, shape: Shape, transpose: bool) -> Array:
     """Multiply a CSR matrix, or its transpose, by a dense matrix."""
-    row_layout("csr_matmat", data, indices, indptr, shape)
+    row_layout(data, indices, indptr, shape, function="csr_matmat")
     row = convert_to(_expand_indptr(indptr, indices.shape[0]), indices.dtype)
     return _coo_matmat(data, row, indices, B, spinfo=COOInfo(shape), transpose=transpose)
 

@@ -119,7 +119,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         >>> opt.params_fn(opt.update_fn(0, [3.0, -2.0], opt.init_fn([1.0, 1.0])))
         [Array(0.5, dtype=float32, weak_type=True), Array(1.5, dtype=float32, weak_type=True)]
     """
-    check_callable("optimizer", opt_maker)
+    check_callable(opt_maker)
 
     @functools.wraps(opt_maker)
     def make_optimizer(*args: Any, **kwargs: Any) -> Optimizer:

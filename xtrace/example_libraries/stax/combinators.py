@@ -140,7 +140,7 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         >>> init_fun(random.key(0), (-1, 3))[0]
         (-1, 6)
     """
-    check_callable("shape_dependent", make_layer)
+    check_callable(make_layer)
     return build_layer(
         lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
         lambda params, inputs, **kwargs: make_layer(shape(inputs))[1](params, inputs, **kwargs),

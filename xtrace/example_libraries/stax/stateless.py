@@ -42,7 +42,7 @@ def elementwise(fun: Function, **fun_kwargs: Any) -> Layer:
         >>> stax.elementwise(jnp.clip, max=2.0)[1]((), jnp.array([1.0, 3.0]))
         Array([1., 2.], dtype=float32)
     """
-    check_callable("elementwise", fun)
+    check_callable(fun)
     return build_layer(
         lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
     )

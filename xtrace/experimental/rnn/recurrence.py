@@ -9,6 +9,7 @@ from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import promote_dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 from xtrace.experimental.rnn.weights import GATES, Weights, unpack_lstm_weights
 from xtrace.nn import sigmoid
@@ -16,26 +17,33 @@ from xtrace.numpy import arange, concatenate, expand_dims, matmul, moveaxis, spl
 
 
 def _check_arguments(
-    name: str, x: Any, h_0: Any, c_0: Any, seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int,
+    x: Any, h_0: Any, c_0: Any, seq_lengths: Any, input_size: int, hidden_size: int, num_layers: int,
     dropout: Any, bidirectional: bool,
 ) -> None:
     """Raise an error for dropout, and for shapes that do not agree with the sizes."""
     if dropout:
         raise NotImplementedError(
-            f"{name}: dropout={abbreviate(dropout)} is not supported, since only cuDNN knows its masks; pass "
+            f"{called_function()}: dropout={abbreviate(dropout)} is not supported, since only cuDNN knows its masks; "
+            "pass "
             "dropout=0.0, and drop elements of x"
         )
-    shape = operand_aval(name, x, "x").shape
+    shape = operand_aval(x, "x").shape
     if len(shape) != 3 or shape[2] != input_size:
-        raise ValueError(f"{name}: x must have the shape (batch, time, input_size={input_size}), got {shape}")
+        raise ValueError(
+            f"{called_function()}: x must have the shape (batch, time, input_size={input_size}), got {shape}"
+        )
     batch, layers = shape[0], num_layers * (2 if bidirectional else 1)
     for state, argument in ((h_0, "h_0"), (c_0, "c_0")):
-        own = operand_aval(name, state, argument).shape
+        own = operand_aval(state, argument).shape
         if own[1:] != (batch, hidden_size) or own[0] < layers:
-            raise ValueError(f"{name}: {argument} must have the shape {(layers, batch, hidden_size)}, got {own}")
-    lengths = operand_aval(name, seq_lengths, "seq_lengths").shape
+            raise ValueError(
+                f"{called_function()}: {argument} must have the shape {(layers, batch, hidden_size)}, got {own}"
+            )
+    lengths = operand_aval(seq_lengths, "seq_lengths").shape
     if lengths != (batch,):
-        raise ValueError(f"{name}: seq_lengths must have the shape ({batch},), one length for each row; got {lengths}")
+        raise ValueError(
+            f"{called_function()}: seq_lengths must have the shape ({batch},), one length for each row; got {lengths}"
+        )
 
 
 def _run_direction(
@@ -80,11 +88,11 @@ def _run_layers(
     return moveaxis(y, 0, 1), stack(hidden), stack(cells)
 
 
-def _promote_operands(name: str, x: Any, h_0: Any, c_0: Any, weights: Any) -> Any:
+def _promote_operands(x: Any, h_0: Any, c_0: Any, weights: Any) -> Any:
     """Return the operands as arrays of one dtype."""
     numbers = [sorted(kind) for kind in weights]
     flat = [kind[n] for kind, order in zip(weights, numbers, strict=True) for n in order]
-    x, h_0, c_0, *flat = promote_dtypes(name, (x, h_0, c_0, *flat))[1]
+    x, h_0, c_0, *flat = promote_dtypes((x, h_0, c_0, *flat))[1]
     rest = iter(flat)
     return x, h_0, c_0, tuple({n: next(rest) for n in order} for order in numbers)
 
@@ -129,10 +137,10 @@ def lstm(
         forget", 2000.
     """
     _check_arguments(
-        "lstm", x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
+        x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
     )
     unpacked = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
-    x, h_0, c_0, unpacked = _promote_operands("lstm", x, h_0, c_0, unpacked)
+    x, h_0, c_0, unpacked = _promote_operands(x, h_0, c_0, unpacked)
     return _run_layers(
         x, h_0, c_0, seq_lengths, unpacked, num_layers=num_layers, bidirectional=bool(bidirectional),
         precision=precision,
@@ -181,7 +189,7 @@ def lstm_ref(
         forget", 2000.
     """
     _check_arguments(
-        "lstm_ref", x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
+        x, h_0, c_0, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional
     )
     needed = range(num_layers * (2 if bidirectional else 1))
     for argument, kind in (("W_ih", W_ih), ("W_hh", W_hh), ("b_ih", b_ih), ("b_hh", b_hh)):
@@ -191,7 +199,7 @@ def lstm_ref(
                 f"lstm_ref: {argument} has no weights of the pseudo-layers {absent}; it has {sorted(kind)}"
             )
     weights = tuple({n: kind[n] for n in needed} for kind in (W_ih, W_hh, b_ih, b_hh))
-    x, h_0, c_0, weights = _promote_operands("lstm_ref", x, h_0, c_0, weights)
+    x, h_0, c_0, weights = _promote_operands(x, h_0, c_0, weights)
     return _run_layers(
         x, h_0, c_0, seq_lengths, weights, num_layers=num_layers, bidirectional=bool(bidirectional), precision=None
     )

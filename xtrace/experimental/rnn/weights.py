@@ -106,7 +106,7 @@ def unpack_lstm_weights(
     """
     shapes = _list_shapes(input_size, hidden_size, num_layers, bidirectional)
     count = sum(math.prod(shape) for kind in shapes for shape in kind)
-    shape = operand_aval("unpack_lstm_weights", weights, "weights").shape
+    shape = operand_aval(weights, "weights").shape
     if shape != (count,):
         raise ValueError(
             f"unpack_lstm_weights: weights must have the shape ({count},) for these sizes, got {shape}"

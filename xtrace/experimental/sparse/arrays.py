@@ -11,6 +11,7 @@ from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.pytree_registration import register_pytree_node_class
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -85,7 +86,7 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         cls, shape: Sequence[int], *, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
         n_dense: int = 0, n_batch: int = 0, nse: int = 0,
     ) -> BCOO:
-        shape = integer_tuple("BCOO", "shape", shape)
+        shape = integer_tuple("shape", shape, function="BCOO")
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
@@ -148,17 +149,21 @@ def _refuse_axes(name: str, n_batch: int, n_dense: int) -> None:
         )
 
 
-def count_stored(name: str, mat: Array, nse: int | None, n_batch: int, n_dense: int) -> int:
+def count_stored(mat: Array, nse: int | None, n_batch: int, n_dense: int, *, function: str = "") -> int:
     """Return the number of elements to store for each batch: `nse`, or the largest number of nonzeros."""
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
-        raise ValueError(f"{name}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape {mat.shape}")
+        raise ValueError(
+            f"{function or called_function()}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape "
+            f"{mat.shape}"
+        )
     if nse is not None:
-        count = to_integer(name, "nse", nse)
+        count = to_integer("nse", nse, function=function)
         if count < 0:
-            raise ValueError(f"{name}: nse must not be negative, got {count}")
+            raise ValueError(f"{function or called_function()}: nse must not be negative, got {count}")
         return count
     if isinstance(mat, Tracer):
-        raise explain.concretization(mat, f"{name} without nse=, the number of stored elements,")
+        function = function or called_function()
+        raise explain.concretization(mat, f"{function} without nse=, the number of stored elements,")
     stored = np.asarray(mat) != 0
     stored = stored.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
     return int(np.max(stored.sum(tuple(range(n_batch, stored.ndim))), initial=0))
@@ -191,10 +196,10 @@ def bcoo_fromdense(
     """
     name = "bcoo_fromdense"
     dense = asarray(mat)
-    n_batch, n_dense = to_integer(name, "n_batch", n_batch), to_integer(name, "n_dense", n_dense)
-    count = count_stored(name, dense, nse, n_batch, n_dense)
+    n_batch, n_dense = to_integer("n_batch", n_batch, function=name), to_integer("n_dense", n_dense, function=name)
+    count = count_stored(dense, nse, n_batch, n_dense, function=name)
     data, indices = bcoo_fromdense_p.bind(
-        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(name, index_dtype)
+        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype, function=name)
     )
     return BCOO((data, indices), shape=dense.shape, indices_sorted=True, unique_indices=True)
 
@@ -246,7 +251,7 @@ class BCSR(RowStorage):
         cls, shape: Sequence[int], *, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
         n_dense: int = 0, n_batch: int = 0, nse: int = 0,
     ) -> BCSR:
-        shape = integer_tuple("BCSR", "shape", shape)
+        shape = integer_tuple("shape", shape, function="BCSR")
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
                 f"BCSR: shape={shape}, n_dense={n_dense}, n_batch={n_batch} and nse={nse} do not give 2 sparse axes"
@@ -310,14 +315,14 @@ def bcsr_fromdense(
     """
     name = "bcsr_fromdense"
     dense = asarray(mat)
-    n_batch, n_dense = to_integer(name, "n_batch", n_batch), to_integer(name, "n_dense", n_dense)
-    count = count_stored(name, dense, nse, n_batch, n_dense)
+    n_batch, n_dense = to_integer("n_batch", n_batch, function=name), to_integer("n_dense", n_dense, function=name)
+    count = count_stored(dense, nse, n_batch, n_dense, function=name)
     if dense.ndim - n_batch - n_dense != 2:
         raise ValueError(
             f"{name}: a BCSR array has 2 sparse axes; shape {dense.shape} with n_batch={n_batch} and n_dense={n_dense} "
             f"has {dense.ndim - n_batch - n_dense}"
         )
     data, indices, indptr = bcsr_fromdense_p.bind(
-        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(name, index_dtype)
+        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype, function=name)
     )
     return BCSR((data, indices, indptr), shape=dense.shape)

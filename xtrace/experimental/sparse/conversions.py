@@ -12,6 +12,7 @@ from xtrace._src.algebra.vector_space import canonical_axis
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
 from xtrace._src.sparse.batch_axes import common_batch
@@ -47,7 +48,7 @@ def bcoo_todense(mat: Any) -> Array:
         >>> sparse.bcoo_todense(sparse.BCOO.fromdense(jnp.array([0.0, 2.0])))
         Array([0., 2.], dtype=float32)
     """
-    mat = check_coordinates("bcoo_todense", mat, "mat")
+    mat = check_coordinates(mat, "mat")
     return bcoo_todense_p.bind(*mat._bufs, spinfo=mat._info)
 
 
@@ -73,7 +74,7 @@ def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = Non
         >>> sparse.bcoo_extract(pattern, jnp.array([5.0, 7.0])).data
         Array([7.], dtype=float32)
     """
-    sparr, dense = check_coordinates("bcoo_extract", sparr, "sparr"), asarray(arr)
+    sparr, dense = check_coordinates(sparr, "sparr"), asarray(arr)
     sparr.layout("bcoo_extract")
     if dense.shape != sparr.shape:
         raise ValueError(f"bcoo_extract: arr has shape {dense.shape}, and sparr {sparr.shape}; they must be equal")
@@ -81,11 +82,11 @@ def bcoo_extract(sparr: Any, arr: ArrayLike, *, assume_unique: bool | None = Non
     return sparr.with_data(bcoo_extract_p.bind(sparr.indices, dense, assume_unique=unique))
 
 
-def permutation_of(name: str, permutation: Any, ndim: int) -> tuple[int, ...]:
+def permutation_of(permutation: Any, ndim: int) -> tuple[int, ...]:
     """Return a permutation of `ndim` axes as integers; ValueError if it is not one."""
-    axes = tuple([canonical_axis(name, axis, ndim) for axis in permutation])
+    axes = tuple([canonical_axis(axis, ndim) for axis in permutation])
     if sorted(axes) != list(range(ndim)):
-        raise ValueError(f"{name}: {abbreviate(permutation)} is not a permutation of {ndim} axes")
+        raise ValueError(f"{called_function()}: {abbreviate(permutation)} is not a permutation of {ndim} axes")
     return axes
 
 
@@ -109,8 +110,8 @@ def bcoo_transpose(mat: Any, *, permutation: Sequence[int]) -> Any:
         >>> sparse.bcoo_transpose(sparse.BCOO.fromdense(jnp.ones((2, 3))), permutation=(1, 0))
         BCOO(float32[3, 2], nse=6)
     """
-    mat = check_coordinates("bcoo_transpose", mat, "mat")
-    axes = permutation_of("bcoo_transpose", permutation, mat.ndim)
+    mat = check_coordinates(mat, "mat")
+    axes = permutation_of(permutation, mat.ndim)
     layout = mat.layout("bcoo_transpose")
     _, sparse, _ = split_permutation(layout.n_batch, layout.n_sparse, axes)
     data, indices = bcoo_transpose_p.bind(*mat._bufs, permutation=axes, spinfo=mat._info)
@@ -137,7 +138,7 @@ def bcoo_sort_indices(mat: Any) -> Any:
         >>> sparse.bcoo_sort_indices(mat).data
         Array([2., 1.], dtype=float32)
     """
-    mat = check_coordinates("bcoo_sort_indices", mat, "mat")
+    mat = check_coordinates(mat, "mat")
     data, indices = bcoo_sort_indices_p.bind(*mat._bufs, spinfo=mat._info)
     return mat.remake(data, indices, None, True, mat.unique_indices)
 
@@ -163,7 +164,7 @@ def bcoo_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
         >>> sparse.bcoo_sum_duplicates(mat)
         BCOO(float32[5], nse=1)
     """
-    mat = check_coordinates("bcoo_sum_duplicates", mat, "mat")
+    mat = check_coordinates(mat, "mat")
     layout = mat.layout("bcoo_sum_duplicates")
     if nse is None:
         if isinstance(mat.indices, Tracer):
@@ -172,7 +173,7 @@ def bcoo_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
                 "indices are not known; nse=mat.nse always suffices"
             )
         nse = _count_unique(np.asarray(mat.indices), [mat.shape[i] for i in layout.sparse_axes])
-    count = to_integer("bcoo_sum_duplicates", "nse", nse)
+    count = to_integer("nse", nse)
     data, indices = bcoo_sum_duplicates_p.bind(*mat._bufs, nse=count, spinfo=mat._info)
     return mat.remake(data, indices, None, True, True)
 

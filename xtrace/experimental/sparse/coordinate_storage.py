@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, SparseInfo, coordinate_layout
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
@@ -96,10 +97,13 @@ class CoordinateStorage(JAXSparse):
         return result
 
 
-def check_coordinates(name: str, value: object, argument: str) -> Any:
+def check_coordinates(value: object, argument: str, *, function: str = "") -> Any:
     """Return `value`; TypeError unless it is a BCOO array."""
     if not isinstance(value, CoordinateStorage):
-        raise TypeError(f"{name}: {argument} must be a BCOO array, got {abbreviate(value)} of type {type(value)}")
+        raise TypeError(
+            f"{function or called_function()}: {argument} must be a BCOO array, got {abbreviate(value)} of type "
+            f"{type(value)}"
+        )
     return value
 
 

@@ -9,6 +9,7 @@ from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.sparse.formula_primitives import formula_primitive
 from xtrace.experimental.sparse.arrays import BCOO, BCSR
@@ -51,9 +52,11 @@ def todense(arr: Any) -> Array:
     return todense_p.bind(*buffers, tree=tree)
 
 
-def _find_format(name: str, sparse_format: object) -> Any:
+def _find_format(sparse_format: object) -> Any:
     if not isinstance(sparse_format, str) or sparse_format not in _FORMATS:
-        raise ValueError(f"{name}: sparse_format={abbreviate(sparse_format)} must be one of {list(_FORMATS)}")
+        raise ValueError(
+            f"{called_function()}: sparse_format={abbreviate(sparse_format)} must be one of {list(_FORMATS)}"
+        )
     return _FORMATS[sparse_format]
 
 
@@ -82,7 +85,7 @@ def empty(
         >>> sparse.empty((2, 3))
         BCOO(float32[2, 3], nse=0)
     """
-    return _find_format("empty", sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return _find_format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
 def eye(
@@ -113,10 +116,10 @@ def eye(
         Array([[0, 1],
                [1, 2]], dtype=int32)
     """
-    kind = _find_format("eye", sparse_format)
-    rows = to_integer("eye", "N", N)
-    columns = rows if M is None else to_integer("eye", "M", M)
-    diagonal = to_integer("eye", "k", k)
+    kind = _find_format(sparse_format)
+    rows = to_integer("N", N)
+    columns = rows if M is None else to_integer("M", M)
+    diagonal = to_integer("k", k)
     if kind is BCSR:
         made = BCOO._eye(rows, columns, diagonal, dtype=dtype, index_dtype=index_dtype, **kwds)
         return BCSR.from_bcoo(made)

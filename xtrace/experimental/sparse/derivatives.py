@@ -92,7 +92,7 @@ def value_and_grad(
         >>> value, gradient.data
         (Array(441., dtype=float32), Array([294.], dtype=float32))
     """
-    check_callable("value_and_grad", fun)
+    check_callable(fun)
 
     @boundary
     @functools.wraps(fun)
@@ -164,7 +164,7 @@ def _make_jacobian(
     name: str, dense: Callable[..., Any], fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: Any,
     options: dict[str, Any],
 ) -> Callable[..., Any]:
-    check_callable(name, fun)
+    check_callable(fun, function=name)
 
     @boundary
     @functools.wraps(fun)

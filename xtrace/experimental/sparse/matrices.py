@@ -11,6 +11,7 @@ from xtrace._src.api.promotion import promote_dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.pytree_registration import register_pytree_node_class
 from xtrace._src.core.requested_dtypes import requested_dtype
@@ -56,22 +57,24 @@ class SparseMatrix(JAXSparse):
         return self._multiply(other)
 
 
-def _check_matrix(name: str, mat: object, kind: type) -> Any:
+def _check_matrix(mat: object, kind: type) -> Any:
     if not isinstance(mat, kind):
-        raise TypeError(f"{name}: mat must be a {kind.__name__} matrix, got {abbreviate(mat)} of type {type(mat)}")
+        raise TypeError(
+            f"{called_function()}: mat must be a {kind.__name__} matrix, got {abbreviate(mat)} of type {type(mat)}"
+        )
     return mat
 
 
 def _promote_operands(
-    name: str, mat: SparseMatrix, value: ArrayLike, argument: str, ndim: int, transpose: object
+    mat: SparseMatrix, value: ArrayLike, argument: str, ndim: int, transpose: object
 ) -> list[Any]:
     """Return the data of a matrix and the array to multiply, of one dtype; ValueError if the sizes differ."""
     x = asarray(value)
     inner = mat.shape[0] if transpose else mat.shape[1]
     if x.ndim != ndim or x.shape[0] != inner:
         expected = f"({inner},)" if ndim == 1 else f"({inner}, columns)"
-        raise ValueError(f"{name}: {argument} must have shape {expected}, got {x.shape}")
-    return promote_dtypes(name, (mat.data, x))[1]
+        raise ValueError(f"{called_function()}: {argument} must have shape {expected}, got {x.shape}")
+    return promote_dtypes((mat.data, x))[1]
 
 
 @register_pytree_node_class
@@ -181,7 +184,7 @@ def coo_todense(mat: Any) -> Array:
         >>> sparse.coo_todense(sparse.COO.fromdense(jnp.array([[0.0, 2.0]])))
         Array([[0., 2.]], dtype=float32)
     """
-    mat = _check_matrix("coo_todense", mat, COO)
+    mat = _check_matrix(mat, COO)
     return coo_todense_p.bind(*mat._bufs, spinfo=mat._info)
 
 
@@ -206,16 +209,16 @@ def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
         >>> sparse.coo_fromdense(jnp.array([[0.0, 2.0]])).col
         Array([1], dtype=int32)
     """
-    dense, count = _check_dense("coo_fromdense", mat, nse)
-    buffers = coo_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype("coo_fromdense", index_dtype))
+    dense, count = _check_dense(mat, nse)
+    buffers = coo_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype(index_dtype))
     return COO(buffers, shape=dense.shape, rows_sorted=True)
 
 
-def _check_dense(name: str, mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
+def _check_dense(mat: ArrayLike, nse: int | None) -> tuple[Any, int]:
     dense = asarray(mat)
     if dense.ndim != 2:
-        raise ValueError(f"{name}: mat must be a matrix, got shape {dense.shape}")
-    return dense, count_stored(name, dense, nse, 0, 0)
+        raise ValueError(f"{called_function()}: mat must be a matrix, got shape {dense.shape}")
+    return dense, count_stored(dense, nse, 0, 0)
 
 
 def coo_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
@@ -238,8 +241,8 @@ def coo_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         >>> sparse.coo_matvec(sparse.COO.fromdense(jnp.array([[0.0, 2.0]])), jnp.array([1.0, 3.0]))
         Array([6.], dtype=float32)
     """
-    mat = _check_matrix("coo_matvec", mat, COO)
-    data, x = _promote_operands("coo_matvec", mat, v, "v", 1, transpose)
+    mat = _check_matrix(mat, COO)
+    data, x = _promote_operands(mat, v, "v", 1, transpose)
     return coo_matvec_p.bind(data, mat.row, mat.col, x, spinfo=mat._info, transpose=bool(transpose))
 
 
@@ -263,8 +266,8 @@ def coo_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         >>> sparse.coo_matmat(sparse.COO.fromdense(jnp.array([[0.0, 2.0]])), jnp.eye(2))
         Array([[0., 2.]], dtype=float32)
     """
-    mat = _check_matrix("coo_matmat", mat, COO)
-    data, x = _promote_operands("coo_matmat", mat, B, "B", 2, transpose)
+    mat = _check_matrix(mat, COO)
+    data, x = _promote_operands(mat, B, "B", 2, transpose)
     return coo_matmat_p.bind(data, mat.row, mat.col, x, spinfo=mat._info, transpose=bool(transpose))
 
 
@@ -277,7 +280,7 @@ class CompressedMatrix(SparseMatrix):
     def __init__(self, args: Sequence[Any], *, shape: Sequence[int]) -> None:
         self.data, self.indices, self.indptr = (asarray(x) for x in args)
         super().__init__(args, shape=shape)
-        row_layout(type(self).__name__, self.data, self.indices, self.indptr, self._row_shape)
+        row_layout(self.data, self.indices, self.indptr, self._row_shape, function=type(self).__name__)
 
     @property
     def _row_shape(self) -> tuple[int, ...]:
@@ -291,7 +294,7 @@ class CompressedMatrix(SparseMatrix):
     def _empty(
         cls, shape: Sequence[int], *, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32"
     ) -> Any:
-        sizes = integer_tuple(cls.__name__, "shape", shape)
+        sizes = integer_tuple("shape", shape, function=cls.__name__)
         if len(sizes) != 2:
             raise ValueError(f"{cls.__name__} must have ndim=2; got shape={sizes}")
         indptr = zeros((sizes[cls.axis] + 1,), index_dtype)
@@ -409,7 +412,7 @@ def csr_todense(mat: Any) -> Array:
         >>> sparse.csr_todense(sparse.CSR.fromdense(jnp.array([[0.0, 2.0]])))
         Array([[0., 2.]], dtype=float32)
     """
-    mat = _check_matrix("csr_todense", mat, CSR)
+    mat = _check_matrix(mat, CSR)
     return csr_todense_p.bind(*mat._bufs, shape=mat.shape)
 
 
@@ -434,8 +437,8 @@ def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeL
         >>> sparse.csr_fromdense(jnp.array([[0.0, 2.0]])).indptr
         Array([0, 1], dtype=int32)
     """
-    dense, count = _check_dense("csr_fromdense", mat, nse)
-    buffers = csr_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype("csr_fromdense", index_dtype))
+    dense, count = _check_dense(mat, nse)
+    buffers = csr_fromdense_p.bind(dense, nse=count, index_dtype=requested_dtype(index_dtype))
     return CSR(buffers, shape=dense.shape)
 
 
@@ -459,8 +462,8 @@ def csr_matvec(mat: Any, v: ArrayLike, transpose: bool = False) -> Array:
         >>> sparse.csr_matvec(sparse.CSR.fromdense(jnp.array([[0.0, 2.0]])), jnp.array([1.0, 3.0]))
         Array([6.], dtype=float32)
     """
-    mat = _check_matrix("csr_matvec", mat, CSR)
-    data, x = _promote_operands("csr_matvec", mat, v, "v", 1, transpose)
+    mat = _check_matrix(mat, CSR)
+    data, x = _promote_operands(mat, v, "v", 1, transpose)
     return csr_matvec_p.bind(
         data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
     )
@@ -486,8 +489,8 @@ def csr_matmat(mat: Any, B: ArrayLike, *, transpose: bool = False) -> Array:
         >>> sparse.csr_matmat(sparse.CSR.fromdense(jnp.array([[0.0, 2.0]])), jnp.eye(2))
         Array([[0., 2.]], dtype=float32)
     """
-    mat = _check_matrix("csr_matmat", mat, CSR)
-    data, x = _promote_operands("csr_matmat", mat, B, "B", 2, transpose)
+    mat = _check_matrix(mat, CSR)
+    data, x = _promote_operands(mat, B, "B", 2, transpose)
     return csr_matmat_p.bind(
         data, mat.indices, mat.indptr, x, shape=mat.shape, transpose=bool(transpose)
     )

@@ -34,7 +34,7 @@ from xtrace.numpy.ufuncs import where
 
 def check_contraction(lhs: Any, rhs: Any, dimension_numbers: Any, dtype: Any) -> tuple[Numbers, Any]:
     """Return canonical dimension numbers and the result's type; TypeError as for dense arrays if they do not fit."""
-    numbers: Any = tuple([tuple([integer_tuple("dot_general", "dimension_numbers", x) for x in pair])
+    numbers: Any = tuple([tuple([integer_tuple("dimension_numbers", x, function="dot_general") for x in pair])
                           for pair in dimension_numbers])
     common = np.promote_types(lhs.dtype, rhs.dtype) if dtype is None else dtype
     types = [ShapeDtypeStruct(x.shape, common) for x in (lhs, rhs)]
@@ -137,7 +137,7 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, 
         Array([1.], dtype=float32)
     """
     name = "bcoo_dot_general_sampled"
-    _, (left, right) = promote_dtypes(name, (asarray(A), asarray(B)))
+    _, (left, right) = promote_dtypes((asarray(A), asarray(B)), function=name)
     rows = asarray(indices)
     numbers, result = check_contraction(left, right, dimension_numbers, None)
     if rows.ndim < 2 or rows.ndim - 2 + rows.shape[-1] > len(result.shape):
@@ -165,7 +165,7 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
         Array([14.], dtype=float32)
     """
     name = "bcoo_multiply_dense"
-    mat, dense = check_coordinates(name, sp_mat, "sp_mat"), asarray(v)
+    mat, dense = check_coordinates(sp_mat, "sp_mat", function=name), asarray(v)
     layout = mat.layout(name)
     pad = mat.ndim - dense.ndim
     if pad < 0 or any(n not in (1, size) for n, size in zip(dense.shape, mat.shape[max(pad, 0) :], strict=True)):
@@ -173,7 +173,7 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
             f"{name}: the product of a sparse array of shape {mat.shape} and a dense one of shape {dense.shape} is "
             "larger than the sparse array, or does not exist; convert with todense() if that is what you want"
         )
-    _, (data, dense) = promote_dtypes(name, (mat.data, dense))
+    _, (data, dense) = promote_dtypes((mat.data, dense), function=name)
     dense = dense.reshape((1,) * pad + dense.shape)
     sizes = [mat.shape[i] for i in layout.sparse_axes]
 
@@ -208,7 +208,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         Array([0., 4.], dtype=float32)
     """
     name = "bcoo_multiply_sparse"
-    lhs, rhs = check_coordinates(name, lhs, "lhs"), check_coordinates(name, rhs, "rhs")
+    lhs, rhs = check_coordinates(lhs, "lhs", function=name), check_coordinates(rhs, "rhs", function=name)
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"{name}: the operands must have as many axes; they have shapes {lhs.shape} and {rhs.shape}")
     if any(m != n and 1 not in (m, n) for m, n in zip(lhs.shape, rhs.shape, strict=True)):
@@ -234,7 +234,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         data, rows = product_rows(buffers[:2], buffers[2:], sizes, (equal, equal), (left, right))  # type: ignore[arg-type]
         return merge_rows(data, index_rows.select_columns(rows, order), common, nse)
 
-    _, elements = promote_dtypes(name, (lhs.data, rhs.data))
+    _, elements = promote_dtypes((lhs.data, rhs.data), function=name)
     buffers = elements[0], lhs.indices, elements[1], rhs.indices
     data, indices = map_over_batch(multiply, shape[:n_batch], *buffers)
     return lhs.remake(data, indices, shape)
@@ -285,7 +285,7 @@ def bcoo_conv_general_dilated(
     name = "bcoo_conv_general_dilated"
     refuse_sharding(name, out_sharding)
     if not isinstance(lhs, CoordinateStorage):
-        lhs, rhs = _store_all(lhs, check_coordinates(name, rhs, "rhs")), rhs
+        lhs, rhs = _store_all(lhs, check_coordinates(rhs, "rhs", function=name)), rhs
     elif not isinstance(rhs, CoordinateStorage):
         rhs = _store_all(rhs, lhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
@@ -300,10 +300,10 @@ def bcoo_conv_general_dilated(
     width, window = lhs.shape[2], rhs.shape[2]
     if isinstance(padding, str):
         padding = padtype_to_pads((width,), (window,), (1,), padding)
-    ((before, after),) = (integer_tuple(name, "padding", pair) for pair in padding)
+    ((before, after),) = (integer_tuple("padding", pair, function=name) for pair in padding)
     count = max(width + before + after - window + 1, 0)
     lhs, rhs = (bcoo_update_layout(x, n_batch=2, n_dense=0) for x in (lhs, rhs))
-    _, elements = promote_dtypes(name, (lhs.data, rhs.data))
+    _, elements = promote_dtypes((lhs.data, rhs.data), function=name)
     if preferred_element_type is not None:
         elements = [x.astype(preferred_element_type) for x in elements]
 

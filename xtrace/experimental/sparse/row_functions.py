@@ -65,7 +65,7 @@ def bcsr_todense(mat: Any) -> Array:
         >>> sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.array([[0.0, 2.0]])))
         Array([[0., 2.]], dtype=float32)
     """
-    mat = check_rows("bcsr_todense", mat, "mat")
+    mat = check_rows(mat, "mat")
     return bcsr_todense_p.bind(*mat._bufs, spinfo=mat._info)
 
 
@@ -91,7 +91,7 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     columns, pointers, dense = asarray(indices), asarray(indptr), asarray(mat)
     n_batch = columns.ndim - 1
     data = np.broadcast_to(np.float32(0), (*[1] * n_batch, *columns.shape[-1:], *dense.shape[n_batch + 2 :]))
-    row_layout("bcsr_extract", data, columns, pointers, dense.shape)
+    row_layout(data, columns, pointers, dense.shape)
     return bcsr_extract_p.bind(columns, pointers, dense)
 
 
@@ -163,7 +163,7 @@ def bcsr_broadcast_in_dim(
         BCSR(float32[3, 1, 2], nse=1, n_batch=1)
     """
     name = "bcsr_broadcast_in_dim"
-    mat = check_rows(name, mat, "mat")
+    mat = check_rows(mat, "mat", function=name)
     wide = bcoo_broadcast_in_dim(
         to_coordinates(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )
@@ -193,7 +193,7 @@ def bcsr_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
         >>> sparse.bcsr_concatenate([row, row], dimension=0)
         BCSR(float32[2, 2], nse=2)
     """
-    mats = [check_rows("bcsr_concatenate", x, f"operand {i}") for i, x in enumerate(operands)]
+    mats = [check_rows(x, f"operand {i}") for i, x in enumerate(operands)]
     if not mats:
         raise ValueError("bcsr_concatenate: there are no operands")
     return from_coordinates(bcoo_concatenate([to_coordinates(x) for x in mats], dimension=dimension), type(mats[0]))
@@ -220,7 +220,7 @@ def bcsr_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
         >>> sparse.bcsr_sum_duplicates(mat)
         BCSR(float32[1, 5], nse=1)
     """
-    mat = check_rows("bcsr_sum_duplicates", mat, "mat")
+    mat = check_rows(mat, "mat")
     return from_coordinates(bcoo_sum_duplicates(to_coordinates(mat), nse), type(mat))
 
 

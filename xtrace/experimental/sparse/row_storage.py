@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, SparseInfo, row_layout
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
@@ -60,7 +61,7 @@ class RowStorage(JAXSparse):
 
     def layout(self, name: str) -> Layout:
         """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
-        return row_layout(name, self.data, self.indices, self.indptr, self.shape)
+        return row_layout(self.data, self.indices, self.indptr, self.shape, function=name)
 
     def remake(self, data: Any, indices: Any, indptr: Any, shape: Sequence[int] | None = None) -> Any:
         """Return an array of the same class with other buffers."""
@@ -92,8 +93,11 @@ class RowStorage(JAXSparse):
         return result
 
 
-def check_rows(name: str, value: object, argument: str) -> Any:
+def check_rows(value: object, argument: str, *, function: str = "") -> Any:
     """Return `value`; TypeError unless it is a BCSR array."""
     if not isinstance(value, RowStorage):
-        raise TypeError(f"{name}: {argument} must be a BCSR array, got {abbreviate(value)} of type {type(value)}")
+        raise TypeError(
+            f"{function or called_function()}: {argument} must be a BCSR array, got {abbreviate(value)} of type "
+            f"{type(value)}"
+        )
     return value

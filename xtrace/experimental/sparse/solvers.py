@@ -153,7 +153,7 @@ def lobpcg_standard(
         apply = A
     else:
         raise TypeError(f"{name}: A must be a matrix or a function, got {abbreviate(A)}")
-    limit = to_integer(name, "m", m)
+    limit = to_integer("m", m, function=name)
     accepted = dtypes.finfo(x.dtype).eps if tol is None else tol
 
     def rotate(basis: Array, image: Array) -> tuple[Array, Array, Array, Array]:

@@ -34,7 +34,7 @@ class JAXSparse:
     data: Any
 
     def __init__(self, args: tuple[Any, ...], *, shape: Any) -> None:
-        self.shape: Shape = integer_tuple(type(self).__name__, "shape", shape)
+        self.shape: Shape = integer_tuple("shape", shape, function=type(self).__name__)
 
     @property
     def dtype(self) -> np.dtype[Any]:

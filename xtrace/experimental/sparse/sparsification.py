@@ -212,7 +212,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         >>> sparse.sparsify(lambda m, v: 2 * m.T @ v)(mat, jnp.array([3, 4, 2]))
         Array([ 64,  82, 100, 118], dtype=int32)
     """
-    check_callable("sparsify", f)
+    check_callable(f)
 
     @boundary
     @functools.wraps(f)

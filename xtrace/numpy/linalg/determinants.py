@@ -151,7 +151,7 @@ _SLOGDET: dict[str, Callable[[Any], SlogdetResult]] = {"lu": _slogdet_by_lu, "qr
 
 @inline_jit
 def _slogdet(a: ArrayLike, *, method: str) -> SlogdetResult:
-    (a,) = promote_to_inexact("slogdet", a)
+    (a,) = promote_to_inexact(a)
     if method == "lu" and 1 <= aval_of(a).shape[-1] <= 2:
         return _slogdet_by_expansion(a)
     return _SLOGDET[method](a)
@@ -180,7 +180,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
     """
-    aval = matrix_type("slogdet", a, square=True)
+    aval = matrix_type(a, square=True)
     method = "lu" if method is None else method
     if method not in _SLOGDET:
         raise ValueError(
@@ -259,7 +259,7 @@ def _det_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]
 
 @inline_jit
 def _det(a: ArrayLike) -> Array:
-    (a,) = promote_to_inexact("det", a)
+    (a,) = promote_to_inexact(a)
     aval = aval_of(a)
     size = aval.shape[-1]
     if 1 <= size <= 3:
@@ -288,5 +288,5 @@ def det(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.2.
     """
-    matrix_type("det", a, square=True)
+    matrix_type(a, square=True)
     return _det(a)

@@ -58,7 +58,7 @@ class EighResult(NamedTuple):
 
 @inline_jit
 def _cholesky(a: ArrayLike, *, upper: bool, symmetrize: bool) -> Array:
-    factor = triangular.cholesky(*promote_to_inexact("cholesky", a), symmetrize_input=symmetrize)
+    factor = triangular.cholesky(*promote_to_inexact(a), symmetrize_input=symmetrize)
     return adjoint(factor) if upper else factor
 
 
@@ -88,13 +88,13 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
-    matrix_type("cholesky", a, square=True)
+    matrix_type(a, square=True)
     return _cholesky(a, upper=bool(upper), symmetrize=bool(symmetrize_input))
 
 
 @inline_jit
 def _qr(a: ArrayLike, *, mode: str) -> Any:
-    (a,) = promote_to_inexact("qr", a)
+    (a,) = promote_to_inexact(a)
     if mode == "raw":
         packed, factors = qr_forms.geqrf(a)
         return QRResult(transpose_matrices(packed), factors)
@@ -125,7 +125,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2.
     """
-    matrix_type("qr", a)
+    matrix_type(a)
     if mode not in ("reduced", "complete", "r", "raw", "full"):
         raise ValueError(
             f"Unsupported QR decomposition mode {abbreviate(mode)}; it is one of 'reduced', 'complete', 'r', 'raw' "
@@ -158,7 +158,7 @@ def _part(x: Array, axis: int, subset: tuple[int, int] | None) -> Array:
 
 @inline_jit
 def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tuple[int, int] | None) -> Any:
-    (a,) = promote_to_inexact("svd", a)
+    (a,) = promote_to_inexact(a)
     if hermitian:
         return _hermitian_svd(a, vectors, subset)
     factors = spectral.svd(a, full_matrices=full, compute_uv=vectors, subset_by_index=subset)
@@ -194,8 +194,8 @@ def svd(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
-    aval = matrix_type("svd", a, square=bool(hermitian))
-    subset = spectral.index_range("svd", subset_by_index, min(aval.shape[-2:]))
+    aval = matrix_type(a, square=bool(hermitian))
+    subset = spectral.index_range(subset_by_index, min(aval.shape[-2:]))
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
     return _svd(a, full=bool(full_matrices), vectors=bool(compute_uv), hermitian=bool(hermitian), subset=subset)
@@ -236,7 +236,7 @@ def _eig(a: ArrayLike, *, vectors: Literal[False]) -> Array: ...
 @inline_jit
 def _eig(a: ArrayLike, *, vectors: bool) -> EigResult | Array:
     factors = spectral.eig(
-        *promote_to_inexact("eig", a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors
+        *promote_to_inexact(a), compute_left_eigenvectors=False, compute_right_eigenvectors=vectors
     )
     return EigResult(*factors) if vectors else factors[0]
 
@@ -263,7 +263,7 @@ def eig(a: ArrayLike) -> EigResult:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
-    matrix_type("eig", a, square=True)
+    matrix_type(a, square=True)
     return _eig(a, vectors=True)
 
 
@@ -288,13 +288,13 @@ def eigvals(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
-    matrix_type("eigvals", a, square=True)
+    matrix_type(a, square=True)
     return _eig(a, vectors=False)
 
 
 @inline_jit
 def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
-    eigenvectors, values = spectral.eigh(*promote_to_inexact("eigh", a), lower=lower, symmetrize_input=symmetrize)
+    eigenvectors, values = spectral.eigh(*promote_to_inexact(a), lower=lower, symmetrize_input=symmetrize)
     return EighResult(values, eigenvectors) if vectors else values
 
 
@@ -309,7 +309,7 @@ def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors:
 
 
 def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
-    matrix_type(function, a, square=True)
+    matrix_type(a, square=True, function=function)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
     result: EighResult | Array = _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)

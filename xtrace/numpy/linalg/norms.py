@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.jax_version import is_newer
 from xtrace._src.ops import complex_numbers
@@ -34,7 +35,7 @@ __all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 _Axes = tuple[int, ...]
 
 
-def _number(function: str, ord: Any, kind: str) -> Any:
+def _number(ord: Any, kind: str) -> Any:
     """Return `ord` as a float or the name of a norm; ValueError for other values."""
     if ord is None or isinstance(ord, str):
         return ord
@@ -42,7 +43,7 @@ def _number(function: str, ord: Any, kind: str) -> Any:
         return float(ord)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{function}: Invalid order {abbreviate(ord)} for {kind} norm; give a number or a name"
+            f"{called_function()}: Invalid order {abbreviate(ord)} for {kind} norm; give a number or a name"
         ) from None
 
 
@@ -97,7 +98,7 @@ _OF_SUMS: dict[Any, tuple[bool, Callable[..., Any]]] = {
 _OF_SINGULAR_VALUES: dict[Any, Callable[..., Any]] = {2: _largest, -2: _smallest, "nuc": _add}
 
 
-def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], keepdims: bool) -> Array:
+def _matrix_norm(x: Array, ord: object, axes: tuple[int, int], keepdims: bool, *, function: str = "") -> Array:
     row, column = axes
     if ord in (None, "fro"):
         return _euclidean(x, axes, keepdims)
@@ -111,17 +112,18 @@ def _matrix_norm(function: str, x: Array, ord: object, axes: tuple[int, int], ke
         norm = _OF_SINGULAR_VALUES[ord](svdvals(moveaxis(x, axes, (-2, -1))), -1, False)
         return expand_dims(norm, axes) if keepdims else norm
     raise ValueError(
-        f"{function}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', 'nuc', 1, -1, 2, -2, "
+        f"{function or called_function()}: Invalid order {abbreviate(ord)} for matrix norm; it is one of 'fro', "
+        "'nuc', 1, -1, 2, -2, "
         "inf and -inf"
     )
 
 
 @inline_jit
 def _norm(x: Any, *, name: str, ord: Any, axes: _Axes, of_matrices: bool, keepdims: bool) -> Array:
-    (x,) = promote_to_inexact(name, x)
+    (x,) = promote_to_inexact(x, function=name)
     x = convert_to(x, aval_of(x).dtype)
     if of_matrices:
-        return _matrix_norm(name, x, ord, (axes[0], axes[1]), keepdims)
+        return _matrix_norm(x, ord, (axes[0], axes[1]), keepdims, function=name)
     return _vector_norm(name, x, ord, axes, keepdims)
 
 
@@ -150,9 +152,9 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2.
     """
-    aval = type_of("vector_norm", x)
-    axes = axes_of("vector_norm", axis, aval.ndim)
-    kind = _number("vector_norm", ord, "vector")
+    aval = type_of(x)
+    axes = axes_of(axis, aval.ndim)
+    kind = _number(ord, "vector")
     return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
 
 
@@ -179,9 +181,9 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro")
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.3.
     """
-    rank = matrix_type("matrix_norm", x).ndim
+    rank = matrix_type(x).ndim
     return _norm(
-        x, name="matrix_norm", ord=_number("matrix_norm", ord, "matrix"), axes=(rank - 2, rank - 1),
+        x, name="matrix_norm", ord=_number(ord, "matrix"), axes=(rank - 2, rank - 1),
         of_matrices=True, keepdims=bool(keepdims),
     )
 
@@ -211,8 +213,8 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2 and 2.3.
     """
-    aval = type_of("norm", x)
-    axes = axes_of("norm", axis, aval.ndim)
+    aval = type_of(x)
+    axes = axes_of(axis, aval.ndim)
     whole = ord is None and axis is None
     if not whole and len(axes) not in (1, 2):
         raise ValueError(
@@ -220,13 +222,13 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
             "compute a matrix-norm."
         )
     of_matrices = not whole and len(axes) == 2
-    kind = _number("norm", ord, "matrix" if of_matrices else "vector")
+    kind = _number(ord, "matrix" if of_matrices else "vector")
     return _norm(x, name="norm", ord=kind, axes=axes, of_matrices=of_matrices, keepdims=bool(keepdims))
 
 
 @inline_jit
 def _cond(x: ArrayLike, *, p: Array) -> Array:
-    (x,) = promote_to_inexact("cond", x)
+    (x,) = promote_to_inexact(x)
     aval = aval_of(x)
     if p in (None, 2, -2):
         values = svdvals(x)
@@ -234,7 +236,7 @@ def _cond(x: ArrayLike, *, p: Array) -> Array:
         condition = lax.div(*(reversed(ends) if p == -2 else ends))
     else:
         axes = (aval.ndim - 2, aval.ndim - 1)
-        condition = lax.mul(_matrix_norm("cond", x, p, axes, False), _matrix_norm("cond", inv(x), p, axes, False))
+        condition = lax.mul(_matrix_norm(x, p, axes, False), _matrix_norm(inv(x), p, axes, False))
     if p in (None, 2) and not is_newer():
         return condition
     # The condition number of a singular matrix is infinity.
@@ -267,12 +269,12 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.6.
     """
-    aval = type_of("cond", x)
+    aval = type_of(x)
     if aval.ndim < 2:
         raise ValueError(f"cond: the input array must be at least 2D; got shape {aval.shape}")
     if 0 in aval.shape[-2:]:
         raise ValueError(f"cond: the input array must not be empty; got shape {aval.shape}")
-    order = _number("cond", p, "matrix")
+    order = _number(p, "matrix")
     if order not in (None, 2, -2) and aval.shape[-1] != aval.shape[-2]:
         raise ValueError(f"cond: for p={abbreviate(p)}, the array must be square; got shape {aval.shape}")
     return _cond(x, p=order)
@@ -286,10 +288,10 @@ def _rank_of_vector(x: ArrayLike, *, axes: _Axes, dtype: DType) -> Array:
 
 @inline_jit
 def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
-    (x,) = promote_to_inexact("matrix_rank", x)
+    (x,) = promote_to_inexact(x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tolerance is None:
-        rows, columns = type_of("matrix_rank", x).shape[-2:]
+        rows, columns = type_of(x).shape[-2:]
         own = aval_of(values).dtype
         share: Any = scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
         tolerance = amax(values, -1) * share
@@ -323,7 +325,7 @@ def matrix_rank(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5.
     """
-    aval = type_of("matrix_rank", M)
+    aval = type_of(M)
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     dtype = dtypes.default_int(config.enable_x64.value)

@@ -10,26 +10,29 @@ from xtrace._src.api.vmap import vmap
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace.numpy.operands import type_of
 
 Result = TypeVar("Result")
 
 
-def matrix_type(function: str, a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
+def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False, function: str = "") -> ShapedArray:
     """Return the type of an operand that holds matrices in its last two axes.
 
     TypeError for other objects, ValueError for fewer than two axes, or for matrices that are not `square`.
     """
-    aval = type_of(function, a, position)
+    aval = type_of(a, position, function=function)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
         form = "[..., n, n]" if square else "[..., m, n]"
-        raise ValueError(f"Argument {position} to {function} must have shape {form}, got {aval.shape}")
+        raise ValueError(
+            f"Argument {position} to {function or called_function()} must have shape {form}, got {aval.shape}"
+        )
     return aval
 
 
-def promote_to_inexact(function: str, *operands: ArrayLike) -> list[Array]:
+def promote_to_inexact(*operands: ArrayLike, function: str = "") -> list[Array]:
     """Return the operands in their common dtype, integers and booleans as the default floating one."""
-    avals, dtype, weak = common_dtype(function, operands, as_inexact)
+    avals, dtype, weak = common_dtype(operands, as_inexact, function=function)
     return [cast(x, aval, dtype, weak) for x, aval in zip(operands, avals, strict=True)]
 
 

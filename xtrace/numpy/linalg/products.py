@@ -53,8 +53,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def _length(x: ArrayLike, axis: int, position: int) -> int:
-    aval = type_of("cross", x, position)
-    return int(aval.shape[canonical_axis("cross", axis, aval.ndim)])
+    aval = type_of(x, position)
+    return int(aval.shape[canonical_axis(axis, aval.ndim)])
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -75,7 +75,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([[3, 4],
                [6, 8]], dtype=int32)
     """
-    ranks = [type_of("outer", x, i).ndim for i, x in enumerate((x1, x2))]
+    ranks = [type_of(x, i).ndim for i, x in enumerate((x1, x2))]
     if ranks != [1, 1]:
         raise ValueError(
             f"outer: arrays must be one-dimensional, but they have the ranks {ranks[0]} and {ranks[1]}; "
@@ -267,10 +267,10 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Reference:
         N. J. Higham, Functions of Matrices (2008), section 4.1: repeated squaring.
     """
-    aval = type_of("matrix_power", a)
+    aval = type_of(a)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
-    result: Array = _matrix_power(a, n=to_integer("matrix_power", "n", n))
+    result: Array = _matrix_power(a, n=to_integer("n", n))
     return result
 
 
@@ -296,7 +296,7 @@ def _best_order(sizes: Sequence[int]) -> list[list[int]]:
 
 @inline_jit
 def _multi_dot(*arrays: ArrayLike, splits: tuple[tuple[int, ...], ...], precision: object) -> Array:
-    avals, dtype, weak = common_dtype("multi_dot", arrays)
+    avals, dtype, weak = common_dtype(arrays)
     operands = [cast(x, aval, dtype, weak) for x, aval in zip(arrays, avals, strict=True)]
 
     def multiply_range(start: int, stop: int) -> Array:
@@ -346,7 +346,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
         T. H. Cormen et al., Introduction to Algorithms, 3rd ed. (2009), section 15.2.
     """
     operands = tuple(arrays)
-    avals = [type_of("multi_dot", x, i) for i, x in enumerate(operands)]
+    avals = [type_of(x, i) for i, x in enumerate(operands)]
     if len(avals) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(avals)}")
     _check_chain(avals)

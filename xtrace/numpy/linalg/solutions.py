@@ -59,12 +59,12 @@ def solve_systems(a: ArrayLike, b: ArrayLike) -> Array:
 
 def _broadcast_batch(x: Array, batch: tuple[int, ...]) -> Array:
     aval = aval_of(x)
-    return broadcast_operand_to("solve", x, aval.shape, (*batch, *aval.shape[-2:]))
+    return broadcast_operand_to(x, aval.shape, (*batch, *aval.shape[-2:]))
 
 
 @inline_jit
 def _solve(a: ArrayLike, b: ArrayLike) -> Array:
-    a, b = promote_to_inexact("solve", a, b)
+    a, b = promote_to_inexact(a, b)
     left, right = aval_of(a), aval_of(b)
     if right.ndim == 1:
         return squeeze(_solve(a, as_column(b)), (left.ndim - 1,))
@@ -73,7 +73,7 @@ def _solve(a: ArrayLike, b: ArrayLike) -> Array:
         moved = moveaxis(b, -2, 0)
         solution = solve_systems(a, reshape(moved, (left.shape[0], right.size // max(left.shape[0], 1))))
         return moveaxis(reshape(solution, aval_of(moved).shape), 0, -2)
-    batch = check_broadcast("solve", (left.shape[:-2], right.shape[:-2]))
+    batch = check_broadcast((left.shape[:-2], right.shape[:-2]))
     return solve_systems(_broadcast_batch(a, batch), _broadcast_batch(b, batch))
 
 
@@ -100,20 +100,20 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
     """
-    left = matrix_type("solve", a, square=True)
-    right = type_of("solve", b, 1)
+    left = matrix_type(a, square=True)
+    right = type_of(b, 1)
     if right.ndim == 0 or right.shape[-1 if right.ndim == 1 else -2] != left.shape[-1]:
         hint = ". Write solve(a, b[..., None])[..., 0] for vectors" if right.shape == left.shape[:-1] else ""
         raise ValueError(
             f"Invalid shapes for solve: {left.shape}, {right.shape}; b must have as many rows as a has columns{hint}"
         )
-    check_mapped_ranks("solve", (left.shape, right.shape), (2, min(right.ndim, 2)))
+    check_mapped_ranks((left.shape, right.shape), (2, min(right.ndim, 2)))
     return _solve(a, b)
 
 
 @inline_jit
 def _inv(a: ArrayLike) -> Array:
-    (a,) = promote_to_inexact("inv", a)
+    (a,) = promote_to_inexact(a)
     aval = aval_of(a)
     return solve_systems(a, identity(aval.dtype, aval.shape))
 
@@ -140,7 +140,7 @@ def inv(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
     """
-    matrix_type("inv", a, square=True)
+    matrix_type(a, square=True)
     return _inv(a)
 
 
@@ -185,7 +185,7 @@ def _least_squares(a: Array, b: Array, rcond: ArrayLike | None) -> tuple[Any, An
 
 @inline_jit
 def _lstsq(a: ArrayLike, b: ArrayLike, rcond: Any, *, dtype: DType) -> tuple[Any, Any, Any, Any]:
-    a, b = promote_to_inexact("lstsq", a, b)
+    a, b = promote_to_inexact(a, b)
     vector = aval_of(b).ndim == 1
     solution, residuals, kept, values = _least_squares(a, as_column(b) if vector else b, rcond)
     rank = scalar_of(0, dtype) if kept is None else add_elements(convert_to(kept, dtype), (0,))
@@ -219,7 +219,7 @@ def lstsq(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: by singular values.
     """
-    left, right = type_of("lstsq", a, 0), type_of("lstsq", b, 1)
+    left, right = type_of(a, 0), type_of(b, 1)
     if left.ndim != 2 or right.ndim not in (1, 2):
         error = ValueError if left.ndim != 2 else TypeError
         raise error(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
@@ -243,7 +243,7 @@ def _pinv_value(a: Array, rtol: object, hermitian: bool) -> Array:
     if rtol is None:
         rtol = scalar_of(10.0 * max(rows, columns) * float(dtypes.finfo(own.dtype).eps), own.dtype)
     bound = convert_to(rtol, own.dtype)
-    limit = broadcast_operand_to("pinv", bound, aval_of(bound).shape, tuple(batch))
+    limit = broadcast_operand_to(bound, aval_of(bound).shape, tuple(batch))
     largest = squeeze(slice_in_dim(values, 0, 1, 1, own.ndim - 1), (own.ndim - 1,))
     kept = gt(values, broadcast_in_dim(lax.mul(limit, largest), own.shape, range(own.ndim - 1)))
     scale = convert_to(_reciprocals(values, kept), aval.dtype)
@@ -283,7 +283,7 @@ def _pinv_hermitian_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> 
 
 @inline_jit
 def _pinv(a: Any, rtol: Any, *, hermitian: bool) -> Array:
-    (a,) = promote_to_inexact("pinv", a)
+    (a,) = promote_to_inexact(a)
     a = convert_to(a, aval_of(a).dtype)
     return (_pinv_hermitian if hermitian else _pinv_general)(a, rtol)
 
@@ -316,7 +316,7 @@ def pinv(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: by singular values.
     """
-    matrix_type("pinv", a, square=bool(hermitian))
+    matrix_type(a, square=bool(hermitian))
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
     return _pinv(a, rcond if rtol is None else rtol, hermitian=bool(hermitian))
@@ -348,8 +348,8 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     Reference:
         The definition is that of ``numpy.linalg.tensorinv``.
     """
-    aval = type_of("tensorinv", a)
-    count = to_integer("tensorinv", "ind", ind)
+    aval = type_of(a)
+    count = to_integer("ind", ind)
     if count <= 0:
         raise ValueError(f"tensorinv: ind must be a positive integer; got ind={ind}")
     rows, columns = aval.shape[:count], aval.shape[count:]
@@ -362,7 +362,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def _axes_at_end(a: ArrayLike, axes: Sequence[Any], rank: int) -> Array:
-    last = [canonical_axis("tensorsolve", i, rank) for i in axes]
+    last = [canonical_axis(i, rank) for i in axes]
     return transpose(a, [i for i in range(rank) if i not in last] + last)
 
 
@@ -389,7 +389,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     Reference:
         The definition is that of ``numpy.linalg.tensorsolve``.
     """
-    left, right = type_of("tensorsolve", a, 0), type_of("tensorsolve", b, 1)
+    left, right = type_of(a, 0), type_of(b, 1)
     if axes is not None:
         a = _axes_at_end(a, axes, left.ndim)
         left = aval_of(a)

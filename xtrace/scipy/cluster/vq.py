@@ -46,7 +46,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     Reference:
         A. Gersho and R. M. Gray, Vector Quantization and Signal Compression (1992), section 10.4.
     """
-    avals, dtype, _ = common_dtype("vq", (obs, code_book), as_inexact)
+    avals, dtype, _ = common_dtype((obs, code_book), as_inexact)
     shapes = [x.shape for x in avals]
     if avals[0].ndim != avals[1].ndim:
         raise ValueError(f"vq: obs and code_book should have the same rank, got shapes {shapes[0]} and {shapes[1]}")

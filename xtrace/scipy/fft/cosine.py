@@ -19,6 +19,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
 from xtrace.numpy.complex_parts import real
@@ -76,25 +77,25 @@ def _transform_axis(x: Array, *, axes: Shape, lengths: Shape, ortho: bool, inver
 
 
 def _transform(
-    function: str, x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
+    x: ArrayLike, type: int, s: int | Sequence[int] | None, axes: Axes, norm: str | None, inverse: bool
 ) -> Array:
     if type != 2:
         raise NotImplementedError(
-            f"{function}: only transforms of type 2 are implemented, got type={abbreviate(type)}"
+            f"{called_function()}: only transforms of type 2 are implemented, got type={abbreviate(type)}"
         )
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"{function}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
-    (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
+        raise ValueError(f"{called_function()}: norm must be None, 'backward' or 'ortho', got {abbreviate(norm)}")
+    (aval,), dtype, _ = common_dtype((x,), as_inexact)
     wanted: Shape = () if s is None else (s,) if isinstance(s, int) else tuple(s)
     if len(wanted) > aval.ndim:
-        raise ValueError(f"{function}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
+        raise ValueError(f"{called_function()}: s has {len(wanted)} lengths, but x has shape {aval.shape}")
     if axes is None and s is not None:
         axes = tuple(range(aval.ndim - len(wanted), aval.ndim))
-    transformed = axes_of(function, axes, aval.ndim)
+    transformed = axes_of(axes, aval.ndim)
     # Lengths belong to the first of the axes. SciPy requires one for each axis.
     lengths = (*wanted[: len(transformed)], *[aval.shape[i] for i in transformed[len(wanted) :]])
     if min(lengths, default=1) < 1:
-        raise TypeError(f"{function}: lengths must be positive, got {lengths} for shape {aval.shape}")
+        raise TypeError(f"{called_function()}: lengths must be positive, got {lengths} for shape {aval.shape}")
     # Fourier transforms need at least 32 bits.
     wide = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
     return _transform_axis(
@@ -127,7 +128,7 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform("dct", x, type, None if n is None else (n,), (axis,), norm, False)
+    return _transform(x, type, None if n is None else (n,), (axis,), norm, False)
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -155,7 +156,7 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform("idct", x, type, None if n is None else (n,), (axis,), norm, True)
+    return _transform(x, type, None if n is None else (n,), (axis,), norm, True)
 
 
 def dctn(
@@ -186,7 +187,7 @@ def dctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform("dctn", x, type, s, axes, norm, False)
+    return _transform(x, type, s, axes, norm, False)
 
 
 def idctn(
@@ -216,4 +217,4 @@ def idctn(
     Reference:
         J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
     """
-    return _transform("idctn", x, type, s, axes, norm, True)
+    return _transform(x, type, s, axes, norm, True)

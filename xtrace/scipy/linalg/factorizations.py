@@ -72,13 +72,13 @@ def svd(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
-    matrix_type("svd", a)
+    matrix_type(a)
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f"svd: lapack_driver must be 'gesdd' or 'gesvd', got {abbreviate(lapack_driver)}")
     algorithm = spectral.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
     full, vectors = bool(full_matrices), bool(compute_uv)
     result: Array | tuple[Array, ...] = spectral.svd(
-        *promote_to_inexact("svd", a), full_matrices=full, compute_uv=vectors, algorithm=algorithm
+        *promote_to_inexact(a), full_matrices=full, compute_uv=vectors, algorithm=algorithm
     )
     return result
 
@@ -150,8 +150,8 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
-    matrix_type("cholesky", a, square=True)
-    (a,) = promote_to_inexact("cholesky", a)
+    matrix_type(a, square=True)
+    (a,) = promote_to_inexact(a)
     if lower:
         return triangular.cholesky(a, symmetrize_input=False)
     return adjoint(triangular.cholesky(adjoint(a), symmetrize_input=False))
@@ -212,8 +212,8 @@ def lu(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
-    *batch, rows, columns = matrix_type("lu", a).shape
-    factors, _, permutation = lu_forms.lu(*promote_to_inexact("lu", a))
+    *batch, rows, columns = matrix_type(a).shape
+    factors, _, permutation = lu_forms.lu(*promote_to_inexact(a))
     inner, last = min(rows, columns), len(batch) + 1
     dtype = aval_of(factors).dtype
     left = slice_in_dim(factors, 0, inner, 1, last)
@@ -247,8 +247,8 @@ def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
-    matrix_type("lu_factor", a)
-    factors, pivots, _ = lu_forms.lu(*promote_to_inexact("lu_factor", a))
+    matrix_type(a)
+    factors, pivots, _ = lu_forms.lu(*promote_to_inexact(a))
     return factors, pivots
 
 
@@ -282,10 +282,10 @@ def qr(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2: Householder reflections.
     """
-    matrix_type("qr", a)
+    matrix_type(a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode {abbreviate(mode)}; it is 'full', 'economic' or 'r'")
-    factors = qr_forms.qr(*promote_to_inexact("qr", a), pivoting=bool(pivoting), full_matrices=mode != "economic")
+    factors = qr_forms.qr(*promote_to_inexact(a), pivoting=bool(pivoting), full_matrices=mode != "economic")
     return factors[1:] if mode == "r" else factors
 
 
@@ -319,10 +319,10 @@ def qr_multiply(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.2.
     """
-    matrix_type("qr_multiply", a)
+    matrix_type(a)
     if mode not in ("right", "left"):
         raise ValueError(f"qr_multiply: mode must be 'right' or 'left', got {abbreviate(mode)}")
-    a, c = promote_to_inexact("qr_multiply", a, c)
+    a, c = promote_to_inexact(a, c)
     q, *rest = qr_forms.qr(a, pivoting=bool(pivoting), full_matrices=False)
     q = conj_if_complex(q) if conjugate else q
     return (matmul(q, c) if mode == "left" else matmul(c, q)), *rest
@@ -361,10 +361,10 @@ def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
-    matrix_type("schur", a, square=True)
+    matrix_type(a, square=True)
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={abbreviate(output)}.")
-    (a,) = promote_to_inexact("schur", a)
+    (a,) = promote_to_inexact(a)
     return list(reduced.schur(to_complex(a) if output == "complex" else a))
 
 
@@ -430,10 +430,10 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.
     """
-    form, vectors = matrix_type("rsf2csf", T, square=True), matrix_type("rsf2csf", Z, 1, square=True)
+    form, vectors = matrix_type(T, square=True), matrix_type(Z, 1, square=True)
     if form.shape != vectors.shape:
         raise ValueError(f"rsf2csf: T and Z must be matrices of one size; got shapes {form.shape} and {vectors.shape}")
-    return for_each_matrix(_triangularize, *[to_complex(x) for x in promote_to_inexact("rsf2csf", T, Z)])
+    return for_each_matrix(_triangularize, *[to_complex(x) for x in promote_to_inexact(T, Z)])
 
 
 @inline_jit(static=("calc_q", "overwrite_a", "check_finite"), public=True)
@@ -463,8 +463,8 @@ def hessenberg(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.3.
     """
-    matrix_type("hessenberg", a, square=True)
-    packed, factors = reduced.hessenberg(*promote_to_inexact("hessenberg", a))
+    matrix_type(a, square=True)
+    packed, factors = reduced.hessenberg(*promote_to_inexact(a))
     aval = aval_of(packed)
     form = upper_triangle(packed, -1)
     if not calc_q:
@@ -508,7 +508,7 @@ def polar(
     Reference:
         Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition" (2010).
     """
-    aval = matrix_type("polar", a)
+    aval = matrix_type(a)
     if side not in ("right", "left"):
         raise ValueError(f"polar: side must be 'right' or 'left', got {abbreviate(side)}")
     if method not in ("qdwh", "svd"):
@@ -519,7 +519,7 @@ def polar(
             f"polar: method='qdwh' does not take an array of shape {aval.shape} with side={abbreviate(side)}; use "
             "method='svd'"
         )
-    (a,) = promote_to_inexact("polar", a)
+    (a,) = promote_to_inexact(a)
     right = side == "right"
     if method == "qdwh":
         unitary, factor, _, _ = for_each_matrix(

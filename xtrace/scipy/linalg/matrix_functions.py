@@ -16,6 +16,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full_like, iota
@@ -130,8 +131,8 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Reference:
         N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
     """
-    matrix_type("expm", A, square=True)
-    (a,) = promote_to_inexact("expm", A)
+    matrix_type(A, square=True)
+    (a,) = promote_to_inexact(A)
     return _exponentiate(a, bool(upper_triangular), int(max_squarings))
 
 
@@ -161,12 +162,12 @@ def expm_frechet(
     Reference:
         A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential" (2009).
     """
-    left, right = matrix_type("expm_frechet", A, square=True), matrix_type("expm_frechet", E, 1, square=True)
+    left, right = matrix_type(A, square=True), matrix_type(E, 1, square=True)
     if left.shape != right.shape:
         raise ValueError(f"expm_frechet: A and E must be the same shape; got {left.shape} and {right.shape}")
     if method not in (None, "SPS"):
         raise ValueError(f"expm_frechet: only the method 'SPS' (None) is implemented, got {abbreviate(method)}")
-    a, e = promote_to_inexact("expm_frechet", A, E)
+    a, e = promote_to_inexact(A, E)
     exponential, derivative = jvp(lambda x: _exponentiate(x, False, 16), (a,), (e,))
     return (exponential, derivative) if compute_expm else derivative
 
@@ -241,10 +242,10 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     Reference:
         A. Bjorck and S. Hammarling, "A Schur method for the square root of a matrix" (1983).
     """
-    _check_single_matrix("sqrtm", A)
+    _check_single_matrix(A)
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not implemented; leave blocksize at 1")
-    form, vectors = reduced.schur(to_complex(*promote_to_inexact("sqrtm", A)))
+    form, vectors = reduced.schur(to_complex(*promote_to_inexact(A)))
     size = aval_of(form).shape[-1]
     roots = lax.sqrt(diagonal(form))
 
@@ -258,10 +259,10 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     return product(product(vectors, root), adjoint(vectors))
 
 
-def _check_single_matrix(function: str, a: ArrayLike, position: int = 0) -> ShapedArray:
-    aval = matrix_type(function, a, position, square=True)
+def _check_single_matrix(a: ArrayLike, position: int = 0) -> ShapedArray:
+    aval = matrix_type(a, position, square=True)
     if aval.ndim != 2:
-        raise ValueError(f"{function} takes one square matrix, got shape {aval.shape}; use vmap for several")
+        raise ValueError(f"{called_function()} takes one square matrix, got shape {aval.shape}; use vmap for several")
     return aval
 
 
@@ -289,8 +290,8 @@ def funm(A: ArrayLike, func: Callable[[Array], Any], disp: bool = True) -> Array
     Reference:
         B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
     """
-    _check_single_matrix("funm", A)
-    (a,) = promote_to_inexact("funm", A)
+    _check_single_matrix(A)
+    (a,) = promote_to_inexact(A)
     form, vectors = reduced.schur(to_complex(asarray(a)))
     size = aval_of(form).shape[-1]
     main = diagonal(form)
@@ -386,15 +387,15 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.6.3: Bartels and Stewart's
         algorithm.
     """
-    left, right = [matrix_type("solve_sylvester", x, i, square=True).shape for i, x in enumerate((A, B))]
-    shape = matrix_type("solve_sylvester", C, 2).shape
+    left, right = [matrix_type(x, i, square=True).shape for i, x in enumerate((A, B))]
+    shape = matrix_type(C, 2).shape
     if shape[-2:] != (left[-1], right[-1]) or not left[:-2] == right[:-2] == shape[:-2]:
         raise ValueError(
             f"solve_sylvester: C must have as many rows as A and columns as B; got {left}, {right}, {shape}"
         )
     if method not in ("schur", "eigen"):
         raise ValueError(f"solve_sylvester: method must be 'schur' or 'eigen', got {abbreviate(method)}")
-    operands = promote_to_inexact("solve_sylvester", A, B, C)
+    operands = promote_to_inexact(A, B, C)
     solution = for_each_matrix(
         lambda a, b, c: _solve_sylvester(a, b, c, float(tol), method), *[to_complex(x) for x in operands]
     )

@@ -9,6 +9,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.linalg import lu as lu_forms
 from xtrace._src.ops.linalg.matrices import (
@@ -82,10 +83,10 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return linalg.inv(a)
 
 
-def _broadcast_system(function: str, a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
+def _broadcast_system(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
     """Broadcast matrices and right-hand sides; return them as matrices, and whether the latter were vectors."""
-    left, right = type_of(function, a, 0), type_of(function, b, 1)
-    a, b = promote_to_inexact(function, a, b)
+    left, right = type_of(a, 0), type_of(b, 1)
+    a, b = promote_to_inexact(a, b)
     vector = _are_vectors(left, right)
     if vector:
         b = as_column(b)
@@ -99,18 +100,18 @@ def _are_vectors(left: ShapedArray, right: ShapedArray) -> bool:
     return right.ndim == 1 or right.shape == left.shape[:-1]
 
 
-def _check_system(function: str, a: ArrayLike, b: ArrayLike) -> None:
-    left, right = matrix_type(function, a, square=True), type_of(function, b, 1)
+def _check_system(a: ArrayLike, b: ArrayLike) -> None:
+    left, right = matrix_type(a, square=True), type_of(b, 1)
     core = 1 if _are_vectors(left, right) else 2
     if right.ndim < core or right.shape[-core] != left.shape[-1]:
         raise ValueError(
-            f"{function}: b must have as many rows as the matrix; got shapes {left.shape} and {right.shape}"
+            f"{called_function()}: b must have as many rows as the matrix; got shapes {left.shape} and {right.shape}"
         )
     try:
         np.broadcast_shapes(left.shape[:-2], right.shape[: right.ndim - core])
     except ValueError:
         raise ValueError(
-            f"{function}: the leading axes do not broadcast; got shapes {left.shape} and {right.shape}"
+            f"{called_function()}: the leading axes do not broadcast; got shapes {left.shape} and {right.shape}"
         ) from None
 
 
@@ -120,7 +121,7 @@ def _restore_vectors(x: Array, vector: bool) -> Array:
 
 @inline_jit
 def _cho_solve(c: Array, b: ArrayLike, *, lower: bool) -> Array:
-    c, b, vector = _broadcast_system("cho_solve", c, b)
+    c, b, vector = _broadcast_system(c, b)
     x = triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
     x = triangular_solve(c, x, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower)
     return _restore_vectors(x, vector)
@@ -151,7 +152,7 @@ def cho_solve(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
     c, lower = c_and_lower
-    _check_system("cho_solve", c, b)
+    _check_system(c, b)
     return _cho_solve(c, b, lower=bool(lower))
 
 
@@ -187,13 +188,13 @@ def solve(
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {abbreviate(assume_a)}")
     if assume_a != "pos":
         return linalg.solve(a, b)
-    _check_system("solve", a, b)
+    _check_system(a, b)
     return _solve_positive(a, b, lower=bool(lower))
 
 
 @inline_jit
 def _solve_positive(a: ArrayLike, b: ArrayLike, *, lower: bool) -> Array:
-    a, b, vector = _broadcast_system("solve", a, b)
+    a, b, vector = _broadcast_system(a, b)
     factor = cholesky(stop_gradient(a), lower)
 
     def forwards(_: object, right: Array) -> Array:
@@ -241,8 +242,8 @@ def solve_triangular(
         raise ValueError(
             f"solve_triangular: Invalid 'trans' value {abbreviate(trans)}; it is 0, 1, 2, 'N', 'T' or 'C'"
         )
-    _check_system("solve_triangular", a, b)
-    a, b, vector = _broadcast_system("solve_triangular", a, b)
+    _check_system(a, b)
+    a, b, vector = _broadcast_system(a, b)
     form = forms[trans]
     x = triangular_solve(
         a, b, left_side=True, lower=bool(lower), transpose_a=form > 0, conjugate_a=form == 2,
@@ -254,7 +255,7 @@ def solve_triangular(
 @inline_jit
 def _lu_solve(factors: Array, pivots: Array, b: ArrayLike, *, trans: int) -> Array:
     permutation = lu_forms.lu_pivots_to_permutation(pivots, aval_of(factors).shape[-1])
-    factors, b, vector = _broadcast_system("lu_solve", factors, b)
+    factors, b, vector = _broadcast_system(factors, b)
     permutation = broadcast_to(permutation, aval_of(factors).shape[:-1])
     b = conj_if_complex(b) if trans == 1 else b
     x = lu_forms.lu_solve(factors, permutation, b, adjoint=trans > 0)
@@ -287,7 +288,7 @@ def lu_solve(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
     factors, pivots = lu_and_piv
-    _check_system("lu_solve", factors, b)
+    _check_system(factors, b)
     if trans not in (0, 1, 2):
         raise ValueError(f"lu_solve: 'trans' value must be 0, 1, or 2, got {trans}")
     return _lu_solve(factors, pivots, b, trans=int(trans))

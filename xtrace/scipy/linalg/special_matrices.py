@@ -15,6 +15,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace.numpy.broadcasting import broadcast_to
@@ -56,14 +57,14 @@ _KINDS = ("symmetric", "lower", "upper")
 _NORMS = {None: "backward", "sqrtn": "ortho", "n": "forward"}
 
 
-def _broadcast_vectors(function: str, *operands: ArrayLike) -> list[Any]:
+def _broadcast_vectors(*operands: ArrayLike) -> list[Any]:
     """Broadcast the leading axes of operands of at least one axis; ValueError if they do not broadcast."""
-    arrays = [atleast_1d(to_array_operand(function, x, i)) for i, x in enumerate(operands)]
+    arrays = [atleast_1d(to_array_operand(x, i)) for i, x in enumerate(operands)]
     try:
         batch = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
     except ValueError:
         shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ValueError(f"{function}: the leading axes must broadcast, got shapes {shapes}") from None
+        raise ValueError(f"{called_function()}: the leading axes must broadcast, got shapes {shapes}") from None
     return [broadcast_to(x, (*batch, x.shape[-1])) for x in arrays]
 
 
@@ -72,10 +73,10 @@ def _place_values(values: Array, positions: np.ndarray) -> Array:
     return getitem(values, (..., np.asarray(positions, np.int32)))
 
 
-def _check_size(function: str, n: int, least: int = 0) -> int:
-    size = to_integer(function, "n", n)
+def _check_size(n: int, least: int = 0) -> int:
+    size = to_integer("n", n)
     if least and size < least:
-        raise ValueError(f"{function}: n must be a positive integer; got {n}.")
+        raise ValueError(f"{called_function()}: n must be a positive integer; got {n}.")
     return max(size, 0)
 
 
@@ -123,8 +124,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.7.
     """
     if r is not None:
-        check_mapped_ranks("toeplitz", [type_of("toeplitz", x, i).shape for i, x in enumerate((c, r))], (1, 1))
-    column, row = _broadcast_vectors("toeplitz", c, conj(to_array_operand("toeplitz", c)) if r is None else r)
+        check_mapped_ranks([type_of(x, i).shape for i, x in enumerate((c, r))], (1, 1))
+    column, row = _broadcast_vectors(c, conj(to_array_operand(c)) if r is None else r)
     if r is not None:
         column = convert_to(column, column.dtype)
     i, j = _make_grid(column.shape[-1], row.shape[-1])
@@ -155,10 +156,10 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8.1.
     """
-    c = to_array_operand("hankel", c)
+    c = to_array_operand(c)
     if not c.ndim:
         raise ValueError("hankel: c must be at least 1-dimensional, got a scalar")
-    column, row = _broadcast_vectors("hankel", c, zeros_like(c) if r is None else r)
+    column, row = _broadcast_vectors(c, zeros_like(c) if r is None else r)
     if r is not None:
         column = convert_to(column, column.dtype)
     i, j = _make_grid(column.shape[-1], row.shape[-1])
@@ -188,7 +189,7 @@ def circulant(c: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8.2.
     """
-    (column,) = _broadcast_vectors("circulant", c)
+    (column,) = _broadcast_vectors(c)
     i, j = _make_grid(column.shape[-1])
     return _place_values(column, (i - j) % max(column.shape[-1], 1))
 
@@ -218,8 +219,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.8: Toeplitz matrices.
     """
-    columns = _check_size("convolution_matrix", n, 1)
-    (vector,) = _broadcast_vectors("convolution_matrix", a)
+    columns = _check_size(n, 1)
+    (vector,) = _broadcast_vectors(a)
     length = vector.shape[-1]
     if not length:
         raise ValueError(f"convolution_matrix: a must have at least one element; got shape {vector.shape}.")
@@ -240,8 +241,8 @@ def _prepend_constants(values: Array) -> Array:
     return concatenate([constants, values], axis=-1)
 
 
-def _normalize_polynomial(function: str, a: ArrayLike, least: int) -> Array:
-    (a,) = promote_to_inexact(function, to_array_operand(function, a))
+def _normalize_polynomial(a: ArrayLike, least: int) -> Array:
+    (a,) = promote_to_inexact(to_array_operand(a))
     if a.ndim < 1 or a.shape[-1] < least:
         raise ValueError(f"The length of `a` along the last axis must be at least {least}; got shape {a.shape}.")
     return -a[..., 1:] / a[..., :1]
@@ -269,7 +270,7 @@ def companion(a: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4.6.
     """
-    row = _normalize_polynomial("companion", a, 2)
+    row = _normalize_polynomial(a, 2)
     size = row.shape[-1]
     i, j = _make_grid(size)
     return _place_values(_prepend_constants(row), np.where(i == 0, 2 + j, i == j + 1))
@@ -297,7 +298,7 @@ def fiedler(a: ArrayLike) -> Array:
     Reference:
         J. Todd, Basic Numerical Mathematics, vol. 2 (1977): Fiedler's matrix.
     """
-    (vector,) = _broadcast_vectors("fiedler", a)
+    (vector,) = _broadcast_vectors(a)
     return absolute(subtract(expand_dims(vector, -1), expand_dims(vector, -2)))
 
 
@@ -323,7 +324,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Reference:
         M. Fiedler, "A note on companion matrices" (2003).
     """
-    terms = _normalize_polynomial("fiedler_companion", a, 1)
+    terms = _normalize_polynomial(a, 1)
     size = terms.shape[-1]
     positions = np.zeros((size, size), np.int32)
     for k in range(size):
@@ -363,7 +364,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     Reference:
         P. H. Leslie, "On the use of matrices in certain population mathematics" (1945).
     """
-    first, below = _broadcast_vectors("leslie", f, s)
+    first, below = _broadcast_vectors(f, s)
     size = first.shape[-1]
     if below.shape[-1] != size - 1:
         raise ValueError(
@@ -400,7 +401,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 1.3.
     """
-    arrays = [to_array_operand("block_diag", x, i) for i, x in enumerate(arrs)]
+    arrays = [to_array_operand(x, i) for i, x in enumerate(arrs)]
     for i, x in enumerate(arrays):
         if x.ndim > 2:
             raise ValueError(
@@ -444,10 +445,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 1.4.1.
     """
-    size = _check_size("dft", n)
+    size = _check_size(n)
     if scale not in _NORMS:
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {abbreviate(scale)}.")
-    wanted = requested_dtype("dft", complex if dtype is None else dtype)
+    wanted = requested_dtype(complex if dtype is None else dtype)
     if not dtypes.is_complex(wanted):
         raise ValueError(f"dtype must be a complex floating-point type; got {wanted.name}.")
     unit_vectors = eye(size, dtype=wanted)
@@ -477,10 +478,10 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     Reference:
         J. J. Sylvester, "Thoughts on inverse orthogonal matrices" (1867).
     """
-    size = _check_size("hadamard", n)
+    size = _check_size(n)
     if size < 1 or size & (size - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
-    wanted = requested_dtype("hadamard", float if dtype is None else dtype)
+    wanted = requested_dtype(float if dtype is None else dtype)
     if dtypes.is_boolean(wanted):
         raise TypeError("hadamard: booleans have no -1; give a signed dtype.")
     # Each bit that is set in both the row's and the column's index changes the sign.
@@ -510,7 +511,7 @@ def helmert(n: int, full: bool = False) -> Array:
     Reference:
         H. O. Lancaster, "The Helmert matrices" (1965).
     """
-    size = _check_size("helmert", n, 1)
+    size = _check_size(n, 1)
     i, j = _compute_grid(size, _get_default_float())
     contrasts = where(less(j, i), 1, where(equal(i, j), negative(i), 0))
     matrix = where(equal(i, 0), 1 / math.sqrt(size), true_divide(contrasts, sqrt(maximum(multiply(i, add(i, 1)), 1))))
@@ -539,7 +540,7 @@ def hilbert(n: int) -> Array:
     Reference:
         M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
     """
-    i, j = _compute_grid(_check_size("hilbert", n), _get_default_float())
+    i, j = _compute_grid(_check_size(n), _get_default_float())
     return true_divide(1, add(add(i, j), 1))
 
 
@@ -565,7 +566,7 @@ def invhilbert(n: int) -> Array:
     Reference:
         M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983).
     """
-    size = _check_size("invhilbert", n)
+    size = _check_size(n)
     rows = range(size)
 
     def element(i: int, j: int) -> int:
@@ -576,9 +577,9 @@ def invhilbert(n: int) -> Array:
     return _to_default_float(np.array([[float(element(i, j)) for j in rows] for i in rows]).reshape(size, size))
 
 
-def _check_kind(function: str, kind: str | None) -> str:
+def _check_kind(kind: str | None) -> str:
     if kind is not None and kind not in _KINDS:
-        raise ValueError(f"{function}: Expected kind to be one of: {list(_KINDS)}; got {abbreviate(kind)}")
+        raise ValueError(f"{called_function()}: Expected kind to be one of: {list(_KINDS)}; got {abbreviate(kind)}")
     return kind or "symmetric"
 
 
@@ -614,8 +615,8 @@ def pascal(n: int, kind: str | None = None) -> Array:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    kind = _check_kind("pascal", kind)
-    lower = _compute_binomials(_check_size("pascal", n))
+    kind = _check_kind(kind)
+    lower = _compute_binomials(_check_size(n))
     return asarray(_choose_triangle(lower, kind, lower.dot(lower.T)).astype(np.float32))
 
 
@@ -642,8 +643,8 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     Reference:
         N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. (2002), section 28.4.
     """
-    kind = _check_kind("invpascal", kind)
-    size = _check_size("invpascal", n)
+    kind = _check_kind(kind)
+    size = _check_size(n)
     i, j = _make_grid(size)
     inverse = _compute_binomials(size) * np.where((i + j) % 2, -1, 1).astype(object)
     return _to_default_float(_choose_triangle(inverse, kind, inverse.T.dot(inverse)).astype(np.float64))

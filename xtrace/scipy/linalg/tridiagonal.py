@@ -202,7 +202,7 @@ def eigh_tridiagonal(
         bisection" (1967).
     """
     d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
-    diagonal, beside = operand_aval(_FUNCTION, 0, d), operand_aval(_FUNCTION, 1, e)
+    diagonal, beside = operand_aval(0, d, function=_FUNCTION), operand_aval(1, e, function=_FUNCTION)
     if diagonal.ndim != 1 or beside.ndim != 1 or beside.size != max(diagonal.size - 1, 0):
         raise ValueError(
             f"{_FUNCTION}: d and e must be vectors of n and n - 1 elements, got shapes {diagonal.shape} and "

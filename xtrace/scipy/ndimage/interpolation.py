@@ -103,7 +103,7 @@ def map_coordinates(
     Reference:
         NumPy and SciPy, manual of ``scipy.ndimage.map_coordinates``.
     """
-    aval = type_of("map_coordinates", input)
+    aval = type_of(input)
     given = list(coordinates)
     if len(given) != aval.ndim:
         raise ValueError(
@@ -115,8 +115,8 @@ def map_coordinates(
         raise NotImplementedError(
             f"map_coordinates: mode must be one of {', '.join(_OUTSIDE)}, got {abbreviate(mode)}"
         )
-    arrays = [to_array_operand("map_coordinates", x) for x in given]
-    check_broadcast("map_coordinates", [x.shape for x in arrays])
-    image = to_array_operand("map_coordinates", input)
-    fill = convert_to(to_array_operand("map_coordinates", cval), image.dtype)
+    arrays = [to_array_operand(x) for x in given]
+    check_broadcast([x.shape for x in arrays])
+    image = to_array_operand(input)
+    fill = convert_to(to_array_operand(cval), image.dtype)
     return _interpolate(image, fill, *arrays, order=int(order), mode=mode)

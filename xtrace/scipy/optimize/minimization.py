@@ -80,10 +80,10 @@ def minimize(
     Reference:
         J. Nocedal and S. J. Wright, Numerical Optimization, 2nd ed. (2006), algorithms 3.5, 3.6, 6.1 and 7.4.
     """
-    check_callable("minimize", fun)
+    check_callable(fun)
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to xtrace.scipy.optimize.minimize must be a tuple, got {args}; write (args,)")
-    aval = operand_aval("minimize", 1, x0)
+    aval = operand_aval(1, x0)
     if not dtypes.is_inexact(aval.dtype):
         raise TypeError(
             f"minimize: x0 must have a floating or complex dtype to be differentiated by, got {aval.str_short()}; "

@@ -10,6 +10,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, Shape
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.contractions.contraction import PrecisionLike
 from xtrace._src.ops.contractions.convolution import conv_general_dilated
@@ -21,25 +22,27 @@ from xtrace.numpy.operands import axes_of, cast_to
 _MODES = ("full", "same", "valid")
 
 
-def _promote_operands(function: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Array], list[Shape]]:
+def _promote_operands(in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[list[Array], list[Shape]]:
     """Return arrays of a common floating or complex dtype, and their shapes."""
-    avals, dtype, _ = common_dtype(function, (in1, in2), as_inexact)
+    avals, dtype, _ = common_dtype((in1, in2), as_inexact)
     shapes = [x.shape for x in avals]
     if len(shapes[0]) != len(shapes[1]):
         raise ValueError(
-            f"{function}: in1 and in2 must have the same number of dimensions, got shapes {shapes[0]} and {shapes[1]}"
+            f"{called_function()}: in1 and in2 must have the same number of dimensions, got shapes {shapes[0]} and "
+            f"{shapes[1]}"
         )
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
+        raise ValueError(f"{called_function()}: mode must be one of {list(_MODES)}, got {abbreviate(mode)}")
     return [cast_to(x, aval, dtype) for x, aval in zip((in1, in2), avals, strict=True)], shapes
 
 
-def _check_sizes(function: str, shapes: Sequence[Sequence[int]]) -> None:
+def _check_sizes(shapes: Sequence[Sequence[int]]) -> None:
     """Raise ValueError unless one shape is no larger than the other in every dimension."""
     pairs = list(zip(*shapes, strict=True))
     if not (all(m >= n for m, n in pairs) or all(m <= n for m, n in pairs)):
         raise ValueError(
-            f"{function}: one input must be smaller than the other in every dimension, got shapes {shapes[0]} and "
+            f"{called_function()}: one input must be smaller than the other in every dimension, got shapes "
+            f"{shapes[0]} and "
             f"{shapes[1]}"
         )
 
@@ -70,28 +73,30 @@ def _slide(x: Array, kernel: Array, *, mode: str, flipped: bool, late: bool, pre
 
 
 def _convolve_directly(
-    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool,
+    in1: ArrayLike, in2: ArrayLike, mode: str, precision: PrecisionLike, flipped: bool,
     rank: int | None = None,
 ) -> Array:
-    (x, y), shapes = _promote_operands(function, in1, in2, mode)
+    (x, y), shapes = _promote_operands(in1, in2, mode)
     if rank is not None and len(shapes[0]) != rank:
-        raise ValueError(f"{function}: inputs must have {rank} dimensions, got shapes {shapes[0]} and {shapes[1]}")
+        raise ValueError(
+            f"{called_function()}: inputs must have {rank} dimensions, got shapes {shapes[0]} and {shapes[1]}"
+        )
     if 0 in shapes[0] or 0 in shapes[1]:
-        raise ValueError(f"{function}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
-    _check_sizes(function, shapes)
+        raise ValueError(f"{called_function()}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
+    _check_sizes(shapes)
     # If the excess is odd, correlate2d drops the extra element at the front.
     return _slide(x, y, mode=mode, flipped=flipped, late=rank == 2 and not flipped, precision=precision)
 
 
 def _convolve_by(
-    function: str, in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
+    in1: ArrayLike, in2: ArrayLike, mode: str, method: str, precision: PrecisionLike, flipped: bool
 ) -> Array:
     if method not in ("auto", "direct", "fft"):
-        raise ValueError(f"{function}: method must be 'auto', 'direct' or 'fft', got {abbreviate(method)}")
+        raise ValueError(f"{called_function()}: method must be 'auto', 'direct' or 'fft', got {abbreviate(method)}")
     if method != "fft":
-        return _convolve_directly(function, in1, in2, mode, precision, flipped)
+        return _convolve_directly(in1, in2, mode, precision, flipped)
     if not flipped:
-        (in1, in2), shapes = _promote_operands(function, in1, in2, mode)
+        (in1, in2), shapes = _promote_operands(in1, in2, mode)
         in2 = conj(rev(in2, tuple(range(len(shapes[1])))))
     return fftconvolve(in1, in2, mode)
 
@@ -122,7 +127,7 @@ def convolve(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _convolve_by("convolve", in1, in2, mode, method, precision, True)
+    return _convolve_by(in1, in2, mode, method, precision, True)
 
 
 def correlate(
@@ -151,13 +156,14 @@ def correlate(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    return _convolve_by("correlate", in1, in2, mode, method, precision, False)
+    return _convolve_by(in1, in2, mode, method, precision, False)
 
 
-def _check_boundary(function: str, boundary: str, fillvalue: float) -> None:
+def _check_boundary(boundary: str, fillvalue: float) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
-            f"{function}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviate(boundary)} and "
+            f"{called_function()}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviate(boundary)} "
+            "and "
             f"{abbreviate(fillvalue)}"
         )
 
@@ -191,8 +197,8 @@ def convolve2d(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    _check_boundary("convolve2d", boundary, fillvalue)
-    return _convolve_directly("convolve2d", in1, in2, mode, precision, True, 2)
+    _check_boundary(boundary, fillvalue)
+    return _convolve_directly(in1, in2, mode, precision, True, 2)
 
 
 def correlate2d(
@@ -224,8 +230,8 @@ def correlate2d(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 2.3.
     """
-    _check_boundary("correlate2d", boundary, fillvalue)
-    return _convolve_directly("correlate2d", in1, in2, mode, precision, False, 2)
+    _check_boundary(boundary, fillvalue)
+    return _convolve_directly(in1, in2, mode, precision, False, 2)
 
 
 @inline_jit
@@ -272,8 +278,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 8.7.
     """
-    (x, y), shapes = _promote_operands("fftconvolve", in1, in2, mode)
-    chosen = axes_of("fftconvolve", axes, len(shapes[0]))
+    (x, y), shapes = _promote_operands(in1, in2, mode)
+    chosen = axes_of(axes, len(shapes[0]))
     kept = [[n for i, n in enumerate(shape) if i not in chosen] for shape in shapes]
     if kept[0] != kept[1]:
         raise ValueError(
@@ -283,5 +289,5 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Axes =
     if not chosen:
         return x * y
     if mode == "valid":
-        _check_sizes("fftconvolve", [[shape[i] for i in chosen] for shape in shapes])
+        _check_sizes([[shape[i] for i in chosen] for shape in shapes])
     return _convolve_by_spectra(x, y, axes=chosen, mode=mode)

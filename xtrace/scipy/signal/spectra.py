@@ -19,6 +19,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.ops.complex_numbers import complex as of_parts
 from xtrace.numpy import fft as fourier
@@ -91,54 +92,63 @@ def _add_overlapping(segments: Array, step: int) -> Array:
 
 
 def _check_lengths(
-    function: str, size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None
+    size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None, *, function: str = ""
 ) -> tuple[int, int]:
     """Return the step from one segment to the next and the transformed length."""
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = (size if default_length is None else default_length) if nfft is None else int(nfft)
     if length < size:
-        raise ValueError(f"{function}: nfft must be greater than or equal to nperseg, got {length} and {size}")
+        raise ValueError(
+            f"{function or called_function()}: nfft must be greater than or equal to nperseg, got {length} and {size}"
+        )
     if overlap >= size:
-        raise ValueError(f"{function}: noverlap must be less than nperseg, got {overlap} and {size}")
+        raise ValueError(
+            f"{function or called_function()}: noverlap must be less than nperseg, got {overlap} and {size}"
+        )
     return size - overlap, length
 
 
-def _sample_window(function: str, window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
+def _sample_window(window: _WindowLike, size: int | None, *, function: str = "") -> tuple[ArrayLike, int]:
     """Return a window and its size; a window by name has the given `size`."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
-        return sample_window(function, window, count), count
+        return sample_window(window, count, function=function), count
     window = np.asarray(window) if isinstance(window, list) else window
-    shape = type_of(function, window, 2).shape
+    shape = type_of(window, 2, function=function).shape
     if len(shape) != 1:
-        raise ValueError(f"{function}: window must be 1-D, got shape {shape}")
+        raise ValueError(f"{function or called_function()}: window must be 1-D, got shape {shape}")
     if size not in (None, shape[0]):
-        raise ValueError(f"{function}: nperseg={size} is different from the length {shape[0]} of the window")
+        raise ValueError(
+            f"{function or called_function()}: nperseg={size} is different from the length {shape[0]} of the window"
+        )
     return window, int(shape[0])
 
 
-def _check_positive(function: str, nperseg: int | None) -> int | None:
+def _check_positive(nperseg: int | None, *, function: str = "") -> int | None:
     """Return `nperseg` as an integer, or None; ValueError if it is not positive."""
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
-        raise ValueError(f"{function}: nperseg must be a positive integer, got {nperseg}")
+        raise ValueError(f"{function or called_function()}: nperseg must be a positive integer, got {nperseg}")
     return size
 
 
 def _sample_segment_window(
-    function: str, window: _WindowLike, nperseg: int | None, count: int
+    window: _WindowLike, nperseg: int | None, count: int, *, function: str = ""
 ) -> tuple[ArrayLike, int]:
     """Return the window and its size, for segments of a signal of `count` samples."""
-    size = _check_positive(function, nperseg)
+    size = _check_positive(nperseg, function=function)
     if isinstance(window, (str, tuple)):
         if size is not None and size > count:
             warn_user(
-                f"{function}: nperseg={size} is greater than the {count} samples of the signal, using nperseg={count}"
+                f"{function or called_function()}: nperseg={size} is greater than the {count} samples of the signal, "
+                f"using nperseg={count}"
             )
         size = count if size is None else min(size, count)
-    samples, own = _sample_window(function, window, size)
+    samples, own = _sample_window(window, size, function=function)
     if own > count:
-        raise ValueError(f"{function}: window is longer than input signal, {own} and {count} samples")
+        raise ValueError(
+            f"{function or called_function()}: window is longer than input signal, {own} and {count} samples"
+        )
     return samples, own
 
 
@@ -151,16 +161,20 @@ def _make_trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
     return lambda x: without_trend(x, axis=-1, type=detrend)
 
 
-def _check_trend(function: str, detrend: _TrendLike) -> None:
+def _check_trend(detrend: _TrendLike, *, function: str = "") -> None:
     if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
         raise ValueError(
-            f"{function}: detrend must be 'constant', 'linear', False or a function; got {abbreviate(detrend)}"
+            f"{function or called_function()}: detrend must be 'constant', 'linear', False or a function; got "
+            f"{abbreviate(detrend)}"
         )
 
 
-def _choose_one_sided(function: str, wanted: bool, dtype: np.dtype[Any]) -> bool:
+def _choose_one_sided(wanted: bool, dtype: np.dtype[Any], *, function: str = "") -> bool:
     if wanted and dtypes.is_complex(dtype):
-        warn_user(f"{function}: the signal is complex, so its spectrum has two sides; give return_onesided=False")
+        warn_user(
+            f"{function or called_function()}: the signal is complex, so its spectrum has two sides; give "
+            "return_onesided=False"
+        )
         return False
     return bool(wanted)
 
@@ -227,24 +241,24 @@ def _compute_power_spectra(
     noverlap: int | None, nfft: int | None, detrend: _TrendLike, return_onesided: bool, scaling: str, axis: int,
     average: str,
 ) -> tuple[Array, Array]:
-    avals, dtype, _ = common_dtype(function, signals, as_inexact)
+    avals, dtype, _ = common_dtype(signals, as_inexact, function=function)
     if len({aval.ndim for aval in avals}) > 1:
         raise ValueError(f"{function}: x and y must have the same rank, got {avals[0]} and {avals[1]}")
-    along = canonical_axis(function, axis, avals[0].ndim)
+    along = canonical_axis(axis, avals[0].ndim, function=function)
     counts = [aval.shape[along] for aval in avals]
-    outer = check_broadcast(function, [(*a.shape[:along], *a.shape[along + 1 :]) for a in avals])
+    outer = check_broadcast([(*a.shape[:along], *a.shape[along + 1 :]) for a in avals], function=function)
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{function}: Unknown scaling {abbreviate(scaling)}; it must be 'density' or 'spectrum'")
     if average not in ("mean", "median"):
         raise ValueError(f"{function}: average must be 'median' or 'mean', got {abbreviate(average)}")
-    _check_trend(function, detrend)
+    _check_trend(detrend, function=function)
     if 0 in counts or 0 in outer:
         shape = (*outer[:along], min(counts), *outer[along:])
         part = dtypes.real_part_dtype(dtype)
         return zeros(shape, part), zeros(shape, part if function == "welch" else _to_complex_dtype(part))
-    one_sided = _choose_one_sided(function, return_onesided, dtype)
-    samples, size = _sample_segment_window(function, window, nperseg, max(counts))
-    plan = _Plan(size, *_check_lengths(function, size, noverlap, nfft), one_sided)
+    one_sided = _choose_one_sided(return_onesided, dtype, function=function)
+    samples, size = _sample_segment_window(window, nperseg, max(counts), function=function)
+    plan = _Plan(size, *_check_lengths(size, noverlap, nfft, function=function), one_sided)
     program = _average_products if callable(detrend) else _average_products_program
     ready = [cast_to(x, aval, dtype) for x, aval in zip(signals, avals, strict=True)]
     return program(
@@ -396,19 +410,19 @@ def stft(
     Reference:
         A. V. Oppenheim and R. W. Schafer, Discrete-Time Signal Processing, 3rd ed. (2010), section 10.3.
     """
-    (aval,), dtype, _ = common_dtype("stft", (x,), as_inexact)
-    along = canonical_axis("stft", axis, aval.ndim)
+    (aval,), dtype, _ = common_dtype((x,), as_inexact)
+    along = canonical_axis(axis, aval.ndim)
     if boundary is not None and boundary not in _EXTENSIONS:
         raise ValueError(
             f"stft: Unknown boundary option {abbreviate(boundary)}, must be one of {[*_EXTENSIONS, None]}"
         )
-    _check_trend("stft", detrend)
+    _check_trend(detrend)
     part = dtypes.real_part_dtype(dtype)
     if not aval.size:
         return zeros(aval.shape, part), zeros(aval.shape, part), zeros(aval.shape, _to_complex_dtype(part))
-    one_sided = _choose_one_sided("stft", return_onesided, dtype)
-    samples, size = _sample_segment_window("stft", window, nperseg, aval.shape[along])
-    plan = _Plan(size, *_check_lengths("stft", size, noverlap, nfft), one_sided)
+    one_sided = _choose_one_sided(return_onesided, dtype)
+    samples, size = _sample_segment_window(window, nperseg, aval.shape[along])
+    plan = _Plan(size, *_check_lengths(size, noverlap, nfft), one_sided)
     program = _compute_short_time_spectra if callable(detrend) else _short_time_spectra_program
     return program(
         fs, samples, cast_to(x, aval, dtype), plan=plan, detrend=detrend or False, axis=axis, boundary=boundary,
@@ -473,21 +487,21 @@ def istft(
     Reference:
         D. W. Griffin and J. S. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
     """
-    aval = type_of("istft", Zxx)
+    aval = type_of(Zxx)
     if aval.ndim < 2:
         raise ValueError(f"istft: Input stft must be at least 2d, got shape {aval.shape}")
-    axes = [canonical_axis("istft", i, aval.ndim) for i in (freq_axis, time_axis)]
+    axes = [canonical_axis(i, aval.ndim) for i in (freq_axis, time_axis)]
     if axes[0] == axes[1]:
         raise ValueError(f"istft: Must specify differing time and frequency axes, got {freq_axis} and {time_axis}")
     if not aval.shape[axes[1]]:
         raise ValueError(f"istft: there must be a segment, got shape {aval.shape} with time_axis={time_axis}")
     frequencies = aval.shape[axes[0]]
     even = 2 * (frequencies - 1) if input_onesided else frequencies
-    samples, size = _sample_window("istft", window, _check_positive("istft", even if nperseg is None else nperseg))
+    samples, size = _sample_window(window, _check_positive(even if nperseg is None else nperseg))
     # One-sided spectra of lengths 2 k and 2 k + 1 have the same number of frequencies.
     length = even + 1 if input_onesided and size == even + 1 else even
-    plan = _Plan(size, *_check_lengths("istft", size, noverlap, nfft, length), bool(input_onesided))
-    _, dtype, _ = common_dtype("istft", (Zxx,), as_inexact)
+    plan = _Plan(size, *_check_lengths(size, noverlap, nfft, length), bool(input_onesided))
+    _, dtype, _ = common_dtype((Zxx,), as_inexact)
     wide = _to_complex_dtype(dtypes.real_part_dtype(dtype))
     return _restore_signal(
         fs, samples, cast_to(Zxx, aval, wide), plan=plan, frequency_axis=axes[0], time_axis=axes[1],

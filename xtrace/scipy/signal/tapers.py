@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.diagnostics.messages import called_function
 
 _Window = Callable[..., np.ndarray]
 
@@ -114,19 +115,23 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 
-def sample_window(function: str, window: str | tuple[Any, ...], count: int) -> np.ndarray:
+def sample_window(window: str | tuple[Any, ...], count: int, *, function: str = "") -> np.ndarray:
     """Return `count` samples of the window with a name, or with a tuple of a name and parameters.
 
     ValueError for an unknown name, and for missing or too many parameters.
     """
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):
-        raise ValueError(f"{function}: the first entry of the tuple window={abbreviate(window)} must be a name")
+        raise ValueError(
+            f"{function or called_function()}: the first entry of the tuple window={abbreviate(window)} must be a "
+            "name"
+        )
     shape = _BY_NAME.get(name)
     if shape is None:
         known = ", ".join(names[0] for names in _WINDOWS)
         raise ValueError(
-            f"{function}: Invalid window name {abbreviate(name)}; known are {known}. Others may be given as arrays."
+            f"{function or called_function()}: Invalid window name {abbreviate(name)}; known are {known}. Others may "
+            "be given as arrays."
         )
     if count <= 1:
         return np.ones(count)
@@ -134,5 +139,6 @@ def sample_window(function: str, window: str | tuple[Any, ...], count: int) -> n
         return shape(count + 1, *parameters)[:-1]
     except TypeError:
         raise ValueError(
-            f"{function}: the window {abbreviate(name)} does not take the parameters {tuple(parameters)}"
+            f"{function or called_function()}: the window {abbreviate(name)} does not take the parameters "
+            f"{tuple(parameters)}"
         ) from None

@@ -66,11 +66,11 @@ def detrend(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.3.
     """
-    refuse("detrend", overwrite_data=overwrite_data)
-    (aval,), dtype, weak = common_dtype("detrend", (data,), as_inexact)
+    refuse(overwrite_data=overwrite_data)
+    (aval,), dtype, weak = common_dtype((data,), as_inexact)
     if type not in ("constant", "linear"):
         raise ValueError(f"detrend: type must be 'linear' or 'constant', got {abbreviate(type)}")
-    along = canonical_axis("detrend", axis, aval.ndim)
+    along = canonical_axis(axis, aval.ndim)
     n = aval.shape[along]
     breaks = None
     if type == "linear":

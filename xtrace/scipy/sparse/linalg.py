@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, is_array_like
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.ops.control_flow.while_loop import fori_loop, while_loop
@@ -62,7 +63,7 @@ def _add_scaled(x: _Tree, factor: Array, y: _Tree) -> _Tree:
     return pytree.tree_map(lambda a, b: a + factor.astype(a.dtype) * b, x, y)
 
 
-def _make_multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
+def _make_multiplier(name: str, matrix: Any) -> Callable[[_Tree], _Tree]:
     """Return `matrix` if it is a function, and otherwise a function that multiplies by it."""
     if callable(matrix):
         result: Callable[[_Tree], _Tree] = matrix
@@ -70,35 +71,38 @@ def _make_multiplier(function: str, name: str, matrix: Any) -> Callable[[_Tree],
     operator = not is_array_like(matrix) and hasattr(matrix, "shape") and hasattr(matrix, "__matmul__")
     shape = tuple(matrix.shape) if operator else aval_of(matrix).shape
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{function}: linear operator {name} must be a square matrix or a function, got shape {shape}")
+        raise ValueError(
+            f"{called_function()}: linear operator {name} must be a square matrix or a function, got shape {shape}"
+        )
     return (lambda x: matrix @ x) if operator else (lambda x: matmul(matrix, x, precision="highest"))
 
 
-def _promote_leaves(function: str, tree: _Tree) -> _Tree:
+def _promote_leaves(tree: _Tree) -> _Tree:
     """Convert the leaves of a tree to arrays of a floating or complex dtype."""
 
     def leaf(x: ArrayLike) -> Array:
-        (aval,), dtype, _ = common_dtype(function, (x,), as_inexact)
+        (aval,), dtype, _ = common_dtype((x,), as_inexact)
         return cast_to(x, aval, dtype)
 
     return pytree.tree_map(leaf, tree)
 
 
 def _prepare_system(
-    function: str, A: _Operator, b: _Tree, x0: _Tree, M: _Operator | None, maxiter: ArrayLike | None
+    A: _Operator, b: _Tree, x0: _Tree, M: _Operator | None, maxiter: ArrayLike | None
 ) -> tuple[_Tree, _Tree, Callable[[_Tree], _Tree], Callable[[_Tree], _Tree], ArrayLike]:
     """Return the right-hand side, the initial guess, functions that multiply by `A` and `M`, and the step limit."""
-    b = _promote_leaves(function, b)
-    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _promote_leaves(function, x0)
+    b = _promote_leaves(b)
+    x0 = pytree.tree_map(zeros_like, b) if x0 is None else _promote_leaves(x0)
     shapes = [[aval_of(x).shape for x in pytree.tree_leaves(tree)] for tree in (x0, b)]
     trees = [pytree.tree_structure(tree) for tree in (x0, b)]
     if trees[0] != trees[1] or shapes[0] != shapes[1]:
         raise ValueError(
-            f"{function}: x0 and b must have the same tree and shapes, got {trees[0]} of {shapes[0]} and {trees[1]} of "
+            f"{called_function()}: x0 and b must have the same tree and shapes, got {trees[0]} of {shapes[0]} and "
+            f"{trees[1]} of "
             f"{shapes[1]}"
         )
-    multiply = _make_multiplier(function, "A", A)
-    precondition = (lambda x: x) if M is None else _make_multiplier(function, "M", M)
+    multiply = _make_multiplier("A", A)
+    precondition = (lambda x: x) if M is None else _make_multiplier("M", M)
     limit = 10 * sum(aval_of(x).size for x in pytree.tree_leaves(b)) if maxiter is None else maxiter
     return b, x0, multiply, precondition, limit
 
@@ -143,7 +147,7 @@ def cg(
     Reference:
         M. R. Hestenes and E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
     """
-    b, x0, multiply, precondition, limit = _prepare_system("cg", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system(A, b, x0, M, maxiter)
 
     def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
         square = _real_inner_product(b, b)
@@ -204,7 +208,7 @@ def bicgstab(
     Reference:
         H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
     """
-    b, x0, multiply, precondition, limit = _prepare_system("bicgstab", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system(A, b, x0, M, maxiter)
 
     def solve(multiply: Callable[[_Tree], _Tree], b: _Tree) -> _Tree:
         bound = maximum(_real_inner_product(b, b) * tol**2, atol**2)
@@ -363,14 +367,14 @@ def gmres(
         Y. Saad and M. H. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear
         systems" (1986).
     """
-    b, x0, multiply, precondition, limit = _prepare_system("gmres", A, b, x0, M, maxiter)
+    b, x0, multiply, precondition, limit = _prepare_system(A, b, x0, M, maxiter)
     if solve_method not in _METHODS:
         raise ValueError(
             f"gmres: invalid solve_method {solve_method}, must be either 'incremental' or 'batched'; the second is the "
             "default"
         )
     size = sum(aval_of(x).size for x in pytree.tree_leaves(b))
-    width = min(to_integer("gmres", "restart", restart), max(size, 1))
+    width = min(to_integer("restart", restart), max(size, 1))
     if width < 1:
         raise ValueError(f"gmres: restart is the dimension of the Krylov spaces and must be at least 1, got {restart}")
     best = _METHODS[solve_method]

@@ -27,7 +27,7 @@ from xtrace.scipy.special.series import real_operands
 @inline_jit
 def _compute_orders(z: Array, *, highest: int, count: int) -> Array:
     """Return J by Miller's backward recurrence (DLMF 3.6.3) for J(k) / J(k - 1); that for J(k) would overflow."""
-    (z,), dtype = real_operands("bessel_jn", z)
+    (z,), dtype = real_operands(z)
     smallest = float(dtypes.finfo(z.dtype).tiny)
 
     def ratio(k: Array, above: Array) -> Array:
@@ -94,10 +94,10 @@ def bessel_jn(z: RealLike, *, v: int, n_iter: int = 50) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 10.74(iv): Miller's algorithm.
     """
-    highest, count = to_integer("bessel_jn", "v", v), to_integer("bessel_jn", "n_iter", n_iter)
+    highest, count = to_integer("v", v), to_integer("n_iter", n_iter)
     if highest < 0 or count < 0:
         raise ValueError(f"bessel_jn: v and n_iter must not be negative, got v={highest} and n_iter={count}")
     if isinstance(z, (list, tuple)):
         z = asarray(z)
-    operand_aval("bessel_jn", 0, z)
+    operand_aval(0, z)
     return _bessel_jn(z, highest, count)

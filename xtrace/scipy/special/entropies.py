@@ -37,13 +37,13 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
-    x, y = operands("xlogy", x, y)
+    x, y = operands(x, y)
     return choose((x != 0) | (y != y), x * log(y), 0.0)
 
 
 @xlogy.defjvp
 def _xlogy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    x, y = operands("xlogy", *primals)
+    x, y = operands(*primals)
     return xlogy(x, y), tangents[0] * log(y) + tangents[1] * x / y
 
 
@@ -69,13 +69,13 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
-    x, y = operands("xlog1py", x, y)
+    x, y = operands(x, y)
     return choose((x != 0) | (y != y), x * log1p(y), 0.0)
 
 
 @xlog1py.defjvp
 def _xlog1py_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    x, y = operands("xlog1py", *primals)
+    x, y = operands(*primals)
     return xlog1py(x, y), tangents[0] * log1p(y) + tangents[1] * x / (1 + y)
 
 
@@ -109,8 +109,8 @@ def entr(x: RealLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1.
     """
-    refuse_complex("entr", x)
-    (x,) = operands("entr", x)
+    refuse_complex(x)
+    (x,) = operands(x)
     return choose(x < 0, -math.inf, -_xlogx(x))
 
 
@@ -136,8 +136,8 @@ def rel_entr(p: RealLike, q: RealLike) -> Array:
     Reference:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.3.
     """
-    refuse_complex("rel_entr", p, q)
-    p, q = operands("rel_entr", p, q)
+    refuse_complex(p, q)
+    p, q = operands(p, q)
     positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     # The unselected branch must have a finite derivative.
     inner_p, inner_q = choose(positive, p, 1), choose(positive, q, 1)
@@ -165,8 +165,8 @@ def kl_div(p: RealLike, q: RealLike) -> Array:
     Reference:
         Boyd and Vandenberghe, Convex Optimization (2004), section 3.1.5.
     """
-    refuse_complex("kl_div", p, q)
-    p, q = operands("kl_div", p, q)
+    refuse_complex(p, q)
+    p, q = operands(p, q)
     result: Array = rel_entr(p, q) - p + q
     return result
 
@@ -193,13 +193,13 @@ def logit(x: ArrayLike) -> Array:
     Reference:
         Cramer, "The origins of logistic regression" (2002).
     """
-    (x,) = operands("logit", x)
+    (x,) = operands(x)
     return log(x / (1 - x))
 
 
 @logit.defjvps
 def _logit_tangent(t: Array, y: Array, x: Array) -> Array:
-    (x,) = operands("logit", x)
+    (x,) = operands(x)
     return t / (x * (1 - x))
 
 
@@ -230,7 +230,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Reference:
         Box and Cox, "An analysis of transformations" (1964).
     """
-    x, exponent = operands("boxcox", x, lmbda)
+    x, exponent = operands(x, lmbda)
     return _transform_by_power(log(x), exponent)
 
 
@@ -255,7 +255,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Reference:
         Box and Cox, "An analysis of transformations" (1964).
     """
-    x, exponent = operands("boxcox1p", x, lmbda)
+    x, exponent = operands(x, lmbda)
     return _transform_by_power(log1p(x), exponent)
 
 

@@ -52,7 +52,7 @@ def dawsn(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.2(ii).
     """
-    (x,), dtype = real_operands("dawsn", x)
+    (x,), dtype = real_operands(x)
     square = x * x
     inverse = 1 / square
     middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
@@ -99,10 +99,10 @@ def erfcx(x: ArrayLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.12(i), for large arguments.
     """
-    (value,) = promote_operands("erfcx", x)
+    (value,) = promote_operands(x)
     if dtypes.is_complex(value.dtype):
         return _faddeeva(1j * value)
-    (x,), dtype = real_operands("erfcx", x)
+    (x,), dtype = real_operands(x)
     return convert_to(_scale_erfc(x), dtype)
 
 
@@ -145,7 +145,7 @@ def wofz(z: ArrayLike) -> Array:
     Reference:
         J. A. C. Weideman, "Computation of the complex error function" (1994).
     """
-    (z,) = promote_operands("wofz", z)
+    (z,) = promote_operands(z)
     wide = z.dtype in (dtypes.float64, dtypes.complex128)
     return _faddeeva(convert_to(z, dtypes.complex128 if wide else dtypes.complex64))
 
@@ -176,7 +176,7 @@ def erfcinv(y: RealLike) -> Array:
     Reference:
         erfc(x) is 2 ndtr(-sqrt(2) x); NIST Digital Library of Mathematical Functions, section 7.17.
     """
-    (y,), dtype = real_operands("erfcinv", y)
+    (y,), dtype = real_operands(y)
     return convert_to(choose(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
 
 

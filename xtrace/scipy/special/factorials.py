@@ -49,8 +49,8 @@ def gammasgn(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.2.
     """
-    refuse_complex("gammasgn", x)
-    (x,) = operands("gammasgn", x)
+    refuse_complex(x)
+    (x,) = operands(x)
     below = floor(x)
     pole = (x < 0) & (x == below)
     negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
@@ -78,7 +78,7 @@ def gamma(x: ArrayLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.2.
     """
-    (x,) = operands("gamma", x)
+    (x,) = operands(x)
     if dtypes.is_complex(x.dtype):
         return exp(_complex_loggamma(x))
     return gammasgn(x) * exp(gammaln(x))
@@ -107,7 +107,7 @@ def loggamma(x: ArrayLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 5.11(i), 5.7(i) and 5.5(ii): Stirling's series, the
         series at 1, reflection.
     """
-    (x,) = operands("loggamma", x)
+    (x,) = operands(x)
     if dtypes.is_complex(x.dtype):
         return _complex_loggamma(x)
     return choose(x < 0, math.nan, gammaln(x))
@@ -197,7 +197,7 @@ def betaln(a: RealLike, b: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 5.12 and 5.11(i): Stirling's series for large
         arguments.
     """
-    a, b = operands("betaln", a, b)
+    a, b = operands(a, b)
     a, b = minimum(a, b), maximum(a, b)
     large = choose(b < 8, 8.0, b)
     ratio = a / large
@@ -228,8 +228,8 @@ def beta(a: RealLike, b: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.12.
     """
-    refuse_complex("beta", a, b)
-    a, b = operands("beta", a, b)
+    refuse_complex(a, b)
+    a, b = operands(a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(betaln(a, b))
 
 
@@ -255,14 +255,14 @@ def poch(z: RealLike, m: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.2(iii).
     """
-    refuse_complex("poch", z, m)
-    z, m = operands("poch", z, m)
+    refuse_complex(z, m)
+    z, m = operands(z, m)
     return choose(m == 0, 1.0, gamma(z + m) / gamma(z))
 
 
 @poch.defjvp
 def _poch_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    z, m = operands("poch", *primals)
+    z, m = operands(*primals)
     result, above = poch(z, m), digamma(z + m)
     return result, result * (tangents[0] * (above - digamma(z)) + tangents[1] * above)
 
@@ -292,7 +292,7 @@ def factorial(n: RealLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
-    (n,) = operands("factorial", n)
+    (n,) = operands(n)
     return choose(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
@@ -318,7 +318,7 @@ def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 26.3.
     """
-    n, k = operands("comb", N, k)
+    n, k = operands(N, k)
     nothing = (k == 0) & (n >= 0)
     if repetition:
         n = n + k - 1
@@ -350,8 +350,8 @@ def multigammaln(a: RealLike, d: int) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 35.3.
     """
-    dimension = to_integer("multigammaln", "d", d)
-    (a,) = operands("multigammaln", a)
+    dimension = to_integer("d", d)
+    (a,) = operands(a)
     halves = (np.arange(dimension) / 2).astype(a.dtype).reshape(*[1] * a.ndim, dimension)
     factors = gammaln(expand_dims(a, -1) - halves)
     return convert_to(factors.sum(-1) + dimension * (dimension - 1) / 4 * math.log(math.pi), a.dtype)
@@ -377,7 +377,7 @@ def bernoulli(n: int) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 24.5(i): the recurrence of the numbers.
     """
-    count = to_integer("bernoulli", "n", n)
+    count = to_integer("n", n)
     if count < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
     numbers = [fractions.Fraction(1)]

@@ -137,12 +137,12 @@ def _sum_forward_derivatives(formula: Callable[..., Any], values: Sequence[Any],
 
 
 def _compute_tangent(
-    name: str, formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
+    formula: Callable[..., Any], values: Sequence[Any], tangents: Sequence[Any], of_last: Callable[[], Any]
 ) -> Array:
     """Return a tangent: `formula` is differentiated by the parameters, ``of_last()`` is the slope in the last value."""
     total: Any = 0.0
     if not all(type(t) is SymbolicZero for t in tangents[:-1]):
-        wide, dtype = real_operands(name, *values)
+        wide, dtype = real_operands(*values)
         total = convert_to(_sum_forward_derivatives(formula, wide, tangents[:-1]), dtype)
     result: Array = total if type(tangents[-1]) is SymbolicZero else total + tangents[-1] * of_last()
     return result
@@ -257,7 +257,7 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 13.2: the series and Kummer's transformation.
     """
-    (a, b, x), dtype = real_operands("hyp1f1", a, b, x)
+    (a, b, x), dtype = real_operands(a, b, x)
     polynomial, pole, rest = _is_finite_series(a), _is_finite_series(b), b - a
     other = _is_finite_series(rest) & ((b > -1) | (rest == 0))
     degree = choose(polynomial, a, choose(other, rest, 0.0))
@@ -269,12 +269,12 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
 
 @functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp1f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    a, b, x = operands("hyp1f1", *primals)
+    a, b, x = operands(*primals)
 
     def of_x() -> Array:
         return a / b * hyp1f1(a + 1, b + 1, x)
 
-    return hyp1f1(a, b, x), _compute_tangent("hyp1f1", _hyp1f1, (a, b, x), tangents, of_x)
+    return hyp1f1(a, b, x), _compute_tangent(_hyp1f1, (a, b, x), tangents, of_x)
 
 
 # Gauss' function
@@ -355,7 +355,7 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, sections 15.2, 15.4 and 15.8: the series and its
         transformations.
     """
-    (a, b, c, x), dtype = real_operands("hyp2f1", a, b, c, x)
+    (a, b, c, x), dtype = real_operands(a, b, c, x)
     excess, pole = c - a - b, _is_finite_series(c)
     own, turned_degree = _find_degree(a, b), _find_degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole
@@ -384,9 +384,9 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
 
 @functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)
 def _hyp2f1_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    a, b, c, x = operands("hyp2f1", *primals)
+    a, b, c, x = operands(*primals)
 
     def of_x() -> Array:
         return a * b / c * hyp2f1(a + 1, b + 1, c + 1, x)
 
-    return hyp2f1(a, b, c, x), _compute_tangent("hyp2f1", _hyp2f1, (a, b, c, x), tangents, of_x)
+    return hyp2f1(a, b, c, x), _compute_tangent(_hyp2f1, (a, b, c, x), tangents, of_x)

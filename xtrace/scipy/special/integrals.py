@@ -74,7 +74,7 @@ def exp1(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 6.2 and 6.6.
     """
-    (x,), dtype = real_operands("exp1", x)
+    (x,), dtype = real_operands(x)
     return convert_to(_e1(x), dtype)
 
 
@@ -103,7 +103,7 @@ def expi(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 6.2.
     """
-    (x,), dtype = real_operands("expi", x)
+    (x,), dtype = real_operands(x)
     return convert_to(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
 
 
@@ -158,7 +158,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.19.
     """
-    (n, x), dtype = real_operands("expn", n, x)
+    (n, x), dtype = real_operands(n, x)
     n = floor(n)
     near = _expn_series(maximum(n, 1.0), minimum(x, 0.5))
     far = _expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
@@ -170,7 +170,7 @@ def expn(n: RealLike, x: RealLike) -> Array:
 
 @expn.defjvp
 def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    n, x = operands("expn", *primals)
+    n, x = operands(*primals)
     # E0 is exp(-x) / x.
     slope = choose(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
     return expn(n, x), tangents[1] * slope
@@ -207,9 +207,9 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 7.2(iii) and 7.5: the auxiliary functions f and g.
     """
-    if dtypes.is_complex(operand_aval("fresnel", 0, x).dtype):
+    if dtypes.is_complex(operand_aval(0, x).dtype):
         raise NotImplementedError("fresnel does not support complex-valued inputs; only real x")
-    (x,), dtype = real_operands("fresnel", x)
+    (x,), dtype = real_operands(x)
     size = abs(x)
     square = size * size
     fourth = square * square
@@ -234,7 +234,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
 
 @fresnel.defjvp
 def _fresnel_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,), dtype = real_operands("fresnel", *primals)
+    (x,), dtype = real_operands(*primals)
     turns = _reduce_phase(x)
     t = tangents[0]
     return fresnel(primals[0]), (t * convert_to(sin(turns), dtype), t * convert_to(cos(turns), dtype))
@@ -265,7 +265,7 @@ def sici(x: RealLike) -> tuple[Any, Any]:
     Reference:
         NIST Digital Library of Mathematical Functions, section 6.2(ii) and (iii): the auxiliary functions f and g.
     """
-    (x,), dtype = real_operands("sici", x)
+    (x,), dtype = real_operands(x)
     size = abs(x)
     square = size * size
     finite = choose(size == math.inf, 0.0, size)
@@ -280,7 +280,7 @@ def sici(x: RealLike) -> tuple[Any, Any]:
 
 
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (x,) = operands("sici", *primals)
+    (x,) = operands(*primals)
     zero = x == 0
     ratio = choose(zero, 1.0, sin(x) / choose(zero, 1.0, x))
     return sici(x), (tangents[0] * ratio, tangents[0] * (cos(x) / x))
@@ -328,7 +328,7 @@ def spence(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 25.12(i).
     """
-    x = wide_operand("spence", x)
+    x = wide_operand(x)
     # Above 2 use the function at 1 / x, below 1/2 at 1 - x.
     inner = choose(x > 2, 1 / x, x)
     small = inner < 0.5
@@ -342,6 +342,6 @@ def spence(x: RealLike) -> Array:
 
 @spence.defjvp
 def _spence_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = wide_operand("spence", primals[0])
+    x = wide_operand(primals[0])
     one = x == 1
     return spence(x), tangents[0] * choose(one, -1.0, log(x) / choose(one, 1.0, 1 - x))

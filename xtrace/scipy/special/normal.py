@@ -40,7 +40,7 @@ def ndtr(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.18(i).
     """
-    return 0.5 * erfc(wide_operand("ndtr", x) * -math.sqrt(0.5))
+    return 0.5 * erfc(wide_operand(x) * -math.sqrt(0.5))
 
 
 # The range of log(ndtr) by dtype: below it the series is exact to rounding, above it -ndtr(-x) is.
@@ -61,7 +61,7 @@ def _sum_series(x: Array, order: int) -> RealLike:
 
 @inline_jit
 def _log_ndtr_value(x: Array, *, order: int) -> Array:
-    x = wide_operand("log_ndtr", x)
+    x = wide_operand(x)
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
     tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_sum_series(far, order))
@@ -73,7 +73,7 @@ _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(order: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    x = wide_operand("log_ndtr", primals[0])
+    x = wide_operand(primals[0])
     result = _log_ndtr(x, order)
     # The slope is the density over the function, by the difference of their logarithms.
     return result, tangents[0] * exp(-square(x) / 2 - result - _LOG_ROOT)
@@ -100,7 +100,7 @@ def log_ndtr(x: RealLike, series_order: int = 3) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 7.12(i).
     """
-    order = to_integer("log_ndtr", "series_order", series_order)
+    order = to_integer("series_order", series_order)
     if not 0 <= order <= 30:
         raise ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}")
     return _log_ndtr(x, order)
@@ -149,7 +149,7 @@ def ndtri(p: RealLike) -> Array:
     Reference:
         M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution" (1988).
     """
-    p = wide_operand("ndtri", p)
+    p = wide_operand(p)
     centred = p - 0.5
     middle = centred * quotient(0.180625 - square(centred), _MIDDLE)
     tail = minimum(p, 1 - p)

@@ -24,8 +24,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(36)
 
 
 def _promote_to_wide(h: RealLike, a: RealLike) -> list[Any]:
-    refuse_complex("owens_t", h, a)
-    arrays = operands("owens_t", h, a)
+    refuse_complex(h, a)
+    arrays = operands(h, a)
     default = dtypes.default_float(config.enable_x64.value)
     wider = dtypes.bit_width(arrays[0].dtype) > dtypes.bit_width(default)
     return [convert_to(x, x.dtype if wider else default) for x in arrays]

@@ -20,6 +20,7 @@ from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval,
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import special
 from xtrace._src.ops.elementwise import logistic
 from xtrace._src.runtime.transfer import to_array
@@ -89,7 +90,7 @@ def i0(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 10.25.
     """
-    (x,) = operands("i0", x)
+    (x,) = operands(x)
     # |x| with derivative 0 at 0, where the function is even.
     return exp(x * sign(x)) * special.bessel_i0e(x)
 
@@ -114,7 +115,7 @@ def i1(x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 10.25.
     """
-    (x,) = operands("i1", x)
+    (x,) = operands(x)
     return exp(abs(x)) * special.bessel_i1e(x)
 
 
@@ -133,34 +134,36 @@ def with_strong_results(function: Callable[..., Any]) -> Callable[..., Any]:
     return strong
 
 
-def promote_operands(function: str, *values: ArrayLike) -> list[Array]:
+def promote_operands(*values: ArrayLike, function: str = "") -> list[Array]:
     """Convert values to arrays of their common floating dtype; check that their shapes broadcast.
 
     TypeError for a value that is neither an array nor a number, ValueError for shapes that do not broadcast.
     """
-    return [to_array(x) for x in promote(function, *values, adjust=as_inexact)]
+    return [to_array(x) for x in promote(*values, adjust=as_inexact, function=function)]
 
 
-def operands(function: str, *values: ArrayLike) -> list[Array]:
+def operands(*values: ArrayLike) -> list[Array]:
     """Convert values to arrays of their common floating dtype and shape; errors as in `promote_operands`."""
-    ready = promote_operands(function, *values)
-    shape = check_broadcast(function, [x.shape for x in ready])
+    ready = promote_operands(*values)
+    shape = check_broadcast([x.shape for x in ready])
     return [broadcast_to_shape(x, shape) for x in ready]
 
 
-def refuse_complex(function: str, *values: ArrayLike) -> None:
+def refuse_complex(*values: ArrayLike) -> None:
     """Raise ValueError if a value is complex."""
     for position, x in enumerate(values):
-        if dtypes.is_complex(operand_aval(function, position, x).dtype):
-            raise ValueError(f"{function} does not support complex-valued inputs; argument {position} is complex")
+        if dtypes.is_complex(operand_aval(position, x).dtype):
+            raise ValueError(
+                f"{called_function()} does not support complex-valued inputs; argument {position} is complex"
+            )
 
 
-def wide_operand(function: str, x: ArrayLike) -> Array:
+def wide_operand(x: ArrayLike) -> Array:
     """Convert `x` to an array; TypeError unless its dtype is float32 or float64."""
-    dtype = operand_aval(function, 0, x).dtype
+    dtype = operand_aval(0, x).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(f"{function}: dtype {dtype.name} is not supported; convert x to float32 or float64")
-    return convert_to(to_array(promote(function, x)[0]), dtype)
+        raise TypeError(f"{called_function()}: dtype {dtype.name} is not supported; convert x to float32 or float64")
+    return convert_to(to_array(promote(x)[0]), dtype)
 
 
 @inline_jit(public=True)
@@ -185,7 +188,7 @@ def gammainc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igamma(*operands("gammainc", a, x))
+    return special.igamma(*operands(a, x))
 
 
 @inline_jit(public=True)
@@ -210,7 +213,7 @@ def gammaincc(a: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 8.2, 8.11 and 8.12.
     """
-    return special.igammac(*operands("gammaincc", a, x))
+    return special.igammac(*operands(a, x))
 
 
 @inline_jit(public=True)
@@ -235,7 +238,7 @@ def betainc(a: RealLike, b: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 8.17.
     """
-    return special.betainc(*operands("betainc", a, b, x))
+    return special.betainc(*operands(a, b, x))
 
 
 # B(2k) / (2k)! for k = 1, 2, …, and the number of terms that are summed before the expansion.
@@ -266,12 +269,12 @@ def _zeta_expansion(x: Array, q: Array) -> Array:
 @custom_jvp
 @inline_jit(public=True)
 def _zeta(x: RealLike, q: RealLike) -> Array:
-    return special.zeta(*operands("zeta", x, q))
+    return special.zeta(*operands(x, q))
 
 
 @_zeta.defjvp
 def _zeta_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
-    return _zeta(*primals), jvp(_zeta_expansion, operands("zeta", *primals), operands("zeta", *tangents))[1]
+    return _zeta(*primals), jvp(_zeta_expansion, operands(*primals), operands(*tangents))[1]
 
 
 def zeta(x: RealLike, q: RealLike | None = None) -> Array:
@@ -320,10 +323,10 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.15.
     """
-    type_of_order = operand_aval("polygamma", 0, n)
+    type_of_order = operand_aval(0, n)
     if not dtypes.is_integer(type_of_order.dtype):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {type_of_order.dtype.name}.")
-    (x,) = operands("polygamma", x)
-    shape = check_broadcast("polygamma", [type_of_order.shape, x.shape])
+    (x,) = operands(x)
+    shape = check_broadcast([type_of_order.shape, x.shape])
     order = convert_to(broadcast_to_shape(to_array(cast_as(x, n)), shape), x.dtype, x.aval.weak_type)
     return special.polygamma(order, broadcast_to_shape(x, shape))

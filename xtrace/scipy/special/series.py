@@ -58,13 +58,13 @@ def square_parts(x: Array) -> tuple[Array, Array]:
     return high * high, (x - high) * (x + high)
 
 
-def real_operands(function: str, *values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
+def real_operands(*values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
     """Convert values to one shape and a dtype of at least 32 bits; return them and the dtype of the result.
 
     ValueError for complex numbers; other errors as in `operands`.
     """
-    refuse_complex(function, *values)
-    arrays = operands(function, *values)
+    refuse_complex(*values)
+    arrays = operands(*values)
     dtype = arrays[0].dtype
     computed = dtypes.float32 if dtypes.bit_width(dtype) < 32 else dtype
     return [convert_to(x, computed) for x in arrays], dtype

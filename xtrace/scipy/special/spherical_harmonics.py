@@ -84,10 +84,10 @@ def sph_harm_y(
     if diff_n is not None:
         raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with grad instead")
     for position, (name, x) in enumerate((("n", n), ("m", m))):
-        dtype = operand_aval("sph_harm_y", position, x).dtype
+        dtype = operand_aval(position, x).dtype
         if not dtypes.is_integer(dtype):
             raise TypeError(f"sph_harm_y: {name} must be of integer type, got {dtype.name}")
-    theta, phi = [to_array(x) for x in promote("sph_harm_y", theta, phi, adjust=as_inexact)]
+    theta, phi = [to_array(x) for x in promote(theta, phi, adjust=as_inexact)]
     if theta.dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"sph_harm_y: angles must be float32 or float64, got {theta.dtype.name}; convert them")
     if n_max is None:
@@ -95,6 +95,6 @@ def sph_harm_y(
             raise ConcretizationTypeError("sph_harm_y: n is traced, so the largest degree is unknown: give n_max")
         n_max = int(np.max(np.asarray(n), initial=0))
     arrays = [to_array(n), to_array(m), theta, phi]
-    shape = check_broadcast("sph_harm_y", [x.shape for x in arrays])
-    highest = max(to_integer("sph_harm_y", "n_max", n_max), 0)
+    shape = check_broadcast([x.shape for x in arrays])
+    highest = max(to_integer("n_max", n_max), 0)
     return _harmonic(*[broadcast_to_shape(x, shape) for x in arrays], highest=highest)

@@ -12,6 +12,7 @@ from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.sorting import sort
 from xtrace._src.ops.reductions import cummax, cummin, cumsum
@@ -37,14 +38,17 @@ class ModeResult(NamedTuple):
     count: Any
 
 
-def _check_policy(function: str, nan_policy: str) -> None:
+def _check_policy(nan_policy: str) -> None:
     if nan_policy not in _POLICIES:
-        raise ValueError(f"{function}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviate(nan_policy)}")
+        raise ValueError(
+            f"{called_function()}: nan_policy must be one of {', '.join(_POLICIES)}; got {abbreviate(nan_policy)}"
+        )
     if nan_policy == "omit":
-        raise NotImplementedError(f"{function}: nan_policy='omit' is not implemented; remove NaN beforehand")
+        raise NotImplementedError(f"{called_function()}: nan_policy='omit' is not implemented; remove NaN beforehand")
     if nan_policy == "raise":
         raise NotImplementedError(
-            f"{function}: nan_policy='raise' is not implemented, as values are not known while a program is traced; "
+            f"{called_function()}: nan_policy='raise' is not implemented, as values are not known while a program is "
+            "traced; "
             "check for NaN beforehand"
         )
 
@@ -100,11 +104,11 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         >>> scipy.stats.mode(jnp.array([3, 1, 3]))
         ModeResult(mode=Array(3, dtype=int32), count=Array(2, dtype=int32))
     """
-    _check_policy("mode", nan_policy)
-    aval = type_of("mode", a)
+    _check_policy(nan_policy)
+    aval = type_of(a)
     rank = aval.ndim
     a = atleast_1d(a) if axis is not None else ravel(a)
-    along = 0 if axis is None else canonical_axis("mode", axis, a.ndim)
+    along = 0 if axis is None else canonical_axis(axis, a.ndim)
     if not a.shape[along]:
         kept = [1 if i == along else n for i, n in enumerate(a.shape) if keepdims or i != along]
         dtype = dtypes.default_float(config.enable_x64.value)
@@ -161,14 +165,14 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
         >>> scipy.stats.rankdata(jnp.array([10, 30, 10]))
         Array([1.5, 3. , 1.5], dtype=float32)
     """
-    _check_policy("rankdata", nan_policy)
+    _check_policy(nan_policy)
     methods = ("average", "min", "max", "dense", "ordinal")
     if method not in methods:
         raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviate(method)}")
-    aval = type_of("rankdata", a)
+    aval = type_of(a)
     if axis is None:
         return _compute_ranks(ravel(a), 0, method)
-    return _compute_ranks(a, canonical_axis("rankdata", axis, aval.ndim), method)
+    return _compute_ranks(a, canonical_axis(axis, aval.ndim), method)
 
 
 @inline_jit(static=("axis", "nan_policy", "keepdims"), public=True)
@@ -197,8 +201,8 @@ def sem(
     """
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviate(nan_policy)}")
-    aval = type_of("sem", a)
-    along = None if axis is None else canonical_axis("sem", axis, aval.ndim)
+    aval = type_of(a)
+    along = None if axis is None else canonical_axis(axis, aval.ndim)
     deviation = nanstd if nan_policy == "omit" else std
     error = deviation(a, along, ddof=ddof, keepdims=bool(keepdims))
     if nan_policy == "omit":

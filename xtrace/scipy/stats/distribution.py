@@ -109,7 +109,7 @@ class Distribution:
         def function(*args: P.args, **kwargs: P.kwargs) -> Array:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            result = formula(*promote_operands(f"{self.name}.{name}", *bound.args))
+            result = formula(*promote_operands(*bound.args, function=f"{self.name}.{name}"))
             weak = result.aval.weak_type and not (strong and np.ndim(bound.args[0]))
             return convert_to(result, result.dtype, weak)
 

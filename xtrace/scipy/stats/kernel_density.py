@@ -124,7 +124,7 @@ class gaussian_kde:
 
     def __init__(self, dataset: ArrayLike, bw_method: _Bandwidth = None, weights: Array | None = None) -> None:
         operands = (dataset,) if weights is None else (dataset, weights)
-        avals, dtype, _ = common_dtype("gaussian_kde", operands, as_inexact)
+        avals, dtype, _ = common_dtype(operands, as_inexact, function="gaussian_kde")
         if dtypes.is_complex(avals[0].dtype):
             raise NotImplementedError("gaussian_kde: complex data are not supported; give real and imaginary parts")
         if avals[0].ndim > 2 or avals[0].size < 2:
@@ -184,10 +184,10 @@ class gaussian_kde:
 
     def _to_columns(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:
         """Return `points` as columns, and the dtype of results."""
-        aval = type_of(function, points)
+        aval = type_of(points, function=function)
         if dtypes.is_complex(aval.dtype):
             raise NotImplementedError(f"gaussian_kde.{function}: complex points are not supported")
-        _, dtype, _ = common_dtype(function, (points, self.dataset), as_inexact)
+        _, dtype, _ = common_dtype((points, self.dataset), as_inexact, function=function)
         places = atleast_2d(cast_to(points, aval, dtype))
         if places.ndim == 2 and places.shape == (1, self.d):
             places = places.T
@@ -227,7 +227,7 @@ class gaussian_kde:
 
         ValueError for other shapes; where d is 1 they may be numbers.
         """
-        sizes = [type_of("integrate_gaussian", x, i) for i, x in enumerate((mean, cov))]
+        sizes = [type_of(x, i) for i, x in enumerate((mean, cov))]
         shape = tuple([n for n in sizes[0].shape if n != 1]) or (1,)
         if shape != (self.d,):
             raise ValueError(f"gaussian_kde.integrate_gaussian: mean does not have dimension {self.d}: {sizes[0]}")
@@ -240,7 +240,7 @@ class gaussian_kde:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: the data must be 1-dimensional, got dimension {self.d}")
-        limits = [type_of("integrate_box_1d", x, i) for i, x in enumerate((low, high))]
+        limits = [type_of(x, i) for i, x in enumerate((low, high))]
         if limits[0].shape or limits[1].shape:
             raise ValueError(
                 "gaussian_kde.integrate_box_1d: the limits of integration must be scalars; "

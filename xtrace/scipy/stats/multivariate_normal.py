@@ -29,7 +29,7 @@ def _whiten(differences: Array, factor: Array) -> Array:
     if factor.ndim == 2:
         rows = differences.reshape((math.prod(differences.shape[:-1]), n))
         return triangular_solve(factor, rows, lower=True, transpose_a=True).reshape(differences.shape)
-    batch = check_broadcast("multivariate_normal.logpdf", [differences.shape[:-1], factor.shape[:-2]])
+    batch = check_broadcast([differences.shape[:-1], factor.shape[:-2]], function="multivariate_normal.logpdf")
     rows = broadcast_to_shape(differences, (*batch, n))[..., None, :]
     return triangular_solve(broadcast_to_shape(factor, (*batch, n, n)), rows, lower=True, transpose_a=True)[..., 0, :]
 
@@ -73,7 +73,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     if allow_singular is not None:
         raise NotImplementedError(f"{name}: allow_singular is not supported; the covariance must be positive definite")
     operands = (x, mean, cov)
-    avals, dtype, weak = common_dtype(name, operands, as_inexact)
+    avals, dtype, weak = common_dtype(operands, as_inexact, function=name)
     middle, spreads = avals[1].shape, avals[2].shape
     if middle and spreads and (len(spreads) < 2 or spreads[-2:] != (middle[-1], middle[-1])):
         raise ValueError(

@@ -33,7 +33,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: object) -> tuple[Cal
         >>> g(jnp.ones(2), *values)
         Array([2., 2.], dtype=float32)
     """
-    check_callable("closure_convert", fun)
+    check_callable(fun)
     leaves, in_tree = pytree.tree_flatten(example_args)
     body = stage_body("closure_convert", fun, in_tree, [aval_of(x) for x in leaves])
     hoisted = [isinstance(c, Tracer) and is_differentiable(aval_of(c)) for c in body.consts]

@@ -63,7 +63,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
         primals, tangents: tuples with an entry for each argument. A zero tangent is an array of zeros, or a
         `SymbolicZero` with `symbolic_zeros`; that of an integer has dtype float0.
         """
-        check_callable("defjvp", jvp)
+        check_callable(jvp)
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 

@@ -110,8 +110,8 @@ class custom_vjp(CustomFunction[_Arguments, _Result]):
         `symbolic_zeros`, `fwd` gets `CustomVJPPrimal` leaves and `bwd` `SymbolicZero` for cotangents that are zero.
         optimize_remat: accepted, without effect; the result does not depend on it.
         """
-        check_callable("defvjp", fwd)
-        check_callable("defvjp", bwd)
+        check_callable(fwd)
+        check_callable(bwd)
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def _check_defined(self) -> None:
@@ -257,7 +257,7 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
         >>> xtrace.grad(f)(1.0)
         Array(5., dtype=float32, weak_type=True)
     """
-    check_callable("custom_gradient", fun)
+    check_callable(fun)
 
     @custom_vjp
     @functools.wraps(fun)

@@ -55,7 +55,7 @@ class custom_vmap(CustomFunction[_Arguments, _Result]):
         in_batched: a list with an entry for each argument, of its structure, of booleans; batched results have the axis
         at 0. out_batched has the structure of the result.
         """
-        check_callable("def_vmap", vmap_rule)
+        check_callable(vmap_rule)
         self.vmap_rule = vmap_rule
         return vmap_rule
 
@@ -131,7 +131,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap[..., Any]:
         >>> xtrace.vmap(xtrace.custom_batching.sequential_vmap(jnp.sin))(jnp.zeros(2))
         Array([0., 0.], dtype=float32)
     """
-    check_callable("sequential_vmap", f)
+    check_callable(f)
     mapped = custom_vmap(f)
 
     def rule(axis_size: int, in_batched: list[Any], *args: object) -> tuple[Any, Any]:

@@ -75,7 +75,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
     kind = "custom"
 
     def __init__(self, fun: Callable[_Arguments, _Result], nondiff_argnums: Shape, nondiff_argnames: Any) -> None:
-        check_callable(self.kind, fun)
+        check_callable(fun, function=self.kind)
         functools.update_wrapper(self, fun)
         self.fun: Callable[..., Any] = fun
         self.name, self.signature = function_name(fun), signature_of(fun)

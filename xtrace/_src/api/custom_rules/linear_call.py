@@ -37,8 +37,8 @@ def linear_call(
         >>> xtrace.custom_derivatives.linear_call(divide, divide, 2.0, 6.0)
         Array(3., dtype=float32, weak_type=True)
     """
-    check_callable("linear_call", fun)
-    check_callable("linear_call", fun_transpose)
+    check_callable(fun)
+    check_callable(fun_transpose)
     residuals, residual_tree = pytree.tree_flatten(residual_args)
     values, linear_tree = pytree.tree_flatten(linear_args)
     avals, residual_avals = [aval_of(x) for x in values], [aval_of(x) for x in residuals]

@@ -9,6 +9,7 @@ from xtrace._src.core import config
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import check_truth, is_array_like, not_an_array
 from xtrace._src.core.diagnostics import advice
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.provenance import provenance_of
 from xtrace._src.core.diagnostics.sites import Site
 from xtrace._src.core.dtypes import is_integer
@@ -110,13 +111,13 @@ def slice_entry(tracer: Tracer, entry: slice, position: int) -> IndexError:
     return IndexError(_message(head, tracer, advice.for_slice))
 
 
-def traced_shape(name: str, tracer: Tracer, entries: Sequence[Any]) -> TypeError:
+def traced_shape(tracer: Tracer, entries: Sequence[Any], *, function: str = "") -> TypeError:
     """The error of a shape given to the operation `name` that has a tracer among its entries."""
     head = (
         "Shapes must be 1D sequences of concrete values of integer type, got "
         f"[{', '.join(map(repr, entries))}].\n"
         "If using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.\n"
-        f"{name} needs a shape that is known while tracing."
+        f"{function or called_function()} needs a shape that is known while tracing."
     )
     return TypeError(_message(head, tracer, advice.for_shape))
 

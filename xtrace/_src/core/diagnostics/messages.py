@@ -89,7 +89,7 @@ def called_function() -> str:
 
 def _public_name(frame: FrameType, code: CodeType) -> str:
     """Return the name of the public function whose frame this is, or nothing."""
-    name, module = code.co_qualname, frame.f_globals.get("__name__")
+    name, module = code.co_qualname, str(frame.f_globals.get("__name__"))
     if name == f"ufunc.{code.co_name}":
         return f"{frame.f_locals['self'].__name__}.{code.co_name}"
     if name in _CALLS_OF_PRIMITIVES:

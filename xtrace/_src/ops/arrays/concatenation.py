@@ -22,6 +22,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sum_rules import nonlinear
@@ -105,19 +106,21 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
         >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
         Array([1, 2, 3], dtype=int32)
     """
-    arrays = _list_operands("concatenate", operands)
+    arrays = _list_operands(operands)
     if len(arrays) == 1 and isinstance(arrays[0], Array) and 0 <= dimension < arrays[0].ndim:
         return arrays[0]
-    return concatenate.bind_positional(arrays, (to_integer("concatenate", "dimension", dimension),))
+    return concatenate.bind_positional(arrays, (to_integer("dimension", dimension),))
 
 
-def _list_operands(name: str, operands: Any) -> list[Any]:
+def _list_operands(operands: Any) -> list[Any]:
     try:
         arrays = list(operands)
     except TypeError:
-        raise TypeError(f"{name}: operands must be a sequence of arrays, got {abbreviate(operands)}") from None
+        raise TypeError(
+            f"{called_function()}: operands must be a sequence of arrays, got {abbreviate(operands)}"
+        ) from None
     if not arrays:
-        raise ValueError(f"{name}: operands must be a non-empty sequence of arrays")
+        raise ValueError(f"{called_function()}: operands must be a non-empty sequence of arrays")
     return arrays
 
 
@@ -178,9 +181,9 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
-    arrays = _list_operands("stack", operands)
-    ndim = operand_aval("stack", arrays[0], "operands[0]").ndim
-    return stack.bind_positional(arrays, (canonical_axis("stack", axis, ndim + 1),))
+    arrays = _list_operands(operands)
+    ndim = operand_aval(arrays[0], "operands[0]").ndim
+    return stack.bind_positional(arrays, (canonical_axis(axis, ndim + 1),))
 
 
 def _unstack_abstract(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
@@ -230,7 +233,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
         (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
     return tuple(
-        unstack.bind_positional((x,), (canonical_axis("unstack", axis, operand_aval("unstack", x, "x").ndim),))
+        unstack.bind_positional((x,), (canonical_axis(axis, operand_aval(x, "x").ndim),))
     )
 
 
@@ -296,8 +299,8 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[A
         >>> lax.split(jnp.array([1, 2, 3]), (1, 2))
         [Array([1], dtype=int32), Array([2, 3], dtype=int32)]
     """
-    number = canonical_axis("split", axis, operand_aval("split", operand).ndim)
-    return list(split.bind_positional((operand,), (integer_tuple("split", "sizes", sizes), number)))
+    number = canonical_axis(axis, operand_aval(operand).ndim)
+    return list(split.bind_positional((operand,), (integer_tuple("sizes", sizes), number)))
 
 
 def _tile_abstract(operand: ShapedArray, *, reps: tuple[int, ...]) -> ShapedArray:
@@ -349,4 +352,4 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
         >>> lax.tile(jnp.array([1, 2]), (2,))
         Array([1, 2, 1, 2], dtype=int32)
     """
-    return tile.bind_positional((operand,), (integer_tuple("tile", "reps", reps),))
+    return tile.bind_positional((operand,), (integer_tuple("reps", reps),))

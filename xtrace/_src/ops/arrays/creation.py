@@ -20,6 +20,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
@@ -75,9 +76,9 @@ def broadcasted_iota(dtype: DTypeLike, shape: ShapeLike, dimension: int, *, out_
         Array([[0, 1, 2],
                [0, 1, 2]], dtype=int32)
     """
-    shape = canonical_shape("broadcasted_iota", shape)
-    dtype = requested_dtype("broadcasted_iota", dtype)
-    dimension = to_integer("broadcasted_iota", "dimension", dimension)
+    shape = canonical_shape(shape)
+    dtype = requested_dtype(dtype)
+    dimension = to_integer("dimension", dimension)
     return bind_with_sharding(broadcasted_iota, (), (dtype, shape, dimension), out_sharding)
 
 
@@ -113,7 +114,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
         >>> lax.iota("int32", 3)
         Array([0, 1, 2], dtype=int32)
     """
-    return broadcasted_iota(dtype, canonical_shape("iota", (size,)), 0)
+    return broadcasted_iota(dtype, canonical_shape((size,)), 0)
 
 
 def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *, sharding: object = None) -> Array:
@@ -135,31 +136,31 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
         >>> lax.full((2,), 3.0)
         Array([3., 3.], dtype=float32, weak_type=True)
     """
-    aval = operand_aval("full", fill_value, "fill_value")
-    wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
-    value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
-    return fill_operand("full", value, canonical_shape("full", shape), sharding)
+    aval = operand_aval(fill_value, "fill_value")
+    wanted = aval.dtype if dtype is None else requested_dtype(dtype)
+    value = scalar_operand(fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    return fill_operand(value, canonical_shape(shape), sharding)
 
 
-def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
+def scalar_operand(value: Any, aval: ShapedArray, argument: str = "fill_value") -> Any:
     """Return a scalar as an operand of type `aval`, a literal unless it is an array; TypeError if it has axes."""
-    given = operand_aval(name, value, argument)
+    given = operand_aval(value, argument)
     if given.shape:
-        raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
+        raise TypeError(f"{called_function()}: {argument} must be a scalar, got an array of shape {given.shape}")
     if type(aval.dtype) is dtypes.ExtendedDType:
         return value if given.dtype == aval.dtype else Literal(int(value), aval)
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return convert_to(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)
     if dtypes.is_complex(host.dtype) and not dtypes.is_complex(aval.dtype):
-        raise TypeError(f"{name}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
+        raise TypeError(f"{called_function()}: {argument} {value} is complex and does not convert to {aval.dtype.name}")
     if dtypes.is_floating(host.dtype) and dtypes.is_integer(aval.dtype):
         return convert_to(value, aval.dtype, aval.weak_type)
     with np.errstate(all="ignore"):
         return Literal(host.astype(aval.dtype)[()], aval)
 
 
-def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: object) -> Array:
+def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
     """Return a scalar operand or literal broadcast to `shape`, with a sharding; None for that which follows."""
     if isinstance(sharding, NamedSharding) and type(value) is Literal and current_trace.get() is base_trace:
         aval = value.aval
@@ -174,7 +175,8 @@ def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: ob
         return put_at(array, sharding) if isinstance(array, ConcreteArray) else constrain(array, sharding)
     if sharding is not None:
         raise NotImplementedError(
-            f"{function}: sharding={abbreviate(sharding)} is not supported, operations leave their results on the "
+            f"{called_function()}: sharding={abbreviate(sharding)} is not supported, operations leave their results "
+            "on the "
             "device of their operands; leave sharding at None, and move the result with xtrace.device_put(x, device)"
         )
     return array
@@ -214,23 +216,23 @@ def full_like(
         >>> lax.full_like(jnp.ones(2), 3.0)
         Array([3., 3.], dtype=float32)
     """
-    aval = operand_aval("full_like", x, "x")
-    shape = aval.shape if shape is None else canonical_shape("full_like", shape)
-    wanted = aval.dtype if dtype is None else requested_dtype("full_like", dtype)
-    value = scalar_operand("full_like", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    aval = operand_aval(x, "x")
+    shape = aval.shape if shape is None else canonical_shape(shape)
+    wanted = aval.dtype if dtype is None else requested_dtype(dtype)
+    value = scalar_operand(fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
     if sharding is None:
         sharding = sharding_like(x, shape, value.aval.weak_type)
-    return fill_operand("full_like", value, shape, sharding)
+    return fill_operand(value, shape, sharding)
 
 
 def zeros_like(x: ArrayLike) -> Array:
     """Return zeros of the shape, dtype and weak type of `x`."""
-    return full_like(x, False if dtypes.is_boolean(operand_aval("zeros_like", x, "x").dtype) else 0)
+    return full_like(x, False if dtypes.is_boolean(operand_aval(x, "x").dtype) else 0)
 
 
 def ones_like(x: ArrayLike) -> Array:
     """Return ones of the shape, dtype and weak type of `x`."""
-    return full_like(x, True if dtypes.is_boolean(operand_aval("ones_like", x, "x").dtype) else 1)
+    return full_like(x, True if dtypes.is_boolean(operand_aval(x, "x").dtype) else 1)
 
 
 def _empty_abstract(*, shape: tuple[int, ...], dtype: np.dtype[Any], **_: object) -> ShapedArray:
@@ -265,7 +267,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike, *, out_sharding: object = None) ->
         (2, 3)
     """
     dtype = dtypes.canonicalize(dtype, config.keeps_wide_dtypes())
-    return bind_with_sharding(empty, (), (canonical_shape("empty", shape), dtype), out_sharding)
+    return bind_with_sharding(empty, (), (canonical_shape(shape), dtype), out_sharding)
 
 
 def shape_as_value(shape: ShapeLike) -> Array:
@@ -284,6 +286,6 @@ def shape_as_value(shape: ShapeLike) -> Array:
         >>> lax.shape_as_value((2, 3))
         Array([2, 3], dtype=int32)
     """
-    sizes = canonical_shape("shape_as_value", shape)
+    sizes = canonical_shape(shape)
     dtype = dtypes.default_int(config.enable_x64.value)
     return array_from_host(np.array(sizes, dtype), ShapedArray((len(sizes),), dtype))

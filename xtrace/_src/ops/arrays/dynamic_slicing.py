@@ -22,6 +22,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import primitive
@@ -40,24 +41,28 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 
-def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
+def _check_indices(operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
     if len(indices) != operand.ndim:
         raise ValueError(
-            f"{name}: start_indices must have one entry for each of the operand's {operand.ndim} axes, got "
+            f"{called_function()}: start_indices must have one entry for each of the operand's {operand.ndim} axes, "
+            "got "
             f"{len(indices)} for an operand of shape {operand.shape}"
         )
     if any(i.shape for i in indices):
-        raise TypeError(f"{name}: start_indices must be scalars, got shapes {', '.join(str(i.shape) for i in indices)}")
+        raise TypeError(
+            f"{called_function()}: start_indices must be scalars, got shapes "
+            f"{', '.join(str(i.shape) for i in indices)}"
+        )
     kinds = {i.dtype for i in indices}
     if len(kinds) > 1 or not all(map(dtypes.is_integer, kinds)):
         raise TypeError(
-            f"{name}: start_indices must be integers of the same type, got "
+            f"{called_function()}: start_indices must be integers of the same type, got "
             f"{', '.join(i.dtype.name for i in indices)}; convert them with astype"
         )
 
 
 def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
-    _check_indices("dynamic_slice", operand, indices)
+    _check_indices(operand, indices)
     if len(slice_sizes) != operand.ndim or any(
         not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
     ):
@@ -135,22 +140,23 @@ def dynamic_slice(
         >>> lax.dynamic_slice(jnp.array([1, 2, 3, 4]), (1,), (2,))
         Array([2, 3], dtype=int32)
     """
-    indices = _normalize_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
+    indices = _normalize_indices(operand, start_indices, allow_negative_indices)
     return dynamic_slice.bind_positional(
-        [operand, *indices], (integer_tuple("dynamic_slice", "slice_sizes", slice_sizes),)
+        [operand, *indices], (integer_tuple("slice_sizes", slice_sizes),)
     )
 
 
-def _normalize_indices(name: str, operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
+def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: Any) -> list[Any]:
     """Return the list of start indices, each counted from the front."""
-    shape = operand_aval(name, operand).shape
+    shape = operand_aval(operand).shape
     if isinstance(start_indices, (tuple, list)):
         indices = list(start_indices)
     else:
-        aval = operand_aval(name, start_indices, "start_indices")
+        aval = operand_aval(start_indices, "start_indices")
         if aval.ndim != 1:
             raise TypeError(
-                f"{name}: start_indices must be a sequence of scalars or a vector, got {abbreviate(start_indices)}"
+                f"{called_function()}: start_indices must be a sequence of scalars or a vector, got "
+                f"{abbreviate(start_indices)}"
             )
         if isinstance(start_indices, np.ndarray):
             indices = list(start_indices)
@@ -158,7 +164,7 @@ def _normalize_indices(name: str, operand: ArrayLike, start_indices: Any, allow_
             indices = [index_in_dim(start_indices, i, 0, False) for i in range(aval.shape[0])]
     if len(indices) != len(shape):
         raise ValueError(
-            f"{name}: start_indices must have one entry for each of the operand's {len(shape)} axes, got "
+            f"{called_function()}: start_indices must have one entry for each of the operand's {len(shape)} axes, got "
             f"{len(indices)} for an operand of shape {shape}"
         )
     if isinstance(allow_negative, (bool, int)):
@@ -166,28 +172,31 @@ def _normalize_indices(name: str, operand: ArrayLike, start_indices: Any, allow_
     else:
         allowed = [bool(a) for a in allow_negative]
     if len(allowed) != len(shape):
-        raise ValueError(f"{name}: allow_negative_indices must have one bool for each of the {len(shape)} axes")
-    return [_normalize_index(name, i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
+        raise ValueError(
+            f"{called_function()}: allow_negative_indices must have one bool for each of the {len(shape)} axes"
+        )
+    return [_normalize_index(i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
 
 
-def _normalize_index(name: str, index: Array, size: int, allow_negative: bool) -> Array:
+def _normalize_index(index: Array, size: int, allow_negative: bool) -> Array:
     """Return the index counted from the front: computed here for numbers, on the device for arrays."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index
     if isinstance(index, (int, np.integer)):
         if index < 0 and not allow_negative:
             raise ValueError(
-                f"{name}: index {index} is out of bounds for an axis of size {size} if allow_negative_indices is False"
+                f"{called_function()}: index {index} is out of bounds for an axis of size {size} if "
+                "allow_negative_indices is False"
             )
         dtype = dtypes.canonicalize(int if isinstance(index, int) else index.dtype, config.enable_x64.value)
         return Literal(int(index) + (size if index < 0 else 0), ShapedArray((), dtype))
-    aval = operand_aval(name, index, "start_indices")
+    aval = operand_aval(index, "start_indices")
     if not allow_negative or aval.shape or not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
         return index
     if size > dtypes.iinfo(aval.dtype).max:
         # The index's dtype cannot hold the size.
         index = convert_to(index, dtypes.int32)
-        aval = operand_aval(name, index)
+        aval = operand_aval(index)
     negative = lt(index, Literal(0, aval))
     moved = elementwise.add(convert_to(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
     return select_n(negative, index, moved)
@@ -216,17 +225,17 @@ def dynamic_slice_in_dim(
         >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 3)
         Array([1, 2, 3], dtype=int32)
     """
-    shape = operand_aval("dynamic_slice_in_dim", operand).shape
-    axis = canonical_axis("dynamic_slice_in_dim", axis, len(shape))
+    shape = operand_aval(operand).shape
+    axis = canonical_axis(axis, len(shape))
     starts, sizes = _start_indices(operand, start_index, axis), list(shape)
-    sizes[axis] = to_integer("dynamic_slice_in_dim", "slice_size", slice_size)
+    sizes[axis] = to_integer("slice_size", slice_size)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
 def _start_indices(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
     """Return start indices: `index` on one axis, and zeros of its dtype on the others."""
-    aval = operand_aval("dynamic_slice", index, "start_index")
-    starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval("dynamic_slice", operand).ndim
+    aval = operand_aval(index, "start_index")
+    starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval(operand).ndim
     starts[axis] = index
     return starts
 
@@ -254,7 +263,7 @@ def dynamic_index_in_dim(
         >>> lax.dynamic_index_in_dim(jnp.array([5, 6, 7]), 1)
         Array([6], dtype=int32)
     """
-    axis = canonical_axis("dynamic_index_in_dim", axis, operand_aval("dynamic_index_in_dim", operand).ndim)
+    axis = canonical_axis(axis, operand_aval(operand).ndim)
     part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
@@ -271,7 +280,7 @@ def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *i
             f"dynamic_update_slice: update of shape {update.shape} does not fit into the operand of shape "
             f"{operand.shape}"
         )
-    _check_indices("dynamic_update_slice", operand, indices)
+    _check_indices(operand, indices)
     return ShapedArray(operand.shape, operand.dtype, not operand.ndim and operand.weak_type and update.weak_type)
 
 
@@ -338,7 +347,7 @@ def dynamic_update_slice(
         >>> lax.dynamic_update_slice(jnp.array([1, 2, 3]), jnp.array([9]), (1,))
         Array([1, 9, 3], dtype=int32)
     """
-    indices = _normalize_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    indices = _normalize_indices(operand, start_indices, allow_negative_indices)
     return dynamic_update_slice.bind_positional([operand, update, *indices])
 
 
@@ -365,7 +374,7 @@ def dynamic_update_slice_in_dim(
         >>> lax.dynamic_update_slice_in_dim(jnp.arange(5), jnp.array([8, 9]), 1, 0)
         Array([0, 8, 9, 3, 4], dtype=int32)
     """
-    axis = canonical_axis("dynamic_update_slice_in_dim", axis, operand_aval("dynamic_update_slice", operand).ndim)
+    axis = canonical_axis(axis, operand_aval(operand).ndim)
     starts = _start_indices(operand, start_index, axis)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
@@ -394,8 +403,8 @@ def dynamic_update_index_in_dim(
         Array([5, 9, 7], dtype=int32)
     """
     name = "dynamic_update_index_in_dim"
-    whole, part = operand_aval(name, operand), operand_aval(name, update, "update")
-    axis = canonical_axis(name, axis, whole.ndim)
+    whole, part = operand_aval(operand, function=name), operand_aval(update, "update", function=name)
+    axis = canonical_axis(axis, whole.ndim, function=name)
     if part.ndim == whole.ndim - 1:
         shape = (*part.shape[:axis], 1, *part.shape[axis:])
         kept = tuple([i for i in range(whole.ndim) if i != axis])

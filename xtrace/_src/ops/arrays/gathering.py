@@ -78,10 +78,10 @@ def _gather_abstract(
     numbers = dimension_numbers
     collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
     check_indices(
-        "gather", operand, indices, numbers.start_index_map, "start_index_map", batch,
+        operand, indices, numbers.start_index_map, "start_index_map", batch,
         numbers.start_indices_batching_dims, "start_indices_batching_dims",
     )
-    check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim, "the operand")
+    check_axes("collapsed_slice_dims", collapsed, operand.ndim, "the operand")
     if set(collapsed) & set(batch):
         raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
     if len(slice_sizes) != operand.ndim or any(
@@ -96,7 +96,7 @@ def _gather_abstract(
         raise TypeError(f"gather: slice_sizes must be 1 on collapsed and batching axes {gone}, got {slice_sizes}")
     window = [n for i, n in enumerate(slice_sizes) if i not in gone]
     ndim = len(numbers.offset_dims) + indices.ndim - 1
-    check_axes("gather", "offset_dims", numbers.offset_dims, ndim, "the result")
+    check_axes("offset_dims", numbers.offset_dims, ndim, "the result")
     if len(window) != len(numbers.offset_dims):
         raise TypeError(
             f"gather: offset_dims must have one axis for each operand axis that is neither collapsed nor batching, "
@@ -245,16 +245,16 @@ def gather(
         >>> lax.gather(jnp.array([1, 2, 3]), jnp.array([[2], [0]]), numbers, (1,))
         Array([3, 1], dtype=int32)
     """
-    numbers = canonical_numbers("gather", GatherDimensionNumbers, dimension_numbers)
-    canonical = canonical_mode("gather", mode, GatherScatterMode.PROMISE_IN_BOUNDS)
+    numbers = canonical_numbers(GatherDimensionNumbers, dimension_numbers)
+    canonical = canonical_mode(mode, GatherScatterMode.PROMISE_IN_BOUNDS)
     if canonical is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
-        fill_value = default_fill_value(operand_aval("gather", operand).dtype)
+        fill_value = default_fill_value(operand_aval(operand).dtype)
     elif not isinstance(fill_value, (bool, int, float, complex, np.generic)):
         raise TypeError(f"gather: fill_value must be a Python or NumPy scalar, got {abbreviate(fill_value)}")
     parameters = (
-        numbers, integer_tuple("gather", "slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
+        numbers, integer_tuple("slice_sizes", slice_sizes), bool(indices_are_sorted), bool(unique_indices),
         canonical, fill_value,
     )
     return gather.bind_positional((operand, start_indices), parameters)
@@ -279,8 +279,8 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
         >>> lax.index_take(jnp.arange(6).reshape(2, 3), [jnp.array([0, 1]), jnp.array([2, 0])], (0, 1))
         Array([2, 3], dtype=int32)
     """
-    shape = operand_aval("index_take", src, "src").shape
-    chosen = [canonical_axis("index_take", a, len(shape)) for a in integer_tuple("index_take", "axes", axes)]
+    shape = operand_aval(src, "src").shape
+    chosen = [canonical_axis(a, len(shape)) for a in integer_tuple("axes", axes)]
     vectors = [expand_dims(_wrap_index(i, shape[a]), (1,)) for i, a in zip(idxs, chosen, strict=True)]
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape) - len(chosen) + 1)), collapsed_slice_dims=tuple(sorted(chosen)),
@@ -292,7 +292,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
 
 def _wrap_index(index: Array, size: int) -> Array:
     """Return an index vector modulo `size`, in 0 to size - 1."""
-    aval = operand_aval("index_take", index, "idxs")
+    aval = operand_aval(index, "idxs")
     number = Literal(size, ShapedArray((), aval.dtype))
     rest = elementwise.rem(index, number)
     negative = lt(rest, Literal(0, number.aval))
@@ -359,9 +359,9 @@ class Scatter(ArrayPrimitive):
         self, operand: Array, scatter_indices: Array, updates: Array, dimension_numbers: ScatterDimensionNumbers, *,
         indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
     ) -> Array:
-        numbers = canonical_numbers(self.__name__, ScatterDimensionNumbers, dimension_numbers)
+        numbers = canonical_numbers(ScatterDimensionNumbers, dimension_numbers, function=self.__name__)
         flags = bool(indices_are_sorted), bool(unique_indices)
-        canonical = canonical_mode(self.__name__, mode, GatherScatterMode.FILL_OR_DROP)
+        canonical = canonical_mode(mode, GatherScatterMode.FILL_OR_DROP, function=self.__name__)
         parameters = (numbers, *flags, canonical, None, ())
         return current_trace.get().process(self, (operand, scatter_indices, updates), parameters)
 
@@ -374,13 +374,13 @@ class Scatter(ArrayPrimitive):
         check_kind(name, (operand,), (self.kinds,))
         batch, inserted = numbers.operand_batching_dims, numbers.inserted_window_dims
         check_indices(
-            name, operand, indices, numbers.scatter_dims_to_operand_dims, "scatter_dims_to_operand_dims", batch,
-            numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims",
+            operand, indices, numbers.scatter_dims_to_operand_dims, "scatter_dims_to_operand_dims", batch,
+            numbers.scatter_indices_batching_dims, "scatter_indices_batching_dims", function=name,
         )
-        check_axes(name, "inserted_window_dims", inserted, operand.ndim, "the operand")
+        check_axes("inserted_window_dims", inserted, operand.ndim, "the operand", function=name)
         if set(inserted) & set(batch):
             raise TypeError(f"{name}: inserted_window_dims {inserted} and operand_batching_dims {batch} share an axis")
-        check_axes(name, "update_window_dims", numbers.update_window_dims, updates.ndim, "updates")
+        check_axes("update_window_dims", numbers.update_window_dims, updates.ndim, "updates", function=name)
         windowed = [i for i in range(operand.ndim) if i not in inserted and i not in batch]
         if len(numbers.update_window_dims) != len(windowed):
             raise TypeError(
@@ -678,7 +678,7 @@ def scatter_apply(
         >>> lax.scatter_apply(jnp.arange(3.0), jnp.array([[1]]), lambda x: x + 5.0, axes, update_shape=(1,))
         Array([0., 6., 2.], dtype=float32)
     """
-    aval = operand_aval("scatter_apply", operand)
+    aval = operand_aval(operand)
     scalar = ShapedArray((), aval.dtype)
     info = DebugInfo("scatter_apply", getattr(func, "__name__", "func"), None, None)
     jaxpr, constants = stage(lambda x: [func(x)], [scalar], info)
@@ -690,8 +690,8 @@ def scatter_apply(
             f"scatter_apply: func must map {scalar.str_short()} to the same type, it returned {result.str_short()}"
         )
     updates = full(update_shape, 0, aval.dtype)
-    numbers = canonical_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers)
+    numbers = canonical_numbers(ScatterDimensionNumbers, dimension_numbers)
     flags = bool(indices_are_sorted), bool(unique_indices)
-    canonical = canonical_mode("scatter_apply", mode, GatherScatterMode.FILL_OR_DROP)
+    canonical = canonical_mode(mode, GatherScatterMode.FILL_OR_DROP)
     parameters = (numbers, *flags, canonical, jaxpr, ())
     return scatter.bind_positional((operand, scatter_indices, updates), parameters)

@@ -12,6 +12,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -98,54 +99,78 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: tuple[int, ...] = ()
 
 
-def canonical_mode(name: str, mode: object, default: GatherScatterMode) -> GatherScatterMode:
+def canonical_mode(mode: object, default: GatherScatterMode, *, function: str = "") -> GatherScatterMode:
     """Return `mode` as a GatherScatterMode, `default` for None; ValueError for one_hot."""
     canonical = default if mode is None else GatherScatterMode.from_any(mode)
     if canonical is GatherScatterMode.ONE_HOT:
-        raise ValueError(f"{name}: the mode one_hot is not supported; use 'clip', 'fill' or 'promise_in_bounds'")
+        raise ValueError(
+            f"{function or called_function()}: the mode one_hot is not supported; use 'clip', 'fill' or "
+            "'promise_in_bounds'"
+        )
     return canonical
 
 
-def canonical_numbers(name: str, kind: type[Any], numbers: object) -> Array:
+def canonical_numbers(kind: type[Any], numbers: object, *, function: str = "") -> Array:
     """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
     if not isinstance(numbers, kind):
-        raise TypeError(f"{name}: dimension_numbers must be a lax.{kind.__name__}, got {abbreviate(numbers)}")
-    result: Array = kind(*[integer_tuple(name, f"dimension_numbers.{f}", getattr(numbers, f)) for f in numbers._fields])
+        raise TypeError(
+            f"{function or called_function()}: dimension_numbers must be a lax.{kind.__name__}, got "
+            f"{abbreviate(numbers)}"
+        )
+    result: Array = kind(
+        *[integer_tuple(f"dimension_numbers.{f}", getattr(numbers, f), function=function) for f in numbers._fields]
+    )
     return result
 
 
-def check_axes(name: str, field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True) -> None:
+def check_axes(
+    field: str, axes: Sequence[int], ndim: int, of: str, *, ordered: bool = True, function: str = ""
+) -> None:
     """Raise TypeError unless `axes` are distinct, in bounds and (if `ordered`) increasing."""
     if len(set(axes)) != len(axes) or (ordered and list(axes) != sorted(axes)):
         kind = "distinct and in increasing order" if ordered else "distinct"
-        raise TypeError(f"{name}: {field} must be {kind}, got {tuple(axes)}")
+        raise TypeError(f"{function or called_function()}: {field} must be {kind}, got {tuple(axes)}")
     if any(not 0 <= a < ndim for a in axes):
-        raise TypeError(f"{name}: {field} must be axes of {of}, 0 to {ndim - 1}; got {tuple(axes)}")
+        raise TypeError(
+            f"{function or called_function()}: {field} must be axes of {of}, 0 to {ndim - 1}; got {tuple(axes)}"
+        )
 
 
 def check_indices(
-    name: str, operand: ShapedArray, indices: ShapedArray, mapped: tuple[int, ...], mapped_field: str,
-    operand_batch: tuple[int, ...], indices_batch: tuple[int, ...], indices_batch_field: str,
+    operand: ShapedArray, indices: ShapedArray, mapped: tuple[int, ...], mapped_field: str,
+    operand_batch: tuple[int, ...], indices_batch: tuple[int, ...], indices_batch_field: str, *, function: str = "",
 ) -> None:
     """Raise TypeError or ValueError unless the indices fit the operand and the dimension numbers."""
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices must be integers, got dtype {indices.dtype.name}; convert them with astype")
+        raise TypeError(
+            f"{function or called_function()}: indices must be integers, got dtype {indices.dtype.name}; convert "
+            "them with astype"
+        )
     if indices.ndim < 1:
-        raise TypeError(f"{name}: indices must have a last axis that holds index vectors, got a scalar")
+        raise TypeError(
+            f"{function or called_function()}: indices must have a last axis that holds index vectors, got a scalar"
+        )
     if len(mapped) != indices.shape[-1]:
         raise TypeError(
-            f"{name}: {mapped_field} must have one operand axis for each entry of an index vector; got {mapped} for "
+            f"{function or called_function()}: {mapped_field} must have one operand axis for each entry of an index "
+            f"vector; got {mapped} for "
             f"indices of shape {indices.shape}, whose last axis has size {indices.shape[-1]}"
         )
-    check_axes(name, mapped_field, mapped, operand.ndim, "the operand", ordered=False)
-    check_axes(name, "operand_batching_dims", operand_batch, operand.ndim, "the operand")
-    check_axes(name, indices_batch_field, indices_batch, indices.ndim - 1, "the index vectors", ordered=False)
+    check_axes(mapped_field, mapped, operand.ndim, "the operand", ordered=False, function=function)
+    check_axes("operand_batching_dims", operand_batch, operand.ndim, "the operand", function=function)
+    check_axes(
+        indices_batch_field, indices_batch, indices.ndim - 1, "the index vectors", ordered=False, function=function
+    )
     if set(mapped) & set(operand_batch):
-        raise TypeError(f"{name}: operand_batching_dims {operand_batch} and {mapped_field} {mapped} share an axis")
+        raise TypeError(
+            f"{function or called_function()}: operand_batching_dims {operand_batch} and {mapped_field} {mapped} "
+            "share an axis"
+        )
     sizes = [operand.shape[i] for i in operand_batch], [indices.shape[i] for i in indices_batch]
     if sizes[0] != sizes[1]:
         raise TypeError(
-            f"{name}: batching axes must have the same sizes, got {sizes[0]} for operand axes {operand_batch} and "
+            f"{function or called_function()}: batching axes must have the same sizes, got {sizes[0]} for operand "
+            f"axes {operand_batch} and "
             f"{sizes[1]} for indices axes {indices_batch}"
         )
 

@@ -64,8 +64,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: object 
     """
     if out_sharding is not None:
         return with_out_sharding(broadcast, out_sharding, operand, sizes)
-    sizes = canonical_shape("broadcast", integer_tuple("broadcast", "sizes", sizes))
-    shape = operand_aval("broadcast", operand).shape
+    sizes = canonical_shape(integer_tuple("sizes", sizes))
+    shape = operand_aval(operand).shape
     if not sizes and isinstance(operand, Array):
         return operand
     dimensions = tuple(range(len(sizes), len(sizes) + len(shape)))
@@ -91,7 +91,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Any:
         >>> lax.broadcast_to_rank(jnp.ones(2), 3).shape
         (1, 1, 2)
     """
-    missing = to_integer("broadcast_to_rank", "rank", rank) - operand_aval("broadcast_to_rank", x, "x").ndim
+    missing = to_integer("rank", rank) - operand_aval(x, "x").ndim
     return x if missing <= 0 else expand_dims(x, range(missing))
 
 
@@ -112,7 +112,7 @@ def broadcast_like(arr: ArrayLike, like_arr: Any) -> Array:
         >>> lax.broadcast_like(1.0, jnp.ones(2))
         Array([1., 1.], dtype=float32, weak_type=True)
     """
-    aval, like = operand_aval("broadcast_like", arr, "arr"), operand_aval("broadcast_like", like_arr, "like_arr")
+    aval, like = operand_aval(arr, "arr"), operand_aval(like_arr, "like_arr")
     return broadcast_in_dim(arr, like.shape, range(like.ndim - aval.ndim, like.ndim))
 
 
@@ -132,7 +132,7 @@ def broadcast_shapes(*shapes: ArrayLike) -> tuple[int, ...]:
         >>> lax.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    canonical = [canonical_shape("broadcast_shapes", s) for s in shapes]
+    canonical = [canonical_shape(s) for s in shapes]
     if not canonical:
         raise ValueError("broadcast_shapes: no shapes were given")
     rank = max(map(len, canonical))
@@ -165,10 +165,10 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         >>> lax.expand_dims(jnp.ones(2), (0, -1)).shape
         (1, 2, 1)
     """
-    shape = operand_aval("expand_dims", array, "array").shape
-    dimensions = integer_tuple("expand_dims", "dimensions", dimensions)
+    shape = operand_aval(array, "array").shape
+    dimensions = integer_tuple("dimensions", dimensions)
     rank = len(shape) + len(dimensions)
-    added = {canonical_axis("expand_dims", d, rank) for d in dimensions}
+    added = {canonical_axis(d, rank) for d in dimensions}
     if len(added) != len(dimensions):
         raise ValueError(f"expand_dims: repeated axis in dimensions {dimensions}")
     if not added and isinstance(array, Array):
@@ -222,8 +222,8 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
         >>> lax.squeeze(jnp.array([[1, 2]]), (0,))
         Array([1, 2], dtype=int32)
     """
-    ndim = operand_aval("squeeze", array, "array").ndim
-    axes = tuple([canonical_axis("squeeze", d, ndim) for d in integer_tuple("squeeze", "dimensions", dimensions)])
+    ndim = operand_aval(array, "array").ndim
+    axes = tuple([canonical_axis(d, ndim) for d in integer_tuple("dimensions", dimensions)])
     if len(set(axes)) != len(axes):
         raise ValueError(f"squeeze: dimensions are not unique: {axes}")
     if not axes and isinstance(array, Array):
@@ -249,7 +249,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
         >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
         (2, 12)
     """
-    shape = operand_aval("collapse", operand).shape
+    shape = operand_aval(operand).shape
     first, last, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if last < first:
         raise ValueError(
@@ -299,7 +299,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
         >>> lax.rev(jnp.array([1, 2, 3]), (0,))
         Array([3, 2, 1], dtype=int32)
     """
-    return rev.bind_positional((operand,), (integer_tuple("rev", "dimensions", dimensions),))
+    return rev.bind_positional((operand,), (integer_tuple("dimensions", dimensions),))
 
 
 def _copy_transpose(cotangent: Array, operand: Array) -> Array:

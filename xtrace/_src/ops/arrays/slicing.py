@@ -119,9 +119,9 @@ def slice(
         >>> lax.slice(jnp.array([1, 2, 3, 4]), (1,), (4,), (2,))
         Array([2, 4], dtype=int32)
     """
-    starts = integer_tuple("slice", "start_indices", start_indices)
-    limits = integer_tuple("slice", "limit_indices", limit_indices)
-    steps = None if strides is None else integer_tuple("slice", "strides", strides)
+    starts = integer_tuple("start_indices", start_indices)
+    limits = integer_tuple("limit_indices", limit_indices)
+    steps = None if strides is None else integer_tuple("strides", strides)
     return slice.bind_positional((operand,), (starts, limits, steps))
 
 
@@ -305,15 +305,15 @@ def slice_in_dim(
         >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
         Array([1, 2, 3], dtype=int32)
     """
-    shape = operand_aval("slice_in_dim", operand).shape
-    axis = canonical_axis("slice_in_dim", axis, len(shape))
+    shape = operand_aval(operand).shape
+    axis = canonical_axis(axis, len(shape))
     size = shape[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    start = 0 if start_index is None else to_integer("slice_in_dim", "start_index", start_index)
-    limit = size if limit_index is None else to_integer("slice_in_dim", "limit_index", limit_index)
+    start = 0 if start_index is None else to_integer("start_index", start_index)
+    limit = size if limit_index is None else to_integer("limit_index", limit_index)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = to_integer("slice_in_dim", "stride", stride)
+    strides[axis] = to_integer("stride", stride)
     return slice.bind_positional((operand,), (tuple(starts), tuple(limits), tuple(strides)))
 
 
@@ -337,8 +337,8 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         >>> lax.index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
         Array([3, 4], dtype=int32)
     """
-    shape = operand_aval("index_in_dim", operand).shape
-    axis = canonical_axis("index_in_dim", axis, len(shape))
+    shape = operand_aval(operand).shape
+    axis = canonical_axis(axis, len(shape))
     try:
         number = operator.index(index)
     except TypeError:

@@ -132,8 +132,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     operands = list(operand) if several else [operand]
     if not operands:
         raise TypeError("sort: at least one operand is required, got an empty sequence")
-    axis = canonical_axis("sort", dimension, operand_aval("sort", operands[0]).ndim)
-    results = sort.bind_positional(operands, (axis, bool(is_stable), to_integer("sort", "num_keys", num_keys)))
+    axis = canonical_axis(dimension, operand_aval(operands[0]).ndim)
+    results = sort.bind_positional(operands, (axis, bool(is_stable), to_integer("num_keys", num_keys)))
     return tuple(results) if several else results[0]
 
 
@@ -223,5 +223,5 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Sequence[Any]:
         >>> lax.top_k(jnp.array([1, 3, 2]), 2)
         [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    number = canonical_axis("top_k", axis, operand_aval("top_k", operand).ndim)
-    return list(top_k.bind_positional((operand,), (to_integer("top_k", "k", k), number)))
+    number = canonical_axis(axis, operand_aval(operand).ndim)
+    return list(top_k.bind_positional((operand,), (to_integer("k", k), number)))

@@ -16,6 +16,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import NEVER_PRINTED
 from xtrace._src.core.mesh import context_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
@@ -229,7 +230,7 @@ PrecisionLike = Union[  # noqa: UP007
 ]
 
 
-def canonical_precision(name: str, precision: object) -> Any:
+def canonical_precision(precision: object, *, function: str = "") -> Any:
     """Return None, a pair of Precision, a DotAlgorithm or a preset; ValueError lists the accepted values.
 
     `precision` may be one Precision or string for both operands. None means the setting default_matmul_precision.
@@ -246,7 +247,7 @@ def canonical_precision(name: str, precision: object) -> Any:
     precisions = tuple([_one_precision(p) for p in pair])
     if None in precisions:
         raise ValueError(
-            f"{name}: precision {abbreviate(precision)} is not one of None, "
+            f"{function or called_function()}: precision {abbreviate(precision)} is not one of None, "
             f"{', '.join(map(repr, _precision_names))}, a lax.Precision, a pair of these (one for each operand), a "
             "lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one"
         )
@@ -464,9 +465,9 @@ def _are_terms(lhs: Any, rhs: Any, numbers: DotDimensionNumbers, axes: frozenset
     return split[0] == split[1] and {axis for entry in split[0] for axis in axes_of_entry(entry)} == axes
 
 
-def sharding_of_product(function: str, out_sharding: object) -> NamedSharding | None:
+def sharding_of_product(out_sharding: object, *, function: str = "") -> NamedSharding | None:
     """Return the sharding of a product that a user gives; products are not reduced, whatever it says."""
-    sharding = requested_out_sharding(function, out_sharding)
+    sharding = requested_out_sharding(out_sharding, function=function)
     return sharding.update(spec=sharding.spec.update(reduced=frozenset())) if sharding is not None else None
 
 
@@ -491,7 +492,7 @@ def product_of_shards(
         kept = [tuple([axis for axis in axes_of_entry(p) if axis not in unreduced]) for p in (*batched, *free)]
         sharding = NamedSharding(mesh, PartitionSpec(*kept, unreduced=unreduced))
     return dot_general.bind_positional(
-        (lhs, rhs), (numbers, canonical_precision("dot_general", precision), preferred_element_type, sharding)
+        (lhs, rhs), (numbers, canonical_precision(precision), preferred_element_type, sharding)
     )
 
 
@@ -555,12 +556,12 @@ def dot_general(
         Array([3, 7], dtype=int32)
     """
     if preferred_element_type is not None:
-        preferred_element_type = requested_dtype("dot_general", preferred_element_type)
+        preferred_element_type = requested_dtype(preferred_element_type)
     parameters = (
-        _canonical_dimension_numbers(dimension_numbers), canonical_precision("dot_general", precision),
+        _canonical_dimension_numbers(dimension_numbers), canonical_precision(precision),
         preferred_element_type, None,
     )
-    sharding = sharding_of_product("dot_general", out_sharding)
+    sharding = sharding_of_product(out_sharding)
     if sharding is not None and sharding.spec.unreduced:
         product = product_of_shards(lhs, rhs, *parameters[:3], sharding.spec.unreduced)
         return reshard_result(product, sharding)
@@ -596,7 +597,7 @@ def dot(
         Array([3., 3.], dtype=float32)
     """
     if dimension_numbers is None:
-        left, right = operand_aval("dot", lhs, "lhs").shape, operand_aval("dot", rhs, "rhs").shape
+        left, right = operand_aval(lhs, "lhs").shape, operand_aval(rhs, "rhs").shape
         if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
             raise ValueError(
                 f"dot: arrays of shapes {left} and {right} cannot be multiplied: both must be vectors or matrices, and "
@@ -626,7 +627,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Ar
         >>> lax.batch_matmul(jnp.ones((4, 2, 3)), jnp.ones((4, 3, 5))).shape
         (4, 2, 5)
     """
-    left, right = operand_aval("batch_matmul", lhs, "lhs"), operand_aval("batch_matmul", rhs, "rhs")
+    left, right = operand_aval(lhs, "lhs"), operand_aval(rhs, "rhs")
     if left.ndim < 2 or right.ndim < 2:
         raise ValueError(f"batch_matmul: lhs and rhs must have at least 2 axes, got {left.shape} and {right.shape}")
     if left.ndim != right.ndim:

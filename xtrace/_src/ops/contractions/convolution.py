@@ -53,7 +53,7 @@ from xtrace._src.transforms.batch import MappedAxis
 
 def _explicit_pads(name: str, padding: Any) -> Pads:
     try:
-        return tuple([(low, high) for low, high in [integer_tuple(name, "padding", pair) for pair in padding]])
+        return tuple([(low, high) for low, high in [integer_tuple("padding", pair, function=name) for pair in padding]])
     except (TypeError, ValueError):
         raise ValueError(
             f"padding argument to {name} should be a string or a sequence of (low, high) pairs, got "
@@ -396,12 +396,12 @@ def conv_general_dilated(
             conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
             dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type,
         )
-    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     ones = (1,) * (left.ndim - 2)
-    strides = integer_tuple(name, "window_strides", window_strides)
-    lhs_dilation = ones if lhs_dilation is None else integer_tuple(name, "lhs_dilation", lhs_dilation)
-    rhs_dilation = ones if rhs_dilation is None else integer_tuple(name, "rhs_dilation", rhs_dilation)
+    strides = integer_tuple("window_strides", window_strides, function=name)
+    lhs_dilation = ones if lhs_dilation is None else integer_tuple("lhs_dilation", lhs_dilation, function=name)
+    rhs_dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation, function=name)
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
@@ -423,10 +423,10 @@ def conv_general_dilated(
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
-        preferred_element_type = requested_dtype(name, preferred_element_type)
+        preferred_element_type = requested_dtype(preferred_element_type, function=name)
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
-        canonical_precision(name, precision), preferred_element_type, None,
+        canonical_precision(precision, function=name), preferred_element_type, None,
     )
     return conv_general_dilated.bind_positional((lhs, rhs), parameters)
 
@@ -527,7 +527,7 @@ def conv_transpose(
         Array([1., 1., 1., 1.], dtype=float32)
     """
     name = "conv_transpose"
-    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
     if left.ndim != right.ndim or left.ndim < 2:
         raise ValueError(
             f"{name}: lhs and rhs must have the same rank, at least 2; got shapes {left.shape} and {right.shape}"
@@ -539,8 +539,8 @@ def conv_transpose(
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     window = [right.shape[i] for i in numbers.rhs_spec[2:]]
     ones = (1,) * len(window)
-    strides = integer_tuple(name, "strides", strides)
-    dilation = ones if rhs_dilation is None else integer_tuple(name, "rhs_dilation", rhs_dilation)
+    strides = integer_tuple("strides", strides, function=name)
+    dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation, function=name)
     for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
         if len(values) != len(window):
             raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
@@ -566,7 +566,7 @@ def conv_transpose(
 
 def _lhs_precision(name: str, precision: object) -> Any:
     """Return the precision for a kernel of zeros and ones, where only that of the lhs matters."""
-    canonical = canonical_precision(name, precision)
+    canonical = canonical_precision(precision, function=name)
     return (canonical[0], Precision.DEFAULT) if isinstance(canonical, tuple) else canonical
 
 
@@ -599,8 +599,8 @@ def conv_general_dilated_patches(
                 [1., 2.]]], dtype=float32)
     """
     name = "conv_general_dilated_patches"
-    aval = operand_aval(name, lhs, "lhs")
-    window = integer_tuple(name, "filter_shape", filter_shape)
+    aval = operand_aval(lhs, "lhs", function=name)
+    window = integer_tuple("filter_shape", filter_shape, function=name)
     rank = (0,) * (len(window) + 2)
     numbers = conv_dimension_numbers(aval.shape, rank, dimension_numbers)
     size, features = 1, aval.shape[numbers.lhs_spec[1]]
@@ -648,7 +648,7 @@ def conv_general_dilated_local(
         Array([[[2., 4.]]], dtype=float32)
     """
     name = "conv_general_dilated_local"
-    left, right = operand_aval(name, lhs, "lhs"), operand_aval(name, rhs, "rhs")
+    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     patches = conv_general_dilated_patches(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision

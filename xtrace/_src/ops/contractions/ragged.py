@@ -26,6 +26,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import no_rule, primitive
@@ -49,13 +50,14 @@ _Axes = tuple[int, ...]
 _Pairs = tuple[tuple[_Axes, _Axes], tuple[_Axes, _Axes]]
 
 
-def _canonical_pairs(name: str, dimension_numbers: Any) -> _Pairs:
+def _canonical_pairs(dimension_numbers: Any, *, function: str = "") -> _Pairs:
     try:
         (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
         groups = [tuple([int(i) for i in g]) for g in (lhs, rhs, lhs_batch, rhs_batch)]
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: dimension numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), each a "
+            f"{function or called_function()}: dimension numbers must be ((lhs_contracting, rhs_contracting), "
+            "(lhs_batch, rhs_batch)), each a "
             f"sequence of axes; got {abbreviate(dimension_numbers)}"
         ) from None
     return (groups[0], groups[1]), (groups[2], groups[3])
@@ -80,7 +82,7 @@ class RaggedDotDimensionNumbers:
     rhs_group_dimensions: Any
 
     def __post_init__(self) -> None:
-        pairs = _canonical_pairs("RaggedDotDimensionNumbers", self.dot_dimension_numbers)
+        pairs = _canonical_pairs(self.dot_dimension_numbers, function="RaggedDotDimensionNumbers")
         object.__setattr__(self, "dot_dimension_numbers", pairs)
         for name in ("lhs_ragged_dimensions", "rhs_group_dimensions"):
             object.__setattr__(self, name, tuple([int(i) for i in getattr(self, name)]))
@@ -386,9 +388,9 @@ def ragged_dot_general(
             f"{abbreviate(ragged_dot_dimension_numbers)}"
         )
     if preferred_element_type is not None:
-        preferred_element_type = requested_dtype("ragged_dot_general", preferred_element_type)
+        preferred_element_type = requested_dtype(preferred_element_type)
     parameters = (
-        ragged_dot_dimension_numbers, canonical_precision("ragged_dot_general", precision), preferred_element_type,
+        ragged_dot_dimension_numbers, canonical_precision(precision), preferred_element_type,
         None, None,
     )
     return ragged_dot_general.bind_positional((lhs, rhs, group_sizes), parameters)
@@ -538,16 +540,16 @@ def scaled_dot(
         >>> lax.scaled_dot(x, x.swapaxes(1, 2), lhs_scale=jnp.full((1, 2, 1), 2.0)).dtype
         dtype(bfloat16)
     """
-    left, right = operand_aval("scaled_dot", lhs, "lhs"), operand_aval("scaled_dot", rhs, "rhs")
+    left, right = operand_aval(lhs, "lhs"), operand_aval(rhs, "rhs")
     if left.ndim < 2 or right.ndim < 2:
         raise TypeError(f"scaled_dot: lhs and rhs must have at least 2 axes, got {left.shape} and {right.shape}")
     if dimension_numbers is None:
         batch = _span(0, left.ndim - 2)
         dimension_numbers = (((left.ndim - 1,), (left.ndim - 2,)), (batch, batch))
-    pairs = _canonical_pairs("scaled_dot", dimension_numbers)
+    pairs = _canonical_pairs(dimension_numbers)
     if preferred_element_type is None:
         preferred_element_type = dtypes.bfloat16
-    dtype = requested_dtype("scaled_dot", preferred_element_type)
+    dtype = requested_dtype(preferred_element_type)
     scales = [
         _ones(aval, summed) if scale is None else scale
         for aval, scale, summed in zip((left, right), (lhs_scale, rhs_scale), pairs[0], strict=True)

@@ -14,6 +14,7 @@ from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differenc
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
@@ -154,7 +155,7 @@ def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
     return paths
 
 
-def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, list[ShapedArray]]:
+def leaves_of(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any], Any, list[ShapedArray]]:
     """Return the leaves, tree and types of an argument; TypeError with the path of a leaf that is no array."""
     leaves, structure = pytree.tree_flatten(tree)
     leaves = unwrap(leaves)
@@ -164,7 +165,7 @@ def leaves_of(function: str, argument: str, tree: Any) -> tuple[list[Any], Any, 
             avals.append(aval_of(leaf))
         except TypeError as error:
             path = key_paths.keystr(pytree.tree_flatten_with_path(tree)[0][position][0])
-            raise TypeError(f"{function}: {argument}{path}: {error}") from None
+            raise TypeError(f"{function or called_function()}: {argument}{path}: {error}") from None
     return leaves, structure, avals
 
 
@@ -183,10 +184,12 @@ def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]
     return differences
 
 
-def check_function(function: str, argument: str, value: object) -> None:
+def check_function(argument: str, value: object, *, function: str = "") -> None:
     """Raise TypeError if the argument of `function` cannot be called."""
     if not callable(value):
-        raise TypeError(f"lax.{function}: {argument} argument should be a callable, got {abbreviate(value)}")
+        raise TypeError(
+            f"lax.{function or called_function()}: {argument} argument should be a callable, got {abbreviate(value)}"
+        )
 
 
 def open_jaxpr(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
@@ -212,7 +215,7 @@ def promote_carry(
 
 
 def check_carry(
-    function: str, name: str, tree: PyTreeDef, avals: Sequence[ShapedArray], out_tree: PyTreeDef,
+    name: str, tree: PyTreeDef, avals: Sequence[ShapedArray], out_tree: PyTreeDef,
     out_avals: Sequence[ShapedArray],
 ) -> None:
     """Raise TypeError, with the path, for leaves whose types differ between the input and the output carry.
@@ -221,9 +224,9 @@ def check_carry(
     """
     if out_tree != tree:
         raise TypeError(
-            f"{function} body function carry input and carry output must have the same pytree structure, but they "
-            f"differ {pytree_differences.treedef_difference(tree, out_tree)}.\n\nRevise the function so that the carry "
-            f"output, {out_tree}, has the structure of the carry input {name}, {tree}."
+            f"{called_function()} body function carry input and carry output must have the same pytree structure, "
+            f"but they differ {pytree_differences.treedef_difference(tree, out_tree)}.\n\nRevise the function so that "
+            f"the carry output, {out_tree}, has the structure of the carry input {name}, {tree}."
         )
     paths = argument_leaf_paths([name], pytree.treedef_tuple([tree]))
     wrong = []
@@ -236,7 +239,8 @@ def check_carry(
             )
     if wrong:
         raise TypeError(
-            f"{function} body function carry input and carry output must have equal types, but they differ:\n\n"
+            f"{called_function()} body function carry input and carry output must have equal types, but they "
+            "differ:\n\n"
             + pytree_differences.list_faults(wrong)
             + "\n\nRevise the function so that all output types match the corresponding input types; convert a dtype "
             "with astype, and a sharding with xtrace.reshard."

@@ -14,6 +14,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_repr
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
@@ -417,7 +418,7 @@ def cond(
         raise TypeError(
             f"cond: true_fun and false_fun must be callable, got {short_repr(true_fun)} and {short_repr(false_fun)}"
         )
-    operands = _operands("cond", operands, operand)
+    operands = _operands(operands, operand)
     _check_predicate(pred)
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
@@ -429,12 +430,12 @@ def cond(
     return _bind_functions("cond", index, [false_fun, true_fun], ["false_fun", "true_fun"], operands)
 
 
-def _operands(function: str, operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
+def _operands(operands: tuple[Any, ...], operand: object) -> tuple[Any, ...]:
     if operand is _MISSING:
         return operands
     if operands:
         raise TypeError(
-            f"{function}: if the 'operand' keyword is passed then no positional operands can be passed, got "
+            f"{called_function()}: if the 'operand' keyword is passed then no positional operands can be passed, got "
             f"operand={short_repr(operand)} and {len(operands)} positional operands"
         )
     return (operand,)
@@ -490,7 +491,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     """
     if not hasattr(branches, "__iter__") or not all(map(callable, functions := list(branches))):
         raise TypeError(f"switch: branches argument should be a sequence of callables, got {short_repr(branches)}")
-    operands = _operands("switch", operands, operand)
+    operands = _operands(operands, operand)
     if index is None or not is_array_like(index):
         raise TypeError(f"switch: Index type must be an integer, got {short_repr(index)} of type {type(index)}")
     aval = aval_of(index)
@@ -524,7 +525,7 @@ def _bind_functions(
     if has_high_values(operands):
         inner = [of_nodes(f) for f in functions]
         return call_on_nodes(lambda *args: _bind_functions(function, index, inner, names, args, platforms), operands)
-    leaves, in_tree, avals = leaves_of(function, "operands", operands)
+    leaves, in_tree, avals = leaves_of("operands", operands, function=function)
     # The branches of a cond are [false_fun, true_fun]: true_fun is traced first, and its constants come first.
     order = slice(None, None, -1) if function == "cond" else slice(None)
     bodies = [stage_body(function, f, in_tree, avals) for f in functions[order]][order]

@@ -46,11 +46,11 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         >>> lax.map(jnp.square, jnp.array([1.0, 2.0]))
         Array([1., 4.], dtype=float32)
     """
-    check_function("map", "f", f)
+    check_function("f", f)
 
-    elements, tree, avals = leaves_of("map", "xs", xs)
-    length = length_of("map", None, tree, avals)
-    size = to_integer("map", "batch_size", batch_size) if batch_size is not None else 0
+    elements, tree, avals = leaves_of("xs", xs)
+    length = length_of(None, tree, avals)
+    size = to_integer("batch_size", batch_size) if batch_size is not None else 0
     if size < 0:
         raise ValueError(f"map: batch_size must not be negative, got {size}")
     if size < 2:
@@ -123,11 +123,11 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         >>> lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2]))
         Array([1, 3, 3], dtype=int32)
     """
-    check_function("associative_scan", "fn", fn)
-    leaves, tree, avals = leaves_of("associative_scan", "elems", elems)
+    check_function("fn", fn)
+    leaves, tree, avals = leaves_of("elems", elems)
     if not leaves:
         return elems
-    axes = [canonical_axis("associative_scan", axis, a.ndim) for a in avals]
+    axes = [canonical_axis(axis, a.ndim) for a in avals]
     sizes = {a.shape[i] for a, i in zip(avals, axes, strict=True)}
     if len(sizes) > 1:
         lines = [

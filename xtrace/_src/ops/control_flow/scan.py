@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
@@ -587,13 +588,13 @@ def scan(
         >>> lax.scan(lambda total, x: (total + x, total), 0.0, jnp.array([1.0, 2.0, 3.0]))
         (Array(6., dtype=float32), Array([0., 1., 3.], dtype=float32, weak_type=True))
     """
-    check_function("scan", "f", f)
+    check_function("f", f)
     if has_high_values((init, xs)):
         return call_on_nodes(lambda c, x: scan(of_nodes(f), c, x, length, reverse, unroll), (init, xs))
-    carry, carry_tree, carry_avals = leaves_of("scan", "init", init)
-    elements, xs_tree, xs_avals = leaves_of("scan", "xs", xs)
-    size = length_of("scan", length, xs_tree, xs_avals)
-    steps = unroll_of("scan", unroll, size)
+    carry, carry_tree, carry_avals = leaves_of("init", init)
+    elements, xs_tree, xs_avals = leaves_of("xs", xs)
+    size = length_of(length, xs_tree, xs_avals)
+    steps = unroll_of(unroll, size)
     if config.disable_jit.value:
         return run_in_python(f, init, elements, xs_tree, size, bool(reverse))
     in_tree = pytree.treedef_tuple([carry_tree, xs_tree])
@@ -607,14 +608,14 @@ def scan(
             body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
             out_tree = _split_result_tree(body)
     name = parameter_names(f, 2)[0]
-    check_carry("scan", name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
+    check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
     last, ys = _halves(results, len(carry))
     return pytree.tree_unflatten(carry_tree, last), pytree.tree_unflatten(out_tree[1], ys)
 
 
-def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
+def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:
@@ -623,59 +624,63 @@ def length_of(function: str, length: Any, xs_tree: Any, avals: Sequence[ShapedAr
     for position, aval in enumerate(avals):
         if not aval.shape:
             raise ValueError(
-                f"{function} got value with no leading axis to scan over: {paths()[position]} has type "
+                f"{called_function()} got value with no leading axis to scan over: {paths()[position]} has type "
                 f"{aval.str_short()}. Close over values that are the same in every step"
             )
     for path, aval in zip(paths(), avals, strict=True) if any(a.is_placed for a in avals) else ():
         own = aval.explicit_sharding
         if own is not None and own.spec[0] is not None:
             raise ValueError(
-                f"{function}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each step reads "
+                f"{called_function()}: 0th dimension of all xs should be replicated. Got {own.spec} of {path}: each "
+                "step reads "
                 "a whole slice. Write xtrace.reshard(x, spec) with None for this dimension first"
             )
     sizes = sorted({a.shape[0] for a in avals})
     if len(sizes) > 1:
         lines = [f"  * {path} has leading axis size {a.shape[0]}" for path, a in zip(paths(), avals, strict=True)]
         raise ValueError(
-            f"{function} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
+            f"{called_function()} got values with different leading axis sizes: {', '.join(map(str, sizes))}.\n"
             + "\n".join(lines)
             + "\nCut or pad them to one length, or close over values that are the same in every step."
         )
     if length is None:
         if not sizes:
-            raise ValueError(f"{function} got no values to scan over and `length` not provided; give length=")
+            raise ValueError(f"{called_function()} got no values to scan over and `length` not provided; give length=")
         return sizes[0]
     if isinstance(length, Tracer):
-        raise explain.concretization(length, f"{function} as its length, which must be known while tracing")
+        raise explain.concretization(length, f"{called_function()} as its length, which must be known while tracing")
     try:
         number = operator.index(length)
     except TypeError:
         raise TypeError(
-            f"{function}: length must be an integer known while tracing, got {abbreviate(length)}. fori_loop takes "
+            f"{called_function()}: length must be an integer known while tracing, got {abbreviate(length)}. "
+            "fori_loop takes "
             "a traced number of steps"
         ) from None
     if sizes and sizes[0] != number:
         raise ValueError(
-            f"{function} got `length` argument of {number} which disagrees with leading axis sizes {sizes}: "
+            f"{called_function()} got `length` argument of {number} which disagrees with leading axis sizes {sizes}: "
             f"{paths()[0]} has type {avals[0].str_short()}"
         )
     if number < 0:
-        raise ValueError(f"{function}: length must not be negative, got {number}")
+        raise ValueError(f"{called_function()}: length must not be negative, got {number}")
     return number
 
 
-def unroll_of(function: str, unroll: Any, size: int) -> int:
+def unroll_of(unroll: Any, size: int) -> int:
     """Return the number of steps, up to `size`, in one iteration of the loop."""
     if isinstance(unroll, (bool, np.bool_)):
         return max(size, 1) if unroll else 1
     if isinstance(unroll, Tracer):
-        raise explain.concretization(unroll, f"{function} as unroll, which must be known while tracing")
+        raise explain.concretization(unroll, f"{called_function()} as unroll, which must be known while tracing")
     try:
         number = operator.index(unroll)
     except TypeError:
         number = -1
     if number < 0:
-        raise ValueError(f"{function}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}.")
+        raise ValueError(
+            f"{called_function()}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}."
+        )
     return max(number, 1)
 
 

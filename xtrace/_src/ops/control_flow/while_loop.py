@@ -437,8 +437,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
         >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
         Array(16, dtype=int32, weak_type=True)
     """
-    check_function("while_loop", "cond_fun", cond_fun)
-    check_function("while_loop", "body_fun", body_fun)
+    check_function("cond_fun", cond_fun)
+    check_function("body_fun", body_fun)
     if has_high_values(init_val):
         result: _Carry = call_on_nodes(lambda x: while_loop(of_nodes(cond_fun), of_nodes(body_fun), x), (init_val,))
         return result
@@ -448,7 +448,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
             return result
         except ConcretizationTypeError:  # under another trace without values
             pass
-    values, tree, avals = leaves_of("while_loop", "init_val", init_val)
+    values, tree, avals = leaves_of("init_val", init_val)
     in_tree = pytree.treedef_tuple([tree])
 
     def stage_functions() -> tuple[Body, Body]:
@@ -462,7 +462,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             cond, body = stage_functions()
-    check_carry("while_loop", parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
+    check_carry(parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
     result = pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
     return result
@@ -511,7 +511,7 @@ def fori_loop(
         >>> lax.fori_loop(0, 3, lambda i, x: x + i, 10)
         Array(13, dtype=int32, weak_type=True)
     """
-    check_function("fori_loop", "body_fun", body_fun)
+    check_function("body_fun", body_fun)
     if has_high_values(init_val):
         run = lambda x: fori_loop(lower, upper, of_nodes(body_fun), x, unroll=unroll)  # noqa: E731
         result: _Carry = call_on_nodes(run, (init_val,))
@@ -524,7 +524,7 @@ def fori_loop(
         for i in range(lower, upper):
             value = body_fun(i, value)
         return value
-    values, tree, avals = leaves_of("fori_loop", "init_val", init_val)
+    values, tree, avals = leaves_of("init_val", init_val)
     count = aval_of(lower)
     in_tree = pytree.treedef_tuple([pytree.tree_structure(0), tree])
     body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
@@ -533,11 +533,11 @@ def fori_loop(
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
-    check_carry("fori_loop", parameter_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
+    check_carry(parameter_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
     number = len(body.consts)
     if known:
         steps = max(upper - lower, 0)
-        at_once = unroll_of("fori_loop", 1 if unroll is None else unroll, steps)
+        at_once = unroll_of(1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
         results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
     else:

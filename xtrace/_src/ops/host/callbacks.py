@@ -390,7 +390,7 @@ def _result_aval(function: str, whole: object, position: int, described: object)
             f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled: {where()} is "
             f"{dtype.name}. Return a smaller type, or enable jax_enable_x64"
         )
-    return ShapedArray(integer_tuple("io_callback", "shape", described.shape), dtype)
+    return ShapedArray(integer_tuple("shape", described.shape), dtype)
 
 
 def pure_callback(
@@ -422,7 +422,7 @@ def pure_callback(
         >>> xtrace.jit(lambda x: xtrace.pure_callback(np.sin, xtrace.ShapeDtypeStruct((), jnp.float32), x))(0.0)
         Array(0., dtype=float32)
     """
-    check_method("pure_callback", vmap_method)
+    check_method(vmap_method)
     leaves, function, avals = _prepare_call("pure_callback", callback, result_shape_dtypes, args, kwargs)
     results = pure_callback_p.bind_positional(leaves, (function, avals, sharding, vmap_method))
     return pytree.tree_unflatten(function.out_tree, results)

@@ -9,16 +9,17 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, move_axis, with_a
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops.control_flow.scan import scan
 
 METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
-def check_method(function: str, method: object) -> None:
+def check_method(method: object) -> None:
     """Raise ValueError unless `method` is a vmap_method or None."""
     if method is not None and method not in METHODS:
         raise ValueError(
-            f"{function}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviate(method)}"
+            f"{called_function()}: vmap_method must be one of {', '.join(map(repr, METHODS))}, got {abbreviate(method)}"
         )
 
 

@@ -244,6 +244,6 @@ def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4.
     """
-    operand_aval("lu", x, "x")
+    operand_aval(x, "x")
     factors, pivots, permutation = lu.bind_positional((x,))
     return factors, pivots, permutation

@@ -136,11 +136,11 @@ def qdwh(
     Reference:
         Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for computing the matrix polar decomposition, 2010.
     """
-    aval = operand_aval("qdwh", x, "x")
+    aval = operand_aval(x, "x")
     check_kind("qdwh", (aval,), (INEXACT,))
     if aval.ndim != 2 or aval.shape[0] < aval.shape[1]:
         raise ValueError(f"qdwh: the input must be a matrix of shape M x N with M >= N, got shape {aval.shape}")
-    limit = 10 if max_iterations is None else to_integer("qdwh", "max_iterations", max_iterations)
+    limit = 10 if max_iterations is None else to_integer("max_iterations", max_iterations)
     if limit < 1:
         raise ValueError(f"qdwh: max_iterations must be at least 1, got {max_iterations}")
     precision = float(dtypes.finfo(dtypes.real_part_dtype(aval.dtype)).eps) if eps is None else float(eps)

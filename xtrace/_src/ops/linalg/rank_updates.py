@@ -169,7 +169,7 @@ def symmetric_product(
         Array([[2., 2.],
                [2., 5.]], dtype=float32)
     """
-    operand_aval("symmetric_product", a_matrix, "a_matrix")
+    operand_aval(a_matrix, "a_matrix")
     product = symmetric_product.bind_positional((a_matrix, c_matrix), (float(alpha), float(beta)))
     if symmetrize_output:
         return add(lower_triangle(product), transpose_matrices(lower_triangle(product, -1)))

@@ -47,7 +47,7 @@ def _schur_emit(
     builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[Value]:
     if builder.platform != "cpu":
-        raise no_platform(builder, "schur")
+        raise no_platform(builder)
     batch = x.aval.shape[:-2]
     form = ShapedArray(x.aval.shape, x.aval.dtype)
     eigenvalues = [ShapedArray(x.aval.shape[:-1], x.aval.dtype)] * (1 if dtypes.is_complex(x.aval.dtype) else 2)
@@ -98,7 +98,7 @@ def schur(
         raise NotImplementedError(
             "schur: sorting eigenvalues is not implemented; leave sort_eig_vals and select_callable at their defaults"
         )
-    operand_aval("schur", x, "x")
+    operand_aval(x, "x")
     return tuple(schur.bind_positional((x,), (bool(compute_schur_vectors), False, None)))
 
 

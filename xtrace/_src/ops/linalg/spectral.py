@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
@@ -116,25 +117,27 @@ class SvdAlgorithm(enum.Enum):
     DEFAULT = "default"
 
 
-def _parse_enum(name: str, argument: str, kind: type[enum.Enum], value: object) -> Any:
+def _parse_enum(argument: str, kind: type[enum.Enum], value: object) -> Any:
     if value is not None and not isinstance(value, kind):
         members = ", ".join(f"{kind.__name__}.{member.name}" for member in kind)
-        raise TypeError(f"{name}: {argument} must be None or one of {members}; got {abbreviate(value)}")
+        raise TypeError(f"{called_function()}: {argument} must be None or one of {members}; got {abbreviate(value)}")
     return value
 
 
-def index_range(name: str, subset: object, size: int) -> tuple[int, int] | None:
+def index_range(subset: object, size: int) -> tuple[int, int] | None:
     """Return `subset_by_index` as two ints, or None for the whole range."""
     if subset is None:
         return None
     try:
-        start, stop = integer_tuple("eigh", "subset_by_index", subset)
+        start, stop = integer_tuple("subset_by_index", subset)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: subset_by_index must be None or a pair of integers, got {abbreviate(subset)}"
+            f"{called_function()}: subset_by_index must be None or a pair of integers, got {abbreviate(subset)}"
         ) from None
     if not 0 <= start <= stop <= size:
-        raise ValueError(f"{name}: subset_by_index {(start, stop)} must satisfy 0 <= start <= stop <= {size}")
+        raise ValueError(
+            f"{called_function()}: subset_by_index {(start, stop)} must satisfy 0 <= start <= stop <= {size}"
+        )
     return None if (start, stop) == (0, size) else (start, stop)
 
 
@@ -256,10 +259,10 @@ def eigh(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), sections 8.3 and 8.5.
     """
-    aval = operand_aval("eigh", x, "x")
+    aval = operand_aval(x, "x")
     check_matrices("eigh", (aval,), square=True)
-    subset = index_range("eigh", subset_by_index, aval.shape[-1])
-    algorithm = _parse_enum("eigh", "implementation", EighImplementation, implementation)
+    subset = index_range(subset_by_index, aval.shape[-1])
+    algorithm = _parse_enum("implementation", EighImplementation, implementation)
     parameters = (bool(lower), bool(sort_eigenvalues), subset, algorithm)
     vectors, values = eigh.bind_positional((symmetrize(x) if symmetrize_input else x,), parameters)
     return vectors, values
@@ -511,13 +514,13 @@ def svd(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
-    aval = operand_aval("svd", x, "x")
+    aval = operand_aval(x, "x")
     check_matrices("svd", (aval,))
     inner = min(aval.shape[-2:])
-    subset = index_range("svd", subset_by_index, inner)
+    subset = index_range(subset_by_index, inner)
     if subset_by_index is not None and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index cannot both be set; pass full_matrices=False")
-    algorithm = _parse_enum("svd", "algorithm", SvdAlgorithm, algorithm)
+    algorithm = _parse_enum("algorithm", SvdAlgorithm, algorithm)
     results = svd.bind_positional((x,), (bool(full_matrices), bool(compute_uv), subset, algorithm))
     if not compute_uv:
         return results[0]
@@ -571,7 +574,7 @@ def _eig_emit(
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
         outputs = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
-        raise no_platform(builder, "eig")
+        raise no_platform(builder)
     *eigenvalues, left, right, status = outputs
     spectrum = eigenvalues[0]
     if not is_complex:
@@ -666,11 +669,11 @@ def eig(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.5.
     """
-    operand_aval("eig", x, "x")
+    operand_aval(x, "x")
     if use_magma is not None:
         if implementation is not None:
             raise ValueError("eig: pass implementation or use_magma, not both; they select the same option")
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
-    implementation = _parse_enum("eig", "implementation", EigImplementation, implementation)
+    implementation = _parse_enum("implementation", EigImplementation, implementation)
     flags = (bool(compute_left_eigenvectors), bool(compute_right_eigenvectors), bool(enable_eigvec_derivs))
     return list(eig.bind_positional((x,), (*flags, implementation)))

@@ -97,7 +97,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.2.
     """
-    check_matrices("cholesky", (operand_aval("cholesky", x, "x"),), square=True)
+    check_matrices("cholesky", (operand_aval(x, "x"),), square=True)
     return lower_triangle(cholesky.bind_positional((symmetrize(x) if symmetrize_input else x,)))
 
 
@@ -236,7 +236,7 @@ def triangular_solve(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.1.
     """
-    matrix, right = operand_aval("triangular_solve", a, "a"), operand_aval("triangular_solve", b, "b")
+    matrix, right = operand_aval(a, "a"), operand_aval(b, "b")
     conjugate_a = conjugate_a and dtypes.is_complex(matrix.dtype)
     parameters = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
     if right.ndim == matrix.ndim - 1 and right.ndim:

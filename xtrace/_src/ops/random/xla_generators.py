@@ -123,9 +123,9 @@ def rng_bit_generator(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}, got "
             f"{abbreviate(algorithm)}"
         ) from None
-    dtype = requested_dtype("rng_bit_generator", dtype)
-    sizes = canonical_shape("rng_bit_generator", shape)
-    sharding = requested_out_sharding("rng_bit_generator", out_sharding)
+    dtype = requested_dtype(dtype)
+    sizes = canonical_shape(shape)
+    sharding = requested_out_sharding(out_sharding)
     next_key, bits = rng_bit_generator.bind_positional((key,), (sizes, dtype, chosen, None))
     return next_key, reshard_result(bits, sharding)
 
@@ -186,5 +186,5 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: ShapeLike) -> Array:
         (3,)
     """
     for position, value in (("a", a), ("b", b)):
-        operand_aval("rng_uniform", value, position)
-    return rng_uniform.bind_positional((a, b), (canonical_shape("rng_uniform", shape),))
+        operand_aval(value, position)
+    return rng_uniform.bind_positional((a, b), (canonical_shape(shape),))

@@ -25,9 +25,9 @@ from xtrace.scipy.spatial.transform.euler_angles import make_euler_angles, parse
 def to_real(name: str, value: Any, argument: str) -> Array:
     """Return real numbers, or lists of these, as a floating array."""
     array = asarray(value)
-    if dtypes.is_complex(operand_aval(name, array, argument).dtype):
-        raise TypeError(f"{name}: {argument} must be real, got {operand_aval(name, array, argument)}")
-    return promote_dtypes(name, (array,), as_inexact)[1][0]
+    if dtypes.is_complex(operand_aval(array, argument, function=name).dtype):
+        raise TypeError(f"{name}: {argument} must be real, got {operand_aval(array, argument, function=name)}")
+    return promote_dtypes((array,), as_inexact, function=name)[1][0]
 
 
 def _to_vectors(name: str, value: Any, argument: str, size: int) -> Array:
