@@ -164,7 +164,7 @@ PROGRAMS = [
         error="TypeError",
         says=["vmap", "str"],
         underlined='xtrace.vmap(lambda x: "large")(jnp.ones(3))',
-        fix="which is not an array",
+        fix="return arrays or numbers",
         in_message=False,
         right="""
         ["large" for x in jnp.ones(3)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.core import config, key_paths, monitoring, pytree
+from xtrace._src.core import config, monitoring, pytree
 from xtrace._src.core.avals import (
     AbstractRef,
     AbstractToken,
@@ -27,9 +27,9 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.shardings import Sharding
-from xtrace._src.core.trace import NamedAxisTrace, Tracer, current_trace, use_trace
+from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
 from xtrace._src.ops.calls import jit_call
-from xtrace._src.ops.references.binding import bind_with_references, check_returned, unwrap, wrap
+from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.evaluate import evaluate
@@ -63,7 +63,7 @@ class TracedFunction:
         if self._without_constants is None:
             jaxpr = self.jaxpr
             if jaxpr.constvars:
-                jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+                jaxpr = jaxpr.with_constants_as_inputs()
             self._without_constants = ClosedJaxpr(jaxpr, [])
         return self._without_constants
 
@@ -196,22 +196,14 @@ def trace(
         if high_types:
             result = lower_result(result)
         results, out_tree = pytree.tree_flatten(result)
-        for position, leaf in enumerate(results):
-            if not isinstance(leaf, Tracer) and not is_array_like(leaf):
-                check_returned(leaf, info)
-                path, _ = pytree.tree_flatten_with_path(result)[0][position]
-                where = f" at output component {key_paths.keystr(path)}" if path else ""
-                raise TypeError(
-                    f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
-                    "return arrays or numbers, or None for nothing"
-                )
+        check_results(results, result, lambda: info)
         return results if finish is None else finish(results, out_tree)
 
     start = time.perf_counter()
     jaxpr, consts = stage(flat, in_avals, info)
     if config.debug_key_reuse.value:
         key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
-        key_reuse.check(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), []))
+        key_reuse.check(ClosedJaxpr(jaxpr.with_constants_as_inputs(), []))
     traced = TracedFunction(jaxpr, consts, in_tree, out_tree, info)
     traced.seconds = time.perf_counter() - start
     monitoring.record_step(monitoring.TRACING, traced.seconds, function_name(function))

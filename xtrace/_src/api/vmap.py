@@ -23,7 +23,7 @@ from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.ops.reductions import add_elements
-from xtrace._src.ops.references.binding import check_returned, make_reference, read_reference, write_reference
+from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
@@ -118,12 +118,7 @@ def vmap(
             inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, [copies.get(i, x) for i, x in enumerate(inner)])
             result = fun(*inner_args, **inner_kwargs)
             results, out_tree = pytree.tree_flatten(result)
-            for leaf in results:
-                if not is_array_like(leaf):
-                    check_returned(leaf, described())
-                    raise TypeError(
-                        f"vmap: {name} returned {abbreviate(leaf)} of type {type(leaf)}, which is not an array"
-                    )
+            check_results(results, result, described)
             return [*results, *map(read_reference, copies.values())] if copies else results
 
         mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)

@@ -576,10 +576,13 @@ def _python_scalar_aval(value: object) -> ShapedArray:
     return scalar_aval(type(value))
 
 
+# The rule of classes whose instances hold their aval.
+own_aval: Callable[[Any], ShapedArray] = operator.attrgetter("aval")
+
 # How the aval of a value is found, by exact type; the runtime and the tracers add theirs.
 aval_rules: dict[type, Callable[[Any], ShapedArray]] = {
     bool: _python_scalar_aval, int: _python_scalar_aval, float: _python_scalar_aval, complex: _python_scalar_aval,
-    np.ndarray: _numpy_aval, ShapeDtypeStruct: lambda description: description.aval,
+    np.ndarray: _numpy_aval, ShapeDtypeStruct: own_aval,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._src.core import config
-from xtrace._src.core.avals import ShapedArray, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.source import Position
 from xtrace._src.core.source_info import SourceInfo, source_info
@@ -76,11 +76,7 @@ class Literal:
         return f"Literal({self.val})"
 
 
-def _aval_of_literal(literal: Any) -> ShapedArray:
-    return literal.aval  # type: ignore[no-any-return]
-
-
-aval_rules[Literal] = _aval_of_literal
+aval_rules[Literal] = own_aval
 
 Atom = Var | Literal
 
@@ -214,6 +210,10 @@ class Jaxpr:
     def out_avals(self) -> list[ShapedArray]:
         """The types of the outputs."""
         return [v.aval for v in self.outvars]
+
+    def with_constants_as_inputs(self) -> Jaxpr:
+        """Return the jaxpr whose constvars are its leading inputs."""
+        return self.replace(constvars=[], invars=[*self.constvars, *self.invars])
 
     def replace(self, **changes: object) -> Jaxpr:
         """Return a copy with the given fields changed."""

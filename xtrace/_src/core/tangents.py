@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from xtrace._src.core import dtypes, pytree_registration
-from xtrace._src.core.avals import ShapedArray, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.partition_spec import PartitionSpec
 
 
@@ -39,11 +39,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval.str_short(short_dtypes=False)})"
 
 
-def _aval_of_undefined_primal(value: UndefinedPrimal) -> ShapedArray:
-    return value.aval
-
-
-aval_rules[UndefinedPrimal] = _aval_of_undefined_primal
+aval_rules[UndefinedPrimal] = own_aval
 # A node without leaves, so that users' rules pass it into `vmap` and `jit`.
 pytree_registration.register_pytree_node(
     UndefinedPrimal, lambda value: ((), value.aval), lambda aval, _: UndefinedPrimal(aval)

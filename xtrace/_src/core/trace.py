@@ -12,7 +12,7 @@ import numpy as np
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 
 if TYPE_CHECKING:
     from xtrace._src.core.primitive import ArrayPrimitive, Primitive
@@ -293,12 +293,8 @@ class Tracer(Array):
         return self
 
 
-def _aval_of_tracer(tracer: Tracer) -> ShapedArray:
-    return tracer.aval
-
-
 # Classes of users' traces inherit it.
-aval_rules[Tracer] = _aval_of_tracer
+aval_rules[Tracer] = own_aval
 
 
 # JAX's classes: a name that asks for the data or for its place is an attempt to make a tracer concrete; others are

@@ -129,7 +129,7 @@ def jaxpr_subcomp(
     """
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(f"jaxpr_subcomp: jaxpr must be a Jaxpr, got {abbreviate(jaxpr)}")
-    opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    opened = jaxpr.with_constants_as_inputs()
     values = _flatten_values("jaxpr_subcomp", opened, [*consts_for_constvars, *args])
     return build_jaxpr_call(ctx, ClosedJaxpr(opened, []), "inlined", tokens, values, inline=True)
 

@@ -65,7 +65,7 @@ from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, shar
 from xtrace._src.ops.sharding_constraints import sharding_constraint_p
 from xtrace._src.ops.windows import reduce_window_sum
 from xtrace._src.transforms.evaluate import evaluate
-from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
+from xtrace._src.transforms.jaxpr_transforms import find_fixpoint, stage_to_jaxpr
 
 if TYPE_CHECKING:
     from xtrace._src.jet.trace import JetTrace
@@ -256,11 +256,13 @@ def _find_carry_patterns(
     """
     count = len(carry)
     others = tuple([(False,) * order] * (len(body.out_avals) - count))
-    while True:
+
+    def expand_step(carry: Patterns) -> tuple[tuple[ClosedJaxpr, Patterns], Patterns]:
         closed, out_patterns = jaxpr_of(body, order, (*before, *carry, *after), (*carry, *others))
-        if out_patterns[:count] == carry:
-            return closed, carry, out_patterns[count:]
-        carry = out_patterns[:count]
+        return (closed, out_patterns[count:]), out_patterns[:count]
+
+    (closed, rest), stable = find_fixpoint(expand_step, carry)
+    return closed, stable, rest
 
 
 def _fill_carry_terms(terms: Sequence[Sequence[Any]], patterns: Patterns, avals: Sequence[Any]) -> list[list[Any]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core import config, explain
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import aval_of, aval_rules, own_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.primitive import Primitive
@@ -71,11 +71,7 @@ class JetTracer(Tracer):
         return f"JetTracer(primal={self.primal}, order={self.order})"
 
 
-def _aval_of_tracer(tracer: JetTracer) -> ShapedArray:
-    return tracer.aval
-
-
-aval_rules[JetTracer] = _aval_of_tracer
+aval_rules[JetTracer] = own_aval
 
 
 class JetTrace(Trace):

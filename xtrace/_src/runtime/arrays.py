@@ -21,6 +21,7 @@ from xtrace._src.core.avals import (
     aval_rules,
     check_truth,
     memory_space_of_kind,
+    own_aval,
     physical_aval,
 )
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -530,8 +531,4 @@ def deleted_message(aval: ShapedArray) -> str:
     )
 
 
-def _aval_of_array(array: Array) -> ShapedArray:
-    return array.aval  # type: ignore[no-any-return]
-
-
-aval_rules[ConcreteArray] = _aval_of_array
+aval_rules[ConcreteArray] = own_aval

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xtrace._src.core import config, explain
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.effects import Effects, NamedAxis
 from xtrace._src.core.ir import DebugInfo
@@ -62,11 +62,7 @@ class BatchTracer(Tracer):
         return f"VmapTracer(aval={self.aval}, batched={aval_of(self.value)})"
 
 
-def _aval_of_tracer(tracer: BatchTracer) -> ShapedArray:
-    return tracer.aval
-
-
-aval_rules[BatchTracer] = _aval_of_tracer
+aval_rules[BatchTracer] = own_aval
 
 
 class BatchTrace(StackedTrace):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -22,6 +22,9 @@ from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.linearize import KnownResults, LinearMap, linearize, partial_evaluate
 from xtrace._src.transforms.scopes import scope
 from xtrace._src.transforms.stage import stage
+
+_Flag = TypeVar("_Flag")
+_Result = TypeVar("_Result")
 
 
 def stage_to_jaxpr(
@@ -50,8 +53,7 @@ def move_constants_to_inputs(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 @memoize_by_owner
 def _move_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
-    jaxpr = closed.jaxpr
-    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), [])
+    return ClosedJaxpr(closed.jaxpr.with_constants_as_inputs(), [])
 
 
 def cast_weak_type(value: Any, aval: ShapedArray) -> Any:
@@ -199,7 +201,7 @@ def partial_evaluate_jaxpr(
     rest = maps[0]
     count = rest.nonzero.count(False)
     known_jaxpr, residuals = _drop_forwarded(whole, count)
-    opened = rest.jaxpr.replace(constvars=[], invars=[*rest.jaxpr.constvars, *rest.jaxpr.invars])
+    opened = rest.jaxpr.with_constants_as_inputs()
     return PartitionedJaxpr(known_jaxpr, ClosedJaxpr(opened, []), tuple(rest.nonzero), residuals, count)
 
 
@@ -230,20 +232,40 @@ def analyze_unknowns(closed: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[bo
     return works, tuple([x in pending for x in jaxpr.outvars])
 
 
+def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
+    """Return the elementwise disjunction of two masks."""
+    return tuple([a or b for a, b in zip(one, other, strict=True)])
+
+
+def find_fixpoint(
+    step: Callable[[tuple[_Flag, ...]], tuple[_Result, Sequence[_Flag]]], carry: Sequence[_Flag]
+) -> tuple[_Result, tuple[_Flag, ...]]:
+    """Return the result of the step that leaves the flags of a loop's carry as they are, and these flags.
+
+    ``step(carry)`` returns its result and the flags after it, which are those of `carry` and perhaps more.
+    """
+    before = tuple(carry)
+    while True:
+        result, after = step(before)
+        if tuple(after) == before:
+            return result, before
+        before = tuple(after)
+
+
 def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
     """Return a flag for each part of a loop's carry: unknown at the start, or dependent on unknown inputs of the body.
 
     flags: a flag for each unknown input of the body, the carry's from `first` on. For a body with effects the flags
     are those of the start: a collective operation has the same result for all indices of its axis.
     """
-    unknown = list(carry)
-    while not body.effects:
-        given = (*flags[:first], *unknown, *flags[first + len(unknown) :])
-        after = [a or b for a, b in zip(unknown, analyze_unknowns(body, given)[1])]
-        if after == unknown:
-            break
-        unknown = after
-    return unknown
+    if body.effects:
+        return list(carry)
+
+    def step(unknown: tuple[bool, ...]) -> tuple[None, tuple[bool, ...]]:
+        outputs = analyze_unknowns(body, (*flags[:first], *unknown, *flags[first + len(unknown) :]))[1]
+        return None, either(unknown, outputs[: len(unknown)])
+
+    return list(find_fixpoint(step, carry)[1])
 
 
 def merge_by_mask(known: Sequence[Any], rest: Sequence[Any], flags: Sequence[bool]) -> list[Any]:

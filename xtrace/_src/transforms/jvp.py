@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xtrace._src.core import config, explain
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import aval_of, aval_rules, own_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
@@ -64,11 +64,7 @@ class JVPTracer(Tracer):
         return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
-def _aval_of_tracer(tracer: JVPTracer) -> ShapedArray:
-    return tracer.aval
-
-
-aval_rules[JVPTracer] = _aval_of_tracer
+aval_rules[JVPTracer] = own_aval
 
 
 class JVPTrace(StackedTrace):

@@ -10,7 +10,6 @@ import numpy as np
 from xtrace._src.algebra.resharding import reshard_p
 from xtrace._src.algebra.varying import preduced, pvary, reduced_vary_cast
 from xtrace._src.core import config, dtypes, explain
-from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import (
     AbstractRef,
     ShapedArray,
@@ -18,6 +17,7 @@ from xtrace._src.core.avals import (
     aval_of,
     aval_rules,
     int_aval,
+    own_aval,
     scalar_aval,
 )
 from xtrace._src.core.check import check_jaxpr
@@ -62,11 +62,7 @@ class StagedTracer(Tracer):
         return f"JitTracer({self.aval})"
 
 
-def _tracer_aval(tracer: Array) -> ShapedArray:
-    return tracer.aval  # type: ignore[no-any-return]
-
-
-aval_rules[StagedTracer] = _tracer_aval
+aval_rules[StagedTracer] = own_aval
 
 
 class StagingTrace(Trace):

@@ -8,7 +8,7 @@ from typing import Any
 
 from xtrace._src.algebra.vector_space import concrete
 from xtrace._src.core import pytree
-from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.callables import check_callable, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Literal, called_jaxpr
@@ -63,11 +63,7 @@ class SparseTracer(Tracer):
         return f"SparseTracer<{self.aval.str_short()}>"
 
 
-def _tracer_aval(tracer: SparseTracer) -> ShapedArray:
-    return tracer.aval
-
-
-aval_rules[SparseTracer] = _tracer_aval
+aval_rules[SparseTracer] = own_aval
 
 
 class SparseTrace(Trace):

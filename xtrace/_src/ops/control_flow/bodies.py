@@ -12,13 +12,13 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
+from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import debug_info_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
-from xtrace._src.ops.references.binding import check_returned, unwrap, wrap
+from xtrace._src.ops.references.binding import check_results, unwrap, wrap
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.stage import StagingTrace, stage
@@ -73,21 +73,11 @@ def _stage(
         nonlocal out_tree
         result = function(*pytree.tree_unflatten(in_tree, wrap(leaves, in_avals)))
         results, out_tree = pytree.tree_flatten(result)
-        for position, leaf in enumerate(results):
-            if not is_array_like(leaf):
-                check_returned(leaf, info)
-                path, _ = pytree.tree_flatten_with_path(result)[0][position]
-                where = f" at output component {key_paths.keystr(path)}" if path else ""
-                raise TypeError(
-                    f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: "
-                    "return arrays or numbers, or None for nothing"
-                )
+        check_results(results, result, lambda: info)
         return results
 
     jaxpr, consts = stage(flat, in_avals, info)
-    if jaxpr.constvars:
-        jaxpr = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-    closed = ClosedJaxpr(jaxpr, [])
+    closed = ClosedJaxpr(jaxpr.with_constants_as_inputs() if jaxpr.constvars else jaxpr, [])
     # In eager calls equal jaxprs share one program, unless debug checks must name the lines of each function. A staged
     # equation keeps the jaxpr of its own function, since it is printed.
     staging = any(isinstance(t, StagingTrace) and not isinstance(t, Tape) for t in current_trace.get().enclosing())

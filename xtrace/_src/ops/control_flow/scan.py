@@ -39,7 +39,6 @@ from xtrace._src.ops.control_flow.scan_parts import (
     Loop,
     Source,
     Split,
-    either,
     find_forwarding,
     regroup_jaxpr,
     run_in_python,
@@ -56,7 +55,9 @@ from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
     batch_jaxpr,
+    either,
     filter_by_mask,
+    find_fixpoint,
     find_unknown_carry,
     jvp_jaxpr,
     linearize_jaxpr,
@@ -442,15 +443,16 @@ def _transpose_body(
     """Return the reverse scan for the linear operands and the results with nonzero cotangents, the mask `given`."""
     linear, _ = until_stable(lambda flags: _find_dependent_outputs(closed.jaxpr, flags), operands_linear, loop)
     carry_linear = tuple(loop.split(linear)[1])
-    carry_given, ys_given = _halves(given, loop.num_carry)
-    carry_given = [g and x for g, x in zip(carry_given, carry_linear, strict=True)]
-    while True:
+    initial, ys_given = _halves(given, loop.num_carry)
+
+    def transpose_step(carry_given: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[bool, ...]], tuple[bool, ...]]:
         transposed, has_cotangent = transpose_jaxpr(closed, linear, (*carry_given, *ys_given))
         after = either(carry_given, loop.split(scatter_by_mask(has_cotangent, linear))[1])
-        after = tuple([bool(x) for x in after])
-        if list(after) == carry_given:
-            break
-        carry_given = list(after)
+        return (transposed, has_cotangent), tuple([bool(x) for x in after])
+
+    (transposed, has_cotangent), carry_given = find_fixpoint(
+        transpose_step, [g and x for g, x in zip(initial, carry_linear, strict=True)]
+    )
     nonzero = tuple([bool(x) for x in scatter_by_mask(has_cotangent, linear)])
     found_consts = loop.split(nonzero)[0]
     jaxpr, extra = open_jaxpr(transposed)
@@ -526,14 +528,15 @@ def _batch_body(
     # Dependence finds most mapped carries without batching; batching again finds the others.
     carried = find_unknown_carry(closed, [i is not None for i in axes], len(consts), [i is not None for i in carry])
     results = len(closed.out_avals)
-    while True:
+
+    def batch_step(carried: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, tuple[int | None, ...]], list[bool]]:
         always = (*carried, *(False,) * (results - loop.num_carry))
         inner = (*consts, *[0 if c else None for c in carried], *[None if i is None else 0 for i in xs])
         batched, places = batch_jaxpr(closed, mapped, inner, always)
-        after = [i is not None for i in places[: loop.num_carry]]
-        if after == carried:
-            return batched, places, carried
-        carried = after
+        return (batched, places), [i is not None for i in places[: loop.num_carry]]
+
+    (batched, places), stable = find_fixpoint(batch_step, carried)
+    return batched, places, list(stable)
 
 
 def _batch(

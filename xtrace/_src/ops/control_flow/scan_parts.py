@@ -17,7 +17,7 @@ from xtrace._src.ops.arrays.dynamic_slicing import dynamic_index_in_dim
 from xtrace._src.ops.arrays.slicing import index_in_dim
 from xtrace._src.ops.control_flow.bodies import open_jaxpr
 from xtrace._src.transforms.dce import eliminate_dead_code
-from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, filter_by_mask
+from xtrace._src.transforms.jaxpr_transforms import PartitionedJaxpr, either, filter_by_mask, find_fixpoint
 
 
 class Loop(NamedTuple):
@@ -41,22 +41,18 @@ def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxp
     return ClosedJaxpr(eliminate_dead_code(moved)[0], [])
 
 
-def either(one: Sequence[bool], other: Sequence[bool]) -> tuple[bool, ...]:
-    """Return the elementwise disjunction of two masks."""
-    return tuple([a or b for a, b in zip(one, other, strict=True)])
-
-
 def until_stable(
     results_of: Callable[[tuple[bool, ...]], tuple[bool, ...]], flags: tuple[bool, ...], loop: Loop
 ) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     """Return the flags of inputs and results at the fixpoint where no step adds a flag to the carry."""
-    while True:
-        consts, carry, xs = loop.split(flags)
-        results = results_of(flags)
-        after = either(carry, results[: loop.num_carry])
-        if list(after) == carry:
-            return flags, (*carry, *results[loop.num_carry :])
-        flags = (*consts, *after, *xs)
+    consts, carry, xs = loop.split(flags)
+
+    def step(carry: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+        results = results_of((*consts, *carry, *xs))
+        return results, either(carry, results[: loop.num_carry])
+
+    results, stable = find_fixpoint(step, carry)
+    return (*consts, *stable, *xs), (*stable, *results[loop.num_carry :])
 
 
 class _Forwarding(NamedTuple):

@@ -43,9 +43,12 @@ from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.discharge import discharge_jaxpr
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
+    PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
+    either,
     filter_by_mask,
+    find_fixpoint,
     find_unknown_carry,
     jvp_jaxpr,
     move_constants_to_inputs,
@@ -255,11 +258,12 @@ def _jvp_body(body: ClosedJaxpr, cond: ClosedJaxpr, given: tuple[bool, ...], con
     or if a step adds one.
     """
     constant, carry = given[:consts], given[consts:]
-    while True:
+
+    def jvp_step(carry: tuple[bool, ...]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
         both, nonzero = jvp_jaxpr(body, (*constant, *carry), carry)
-        if nonzero == carry:
-            break
-        carry = tuple([a or b for a, b in zip(carry, nonzero, strict=True)])
+        return both, either(carry, nonzero)
+
+    both, carry = find_fixpoint(jvp_step, carry)
     jaxpr, extra = open_jaxpr(both)
     n, count = len(extra), len(given)
     values, moved = jaxpr.invars[n : n + count], jaxpr.invars[n + count :]
@@ -318,12 +322,13 @@ def _find_known_loop(
     works, pending = analyze_unknowns(body, (*of_body, *carry))
     if all(a or b for a, b in zip(carry, pending, strict=True)) and not works:
         return None
-    while True:
+
+    def evaluate_step(carry: tuple[bool, ...]) -> tuple[PartitionedJaxpr, tuple[bool, ...]]:
         # A carry that becomes unknown in a step is unknown in all steps.
         parts = partial_evaluate_jaxpr(body, (*of_body, *carry), carry)
-        if parts.nonzero == carry:
-            break
-        carry = parts.nonzero
+        return parts, parts.nonzero
+
+    parts, carry = find_fixpoint(evaluate_step, carry)
     of_cond = (*flags[:own], *carry)
     if all(carry) or any(analyze_unknowns(cond, of_cond)[1]):
         return None
@@ -375,7 +380,8 @@ def _batch_functions(
     carried = find_unknown_carry(body, flags[own:], consts, flags[own + consts :])
     if not cond.effects and any(analyze_unknowns(cond, (*flags[:own], *carried))[1]):
         carried = [True] * len(carried)
-    while True:
+
+    def batch_step(carried: tuple[bool, ...]) -> tuple[tuple[ClosedJaxpr, ClosedJaxpr], list[bool]]:
         places = tuple([0 if c else None for c in carried])
         always = (bool(predicate.shape) and any(carried),)
         new_cond, (where,) = batch_jaxpr(cond, mapped, (*axes[:own], *places), always)
@@ -387,13 +393,12 @@ def _batch_functions(
             )
         # With a mapped predicate examples end at different steps, so that all of the carry is mapped.
         if where is not None and not all(carried):
-            carried = [True] * len(carried)
-            continue
-        new_body, out_axes = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), tuple(carried))
-        after = [i is not None for i in out_axes]
-        if after == carried:
-            return new_cond, new_body, carried
-        carried = after
+            return (new_cond, body), [True] * len(carried)
+        new_body, out_axes = batch_jaxpr(body, mapped, (*axes[own : own + consts], *places), carried)
+        return (new_cond, new_body), [i is not None for i in out_axes]
+
+    (new_cond, new_body), stable = find_fixpoint(batch_step, carried)
+    return new_cond, new_body, list(stable)
 
 
 def _batch(

@@ -6,14 +6,16 @@ Every program passes here, so what only references need is loaded when there is 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of
+from xtrace._src.core import key_paths, pytree
+from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT, REFERENCE_EFFECT, Effects
+from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.references import Reference
-from xtrace._src.core.trace import Trace, current_trace
+from xtrace._src.core.trace import Trace, Tracer, current_trace
 from xtrace._src.transforms.discharge import apply_rule
 from xtrace._src.transforms.linearize import Tape
 from xtrace._src.transforms.replay import StackedTrace
@@ -93,13 +95,26 @@ def bind_with_references(
     return results
 
 
-def check_returned(value: Any, function: object) -> None:
-    """Raise ValueError for a reference among the results of a function."""
-    if isinstance(value, Reference):
-        raise ValueError(
-            f"function {function} returned a reference of type {aval_of(value.target)}; references cannot be returned "
-            "from traced functions. Return its array, ref[...] or xtrace.freeze(ref), or let the function write to a "
-            "reference that it is given"
+def check_results(leaves: Sequence[Any], result: object, describe: Callable[[], DebugInfo]) -> None:
+    """Raise TypeError for a leaf of a function's `result` that is no operand, ValueError for a reference.
+
+    `describe` returns the description of the function.
+    """
+    for position, leaf in enumerate(leaves):
+        if isinstance(leaf, Tracer) or is_array_like(leaf):
+            continue
+        info = describe()
+        if isinstance(leaf, Reference):
+            raise ValueError(
+                f"function {info} returned a reference of type {aval_of(leaf.target)}; references cannot be returned "
+                "from traced functions. Return its array, ref[...] or xtrace.freeze(ref), or let the function write to "
+                "a reference that it is given"
+            )
+        path, _ = pytree.tree_flatten_with_path(result)[0][position]
+        where = f" at output component {key_paths.keystr(path)}" if path else ""
+        raise TypeError(
+            f"function {info} returned a value of type {type(leaf)}{where}, which is not a valid JAX type: return "
+            "arrays or numbers, or None for nothing"
         )
 
 

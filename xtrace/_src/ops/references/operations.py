@@ -13,7 +13,7 @@ from typing import Any
 from xtrace._src.algebra.families import add_any
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, aval_rules
+from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.effects import REFERENCE_EFFECT, Effects
 from xtrace._src.core.errors import ReferenceIndexError
 from xtrace._src.core.ir import DropVar, JaxprEqn
@@ -49,7 +49,7 @@ class Cell:
         self.array = array if isinstance(array, Array) else to_array(array)
 
 
-aval_rules[Cell] = lambda cell: cell.aval
+aval_rules[Cell] = own_aval
 
 
 def _inner_value(aval: AbstractRef, value: Tracer) -> str:
