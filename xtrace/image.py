@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -84,7 +84,7 @@ def _make_cubic_kernel(a: float) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = a * (((x - 5) * x + 8) * x - 4)
-        return choose(x >= 2, 0.0, choose(x >= 1, far, near))
+        return select_where(x >= 2, 0.0, select_where(x >= 1, far, near))
 
     return kernel
 
@@ -97,8 +97,8 @@ def _make_lanczos_kernel(radius: float) -> Callable[[Array], Array]:
         product = radius * sin(angle) * sin(angle / radius)
         positive = x > 1e-3
         # Near 0 the quotient is 1 to rounding.
-        ratio = choose(positive, product / choose(positive, angle * angle, 1), 1)
-        return choose(x > radius, 0.0, ratio)
+        ratio = select_where(positive, product / select_where(positive, angle * angle, 1), 1)
+        return select_where(x > radius, 0.0, ratio)
 
     return kernel
 
@@ -133,14 +133,14 @@ def _compute_weights(
         beyond = iota(dtype, count + 4)[:, None] - 2
         weights = _KERNELS[method](abs(clip(centre, -1, count)[None] - beyond))
         first, last = [add_elements(x, (0,))[None] for x in (weights[:2], weights[-2:])]
-        return weights[2:-2] + choose(inputs == 0, first, 0) + choose(inputs == count - 1, last, 0)
+        return weights[2:-2] + select_where(inputs == 0, first, 0) + select_where(inputs == count - 1, last, 0)
     else:
         weights = _choose_kernel(method, antialias)(abs(centre[None] - inputs) / width)
     total = broadcast_in_dim(add_elements(weights, (0,)), (1, wanted), (1,))
     positive = abs(total) > 1000 * float(dtypes.finfo(dtypes.float32).eps)
-    weights = choose(positive, weights / choose(total != 0, total, 1), 0)
+    weights = select_where(positive, weights / select_where(total != 0, total, 1), 0)
     inside = (centre >= -0.5) & (centre <= count - 0.5)
-    return choose(inside[None], weights, 0)
+    return select_where(inside[None], weights, 0)
 
 
 def _apply_matrix(x: Array, axis: int, matrix: Array, precision: PrecisionLike) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -105,7 +105,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
         Array([-0.01,  2.  ], dtype=float32)
     """
     x = operand(x)
-    return choose(x >= 0, x, negative_slope * x)
+    return select_where(x >= 0, x, negative_slope * x)
 
 
 @inline_jit(public=True)
@@ -126,7 +126,7 @@ def hard_tanh(x: ArrayLike) -> Array:
         Array([-1.,  1.], dtype=float32)
     """
     x = operand(x)
-    return choose(x > 1, 1, choose(x < -1, -1, x))
+    return select_where(x > 1, 1, select_where(x < -1, -1, x))
 
 
 @inline_jit(public=True)
@@ -191,7 +191,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         Array([0., 2.], dtype=float32)
     """
     x = operand(x)
-    return choose(x <= -1.0, 0.0, choose(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+    return select_where(x <= -1.0, 0.0, select_where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @inline_jit(public=True)
@@ -345,7 +345,7 @@ def log1mexp(x: ArrayLike) -> Array:
         Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
     x = operand(x)
-    return choose(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
+    return select_where(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
 
 
 log1mexp.defjvps(lambda t, y, x: t / expm1(operand(x)))
@@ -372,7 +372,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     x = operand(x)
     positive = x > 0
     # The unused branch must not overflow, or its derivative is NaN.
-    return choose(positive, x, alpha * expm1(choose(positive, 0.0, x)))
+    return select_where(positive, x, alpha * expm1(select_where(positive, 0.0, x)))
 
 
 @inline_jit(public=True)

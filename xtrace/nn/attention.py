@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -102,7 +102,7 @@ def _attention(
         for more in visible[1:]:
             mask = mask & _group_heads(more, heads, groups)
         # Far below any score, and finite: a query that sees nothing gives the mean of the values, not NaN.
-        scores = choose(mask, scores, -0.7 * float(dtypes.finfo(dtypes.float32).max))
+        scores = select_where(mask, scores, -0.7 * float(dtypes.finfo(dtypes.float32).max))
     weights = convert_to(softmax(scores), key.dtype)
     # (B, K, T, G, H), or (B, N, T, H).
     mixed = dot_general(

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
@@ -71,7 +71,7 @@ def _shift_by_max(operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple
     axes = axes_of(axis, x.ndim)
     kept = x
     if masks:
-        kept = choose(masks[0], x, -_INFINITY)
+        kept = select_where(masks[0], x, -_INFINITY)
         kept = convert_to(kept, kept.dtype, x.weak_type)
     if dtypes.is_boolean(kept.dtype):
         raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
@@ -158,13 +158,13 @@ def _logsumexp(
     if weights is not None:
         # Elements that are masked or have weight 0 count as -inf, so their exponentials cannot overflow.
         weights = select_or_fill(rest[-1], weights, 0) if masked else weights
-        x = choose(weights != 0, x, -_INFINITY)
+        x = select_where(weights != 0, x, -_INFINITY)
     elif masked:
         x = select_or_fill(rest[-1], x, -_INFINITY)
     complex_operands = dtypes.is_complex(x.dtype)
     axes = axes_of(axis, x.ndim, function=name)
     largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
-    shift = stop_gradient(choose(is_finite(largest), largest, 0))
+    shift = stop_gradient(select_where(is_finite(largest), largest, 0))
     terms = exp(x - convert_to(shift, x.dtype))
     if weights is not None:
         terms = terms * weights

@@ -12,7 +12,7 @@ from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import cast_as, choose, scalar_like
+from xtrace._src.api.operators import cast_as, scalar_like, select_where
 from xtrace._src.api.promotion import as_inexact, operand_aval, promote, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -129,9 +129,9 @@ def _nan_to_num(x: ArrayLike, *replacements: ArrayLike, given: str) -> Array:
     limits = dtypes.finfo(dtype)
     values: dict[str, Any] = {"p": float(limits.max), "n": float(limits.min)}
     values |= dict(zip(given, replacements, strict=True))
-    x = choose(ne(x, x), cast_as(x, values["a"]), x)
-    x = choose(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
-    return choose(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
+    x = select_where(ne(x, x), cast_as(x, values["a"]), x)
+    x = select_where(eq(x, strong_scalar(x, math.inf)), cast_as(x, values["p"]), x)
+    return select_where(eq(x, strong_scalar(x, -math.inf)), cast_as(x, values["n"]), x)
 
 
 @inline_jit(static=("copy",), public=True)
@@ -228,7 +228,7 @@ signbit = unary_function(
 
 def _copysign(x: Array, y: ArrayLike) -> Array:
     size = lax.abs(x)
-    return choose(signbit(y), lax.neg(size), size)
+    return select_where(signbit(y), lax.neg(size), size)
 
 
 copysign = binary_function(
@@ -279,15 +279,15 @@ def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     )
     sign = operators.bitwise_and(pattern, ~((exponent_mask << digits) | fraction_mask))
     scaled = operators.bitwise_or(bitcast_convert_type(convert_to(fraction, dtype), bits), sign)
-    original, pattern = pattern, choose(subnormal, scaled, pattern)
-    shift = choose(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
+    original, pattern = pattern, select_where(subnormal, scaled, pattern)
+    shift = select_where(subnormal, cast_as(pattern, 1 - bias - digits), cast_as(pattern, 0))
     exponent = operators.bitwise_and(operators.right_shift(pattern, digits), exponent_mask)
     exponent = operators.add(operators.subtract(exponent, bias - 1), shift)
     # The exponent bits become those of numbers in [0.5, 1).
     kept = operators.bitwise_and(pattern, ~(exponent_mask << digits))
     # Chosen as integers: jaxlib 0.12 confuses subnormal bfloat16 numbers.
-    mantissa = choose(unscaled, original, operators.bitwise_or(kept, (bias - 1) << digits))
-    exponent = convert_to(choose(unscaled, 0, exponent), dtypes.int32)
+    mantissa = select_where(unscaled, original, operators.bitwise_or(kept, (bias - 1) << digits))
+    exponent = convert_to(select_where(unscaled, 0, exponent), dtypes.int32)
     return _scaled(bitcast_convert_type(mantissa, dtype), x, exponent), exponent
 
 
@@ -322,10 +322,10 @@ def _ldexp(x: Array, exponent: Array) -> Array:
     exponent = lax.add(convert_to(own, x.dtype), exponent)
     # With mantissas of at least 1, 2 ** exponent is in range if the result is.
     above = operators.greater(exponent, 0)
-    mantissa = choose(above, operators.multiply(mantissa, 2), mantissa)
-    exponent = choose(above, operators.subtract(exponent, 1), exponent)
+    mantissa = select_where(above, operators.multiply(mantissa, 2), mantissa)
+    exponent = select_where(above, operators.subtract(exponent, 1), exponent)
     scaled = lax.mul(mantissa, lax.pow(strong_scalar(x, 2.0), exponent))
-    return choose(bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
+    return select_where(bitwise_or(_infinite(x), operators.equal(x, 0)), x, scaled)
 
 
 @inline_jit(public=True)
@@ -380,7 +380,7 @@ def spacing(x: ArrayLike, /) -> Array:
     signed = lax.abs(x) if dtype == dtypes.float16 else x
     distance = lax.sub(lax.nextafter(x, _copysign(fill_as(x, math.inf), signed)), x)
     smallest = _copysign(fill_as(x, float(dtypes.finfo(dtype).smallest_subnormal)), signed)
-    return choose(operators.equal(distance, 0), smallest, distance)
+    return select_where(operators.equal(distance, 0), smallest, distance)
 
 
 @inline_jit
@@ -403,4 +403,4 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     _, (x, y) = promote_dtypes((x1, x2), as_inexact)
     zero, one = scalar_like(x, 0), scalar_like(x, 1)
-    return choose(lt(x, zero), zero, choose(gt(x, zero), one, choose(ne(x, x), x, y)))
+    return select_where(lt(x, zero), zero, select_where(gt(x, zero), one, select_where(ne(x, x), x, y)))

@@ -9,7 +9,7 @@ from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api import operators
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose, round_decimals
+from xtrace._src.api.operators import round_decimals, select_where
 from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -108,7 +108,7 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 @inline_jit
 def _modf(x: ArrayLike) -> tuple[Any, Any]:
     (x,) = promote(x, adjust=as_inexact)
-    whole = choose(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
+    whole = select_where(operators.greater_equal(x, 0), lax.floor(x), lax.ceil(x))
     return lax.sub(x, whole), whole
 
 

@@ -21,7 +21,7 @@ from xtrace._src.api.elementwise_functions import (
     unary_function,
 )
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose, scalar_like
+from xtrace._src.api.operators import scalar_like, select_where
 from xtrace._src.api.promotion import as_inexact, common_dtype, operand_aval, promote, scalar_value
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
@@ -122,7 +122,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     _, dtype, _ = common_dtype((x1, x2))
     x, y = promote(x1, x2, adjust=as_number)
     if dtypes.is_integer(dtype):
-        y = choose(operators.equal(y, 0), 1, y)
+        y = select_where(operators.equal(y, 0), 1, y)
     return lax.rem(x, y)
 
 
@@ -178,9 +178,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     either_infinite = bitwise_or(eq(x, infinite), eq(y, infinite))
     larger, smaller = lax.max(x, y), lax.min(x, y)
     zero = operators.equal(larger, 0)
-    ratio = lax.div(smaller, choose(zero, scalar_like(larger, 1), larger))
+    ratio = lax.div(smaller, select_where(zero, scalar_like(larger, 1), larger))
     length = lax.mul(larger, lax.sqrt(operators.add(lax.square(ratio), 1)))
-    result = choose(either_infinite, infinite, choose(zero, larger, length))
+    result = select_where(either_infinite, infinite, select_where(zero, larger, length))
     return convert_to(result, result.dtype, aval_of(x).weak_type) if jax_version.is_newer() else result
 
 
@@ -275,13 +275,13 @@ def _logaddexp(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any
 
 
 def _finite_above(x: Array) -> Array:
-    return choose(operators.equal(x, math.inf), 0, x)
+    return select_where(operators.equal(x, math.inf), 0, x)
 
 
 # The imaginary part of a complex result is brought into (-π, π], in units of the base.
 def _logaddexp_of_complex(exponential: Callable[[Any], Any], scale: float) -> Callable[[Any, Any], Any]:
     def of_complex(x: ArrayLike, y: Array) -> Array:
-        larger = choose(eq(lax.max(x, y), x), x, y)
+        larger = select_where(eq(lax.max(x, y), x), x, y)
         correction = lax.log1p(exponential(operators.subtract(lax.add(x, y), operators.multiply(larger, 2))))
         if scale != 1:
             correction = lax.mul(correction, scalar_like(correction, scale))
@@ -442,8 +442,8 @@ def sinc(x: Any, /) -> Array:
     """
     (x,) = promote(x, adjust=as_inexact)
     zero = operators.equal(x, 0)
-    scaled = choose(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
-    return choose(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
+    scaled = select_where(zero, scalar_like(x, 1.0), operators.multiply(x, math.pi))
+    return select_where(zero, _sinc_at_zero(x, 0), lax.div(lax.sin(scaled), scaled))
 
 
 def _i0(x: Array) -> Array:
@@ -498,7 +498,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([2., 2.], dtype=float32)
     """
     x, y = promote(x1, x2)
-    return choose(bitwise_or(operators.greater(x, y), ne(y, y)), x, y)
+    return select_where(bitwise_or(operators.greater(x, y), ne(y, y)), x, y)
 
 
 @inline_jit
@@ -520,7 +520,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
         Array([1., 2.], dtype=float32)
     """
     x, y = promote(x1, x2)
-    return choose(bitwise_or(operators.less(x, y), ne(y, y)), x, y)
+    return select_where(bitwise_or(operators.less(x, y), ne(y, y)), x, y)
 
 
 @inline_jit
@@ -573,14 +573,14 @@ less = operators.less
 less_equal = operators.less_equal
 greater = operators.greater
 greater_equal = operators.greater_equal
-_choose = inline_jit(choose)
+_select_where = inline_jit(select_where)
 
 
 @inline_jit(public=True)
 def _where(condition: object, x: ArrayLike, y: ArrayLike) -> Array:
     for position, operand in enumerate((condition, x, y)):
         operand_aval(position, operand)
-    return _choose(condition, x, y)
+    return _select_where(condition, x, y)
 
 
 @overload

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to, move_axis
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, choose
+from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, ShapeLike
@@ -56,7 +56,7 @@ def _find_remainder(k: Array) -> Array:
     square = (inside + 1) * (inside + 1)
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (inside + 1)
     exact = take(_STIRLING_REMAINDERS.astype(dtype), convert_to(inside, dtypes.int32))
-    return choose(k <= _LAST, exact, series)
+    return select_where(k <= _LAST, exact, series)
 
 
 def _any(which: Array) -> Array:
@@ -71,7 +71,7 @@ def _count_by_waiting(key: Array, count: Array, log_failure: Array) -> Array:
     def wait(state: tuple[Array, ...]) -> tuple[Array, ...]:
         successes, waited, key = state
         used, key = new_keys(key, 2)
-        successes = choose(waited <= count, successes + 1, successes)
+        successes = select_where(waited <= count, successes + 1, successes)
         return successes, waited + lax.ceil(lax.log(unit_interval(used, shape=shape, dtype=dtype)) / log_failure), key
 
     zeros = broadcast_to_shape(constant(0, dtype), shape)
@@ -104,7 +104,7 @@ def _count_by_rejection(key: Array, n: Array, p: Array) -> Array:
         bound = bound + _find_remainder(mode) + _find_remainder(n - mode) - _find_remainder(k) - _find_remainder(n - k)
         outside = (k < 0) | (k > n)
         accepted = ((distance >= 0.07) & (v <= quick)) | (~outside & (height <= bound))
-        return choose(accepted, k, sample), done | accepted, key
+        return select_where(accepted, k, sample), done | accepted, key
 
     start = broadcast_to_shape(constant(-1, dtype), shape), broadcast_to_shape(constant(False, bool), shape), key
     return while_loop(lambda state: _any(~state[1]), attempt, start)[0]
@@ -114,22 +114,22 @@ def _draw_counts(key: Array, n: Array, p: Array) -> Array:
     """Draw numbers of successes; `n` and `p` have the shape and dtype of the result."""
     rare = p < 0.5
     # Successes are counted where they are the rarer outcome, failures elsewhere.
-    chance = choose(rare, p, 1 - p)
+    chance = select_where(rare, p, 1 - p)
     no_count, no_chance = (n != n) | (n < 0), (chance != chance) | (chance < 0)
     endless = lax.abs(n) == math.inf
-    chance = choose(no_chance, 0.01, chance)
+    chance = select_where(no_chance, 0.01, chance)
     # For n = inf and p = 0 rejection would not end.
     few = no_count | (n * chance <= 10) | (endless & (chance == 0))
     whole = lax.floor(n)
     # Where a method's sample is not used, other parameters keep its loop short.
-    waited = _count_by_waiting(key, choose(few & ~endless, whole, 0.0), lax.log1p(-chance))
+    waited = _count_by_waiting(key, select_where(few & ~endless, whole, 0.0), lax.log1p(-chance))
     rejected = _count_by_rejection(
-        random_clone.bind_positional((key,)), choose(few, 1e4, whole), choose(few, 0.5, chance)
+        random_clone.bind_positional((key,)), select_where(few, 1e4, whole), select_where(few, 0.5, chance)
     )
-    count = choose(few, waited, rejected)
+    count = select_where(few, waited, rejected)
     undefined = no_count | no_chance
-    count = choose(undefined, math.nan, choose(endless, math.inf, count))
-    return choose(rare | undefined | endless, count, whole - count)
+    count = select_where(undefined, math.nan, select_where(endless, math.inf, count))
+    return select_where(rare | undefined | endless, count, whole - count)
 
 
 @inline_jit
@@ -176,7 +176,7 @@ def _multinomial(
     chances = move_axis(fit_parameter(p, shape, number), len(shape) - 1, 0)
     left = cumsum(chances, 0, True)
     # The probability of each category, given that no earlier one was drawn.
-    chances = chances / choose(left == 0, 1, left)
+    chances = chances / select_where(left == 0, 1, left)
 
     def one(remaining: Any, category: tuple[Array, ...]) -> Any:
         chance, key = category

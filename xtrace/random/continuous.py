@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import canonical_shape, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, choose
+from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -213,7 +213,7 @@ def gumbel_numbers(key: ArrayLike, *, shape: tuple[int, ...], dtype: DTypeLike, 
     pair = unit_interval(key, shape=(2, *shape), dtype=dtype)
     high, low = [index_in_dim(pair, i, 0, keepdims=False) for i in (0, 1)]
     fine = lax.add(lax.add(high, lax.mul(eps, low)), tiny)
-    return -lax.log(-lax.log1p(-choose(ge(high, constant(0.5, dtype)), high, fine)))
+    return -lax.log(-lax.log1p(-select_where(ge(high, constant(0.5, dtype)), high, fine)))
 
 
 _gumbel = inline_jit(with_typed_key(gumbel_numbers))

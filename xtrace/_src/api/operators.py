@@ -62,7 +62,7 @@ from xtrace._src.runtime.transfer import to_array
 # Choice
 
 
-def choose(condition: Any, x: Any, y: Any) -> Array:
+def select_where(condition: Any, x: Any, y: Any) -> Array:
     """Return x where `condition` is true or not zero, y elsewhere, promoted and, whatever their ranks, broadcast.
 
     TypeError for an operand that is no array or scalar, ValueError for shapes that do not broadcast.
@@ -145,7 +145,7 @@ def _floor_divide_signed(x: Array, y: Array) -> Array:
 def _divmod_of_floats(x: Array, y: Array) -> tuple[Array, Array]:
     rest = lax.rem(x, y)
     # The numerator of x / 0 is x itself: rem(x, 0) is NaN.
-    quotient = lax.div(choose(equal(y, 0), x, lax.sub(x, rest)), y)
+    quotient = lax.div(select_where(equal(y, 0), x, lax.sub(x, rest)), y)
     lower = comparisons.bitwise_and(not_equal(rest, 0), ne(lax.sign(y), lax.sign(rest)))
     quotient = select(lower, subtract(quotient, 1), quotient)
     return lax.round(quotient), select(lower, lax.add(rest, y), rest)
@@ -157,7 +157,7 @@ def _floor_divide_floats(x: Array, y: Array) -> Array:
 
 def _remainder(x: Array, y: Array) -> Array:
     if dtypes.is_integer(aval_of(y).dtype):
-        y = choose(equal(y, 0), 1, y)
+        y = select_where(equal(y, 0), 1, y)
     rest = lax.rem(x, y)
     lower = comparisons.bitwise_and(ne(less(rest, 0), less(y, 0)), not_equal(rest, 0))
     return select(lower, lax.add(rest, y), rest)
@@ -202,9 +202,9 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 def _power_of_integers(x: Array, y: Array) -> Array:
     # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
     zero, one = [Literal(n, ShapedArray((), aval_of(x).dtype)) for n in (0, 1)]
-    result = choose(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
+    result = select_where(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
     for last in (False,) * 5 + (True,):
-        result = choose(bitwise_and(y, 1), lax.mul(result, x), result)
+        result = select_where(bitwise_and(y, 1), lax.mul(result, x), result)
         if not last:
             x, y = lax.mul(x, x), shift_right_logical(y, cast_as(y, 1))
     return result

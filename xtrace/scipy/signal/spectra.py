@@ -13,7 +13,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, choose
+from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -447,7 +447,7 @@ def _restore_signal(
     if trimmed and plan.size > 1:
         half = plan.size // 2
         x, weights = x[..., half:-half], weights[half:-half]
-    x = x / broadcast_to_shape(convert_to(choose(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
+    x = x / broadcast_to_shape(convert_to(select_where(weights > 1e-10, weights, 1.0), x.dtype), x.shape)
     x = moveaxis(x, -1, time_axis - (frequency_axis < time_axis))
     positions: Any = np.arange(x.shape[0]).astype(part)
     return positions / convert_to(fs, part), x

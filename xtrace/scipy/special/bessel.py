@@ -7,7 +7,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
@@ -32,7 +32,7 @@ def _compute_orders(z: Array, *, highest: int, count: int) -> Array:
 
     def ratio(k: Array, above: Array) -> Array:
         divisor = 2 * k - z * above
-        return z / choose(divisor == 0, smallest, divisor)
+        return z / select_where(divisor == 0, smallest, divisor)
 
     def step(i: Array, state: tuple[Any, Any]) -> tuple[Any, Any]:
         k = count - i

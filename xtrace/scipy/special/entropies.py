@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import ArrayLike, Axes, RealLike
 from xtrace._src.core.arrays import Array
 from xtrace.nn import normalization
@@ -38,7 +38,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
     x, y = operands(x, y)
-    return choose((x != 0) | (y != y), x * log(y), 0.0)
+    return select_where((x != 0) | (y != y), x * log(y), 0.0)
 
 
 @xlogy.defjvp
@@ -70,7 +70,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
         Cover and Thomas, Elements of Information Theory, 2nd ed. (2006), section 2.1: the convention at 0.
     """
     x, y = operands(x, y)
-    return choose((x != 0) | (y != y), x * log1p(y), 0.0)
+    return select_where((x != 0) | (y != y), x * log1p(y), 0.0)
 
 
 @xlog1py.defjvp
@@ -111,7 +111,7 @@ def entr(x: RealLike) -> Array:
     """
     refuse_complex(x)
     (x,) = operands(x)
-    return choose(x < 0, -math.inf, -_xlogx(x))
+    return select_where(x < 0, -math.inf, -_xlogx(x))
 
 
 @inline_jit(public=True)
@@ -140,8 +140,8 @@ def rel_entr(p: RealLike, q: RealLike) -> Array:
     p, q = operands(p, q)
     positive, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     # The unselected branch must have a finite derivative.
-    inner_p, inner_q = choose(positive, p, 1), choose(positive, q, 1)
-    return choose(positive, _xlogx(inner_p) - xlogy(inner_p, inner_q), choose(zero, 0.0, math.inf))
+    inner_p, inner_q = select_where(positive, p, 1), select_where(positive, q, 1)
+    return select_where(positive, _xlogx(inner_p) - xlogy(inner_p, inner_q), select_where(zero, 0.0, math.inf))
 
 
 @inline_jit(public=True)
@@ -205,8 +205,8 @@ def _logit_tangent(t: Array, y: Array, x: Array) -> Array:
 
 def _transform_by_power(logarithm: Array, exponent: Array) -> Array:
     zero = exponent == 0
-    divisor = choose(zero, 1.0, exponent)
-    return choose(zero, logarithm, expm1(divisor * logarithm) / divisor)
+    divisor = select_where(zero, 1.0, exponent)
+    return select_where(zero, logarithm, expm1(divisor * logarithm) / divisor)
 
 
 @inline_jit(public=True)

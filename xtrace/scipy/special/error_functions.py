@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import cast_as, choose
+from xtrace._src.api.operators import cast_as, select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -57,8 +57,8 @@ def dawsn(x: RealLike) -> Array:
     inverse = 1 / square
     middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 16, fits.DAWSON_MIDDLE)
     far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.DAWSON_FAR)
-    tail = choose(square < 40, middle, far) * (0.5 / x)
-    return convert_to(choose(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
+    tail = select_where(square < 40, middle, far) * (0.5 / x)
+    return convert_to(select_where(square < 16, x * quotient(square, fits.DAWSON_NEAR), tail), dtype)
 
 
 # F' = 1 - 2 x F
@@ -74,8 +74,8 @@ def _scale_erfc(x: Array) -> Array:
     # For positive x, erfc contains exp(-x²) with x² rounded, which cancels. For negative x, erfc is at least 1.
     x = maximum(x, -2 * limit)
     high, low = square_parts(x)
-    high, low = choose(x < 0, high, x * x), choose(x < 0, low, 0.0)
-    return choose(x > limit, far, exp(high) * erfc(x) * exp(low))
+    high, low = select_where(x < 0, high, x * x), select_where(x < 0, low, 0.0)
+    return select_where(x > limit, far, exp(high) * erfc(x) * exp(low))
 
 
 @custom_jvp
@@ -115,13 +115,13 @@ def _faddeeva(z: Array) -> Array:
     coefficients = fits.FADDEEVA if wide else fits.FADDEEVA_NARROW
     scale = math.sqrt(len(coefficients) / math.sqrt(2))
     below = imag(z) < 0
-    turned = 1j * choose(below, -z, z)
+    turned = 1j * select_where(below, -z, z)
     inverse = 1 / (scale - turned)
     ratio = (scale + turned) * inverse
     series = evaluate_in_groups(ratio, coefficients, 8) if wide else polynomial(ratio, coefficients)
     upper = (2 * series * inverse + 1 / _ROOT) * inverse
     # w(-z) = 2 exp(-z²) - w(z)
-    return choose(below, 2 * exp(-z * z) - upper, upper)
+    return select_where(below, 2 * exp(-z * z) - upper, upper)
 
 
 @custom_jvp
@@ -177,7 +177,7 @@ def erfcinv(y: RealLike) -> Array:
         erfc(x) is 2 ndtr(-sqrt(2) x); NIST Digital Library of Mathematical Functions, section 7.17.
     """
     (y,), dtype = real_operands(y)
-    return convert_to(choose(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
+    return convert_to(select_where(y == 1, 0.0, ndtri(0.5 * y) * -math.sqrt(0.5)), dtype)
 
 
 # dx/dy = -sqrt(π)/2 exp(x²), and exp(x²) is erfcx(|x|) / min(y, 2 - y), which does not magnify the error of x by x².
@@ -187,4 +187,4 @@ def _erfcinv_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     x = erfcinv(y)
     value = cast_as(x, y)
     tail = minimum(value, 2 - value)
-    return x, t * cast_as(t, choose(tail == 0, -math.inf, -0.5 * _ROOT * erfcx(abs(x)) / tail))
+    return x, t * cast_as(t, select_where(tail == 0, -math.inf, -0.5 * _ROOT * erfcx(abs(x)) / tail))

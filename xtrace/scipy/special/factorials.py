@@ -11,7 +11,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -54,7 +54,7 @@ def gammasgn(x: RealLike) -> Array:
     below = floor(x)
     pole = (x < 0) & (x == below)
     negative = ((x < 0) & (remainder(below, 2) != 0)) | ((x == 0) & signbit(x))
-    result = choose(pole | (x != x), math.nan, choose(negative, -1.0, 1.0))
+    result = select_where(pole | (x != x), math.nan, select_where(negative, -1.0, 1.0))
     return convert_to(result, x.dtype)
 
 
@@ -110,7 +110,7 @@ def loggamma(x: ArrayLike) -> Array:
     (x,) = operands(x)
     if dtypes.is_complex(x.dtype):
         return _complex_loggamma(x)
-    return choose(x < 0, math.nan, gammaln(x))
+    return select_where(x < 0, math.nan, gammaln(x))
 
 
 # The remainder of Stirling's formula is the sum of B(2k) / (2k (2k - 1) z**(2k - 1)) (DLMF 5.11.1).
@@ -136,25 +136,25 @@ _NEAR_ONE = (
 def _expand_near_zeros(z: Array, elsewhere: Array) -> Array:
     """Return log gamma near its zeros 1 and 2, and `elsewhere` otherwise."""
     second = real(z) > 1.5
-    centred = z - convert_to(choose(second, 2.0, 1.0), z.dtype)
+    centred = z - convert_to(select_where(second, 2.0, 1.0), z.dtype)
     near = abs(centred) < 0.25
-    centred = choose(near, centred, 0.0)
+    centred = select_where(near, centred, 0.0)
     series = polynomial(centred, _NEAR_ONE)
-    return choose(near, choose(second, log1p(centred) + series, series), elsewhere)
+    return select_where(near, select_where(second, log1p(centred) + series, series), elsewhere)
 
 
 def _right_loggamma(z: Array) -> Array:
     """Return log gamma for real parts of at least 1/2 (Hare, Computing the Principal Branch of log-Gamma, 1997)."""
     far = abs(z) > 11
-    side = choose(imag(z) < 0, -1.0, 1.0)
-    product: Any = choose(far, 1.0, z)
+    side = select_where(imag(z) < 0, -1.0, 1.0)
+    product: Any = select_where(far, 1.0, z)
     turns: Any = 0.0
     for k in range(1, 11):
-        factor = choose(far, 1.0, z + k)
+        factor = select_where(far, 1.0, z + k)
         before, product = side * imag(product), product * factor
         # Count a full turn where the sum of the factors' angles passes half a turn.
-        turns = turns + choose((before >= 0) & (side * imag(product) < 0), side, 0.0)
-    large = choose(far, z, z + 11)
+        turns = turns + select_where((before >= 0) & (side * imag(product) < 0), side, 0.0)
+    large = select_where(far, z, z + 11)
     logarithm = log(product) + of_parts(zeros_like(turns), 2 * math.pi * turns)
     result = (large - 0.5) * log(large) - large + math.log(2 * math.pi) / 2
     result = result + _compute_stirling_remainder(large) - logarithm
@@ -163,16 +163,16 @@ def _right_loggamma(z: Array) -> Array:
 
 def _complex_loggamma(z: Array) -> Array:
     below = imag(z) < 0
-    upper = choose(below, conj(z), z)
+    upper = select_where(below, conj(z), z)
     left = real(upper) < 0.5
     # log(sin(pi z)), analytic above the real axis (DLMF 5.5.3). The unselected branch must have a finite derivative.
-    inner = choose(left, upper, 0.25)
+    inner = select_where(left, upper, 0.25)
     turn = inner - convert_to(rint(real(inner)), z.dtype)
     sine = log(-expm1(2j * math.pi * turn)) - 1j * math.pi * (inner - 0.5) - math.log(2)
-    result = _right_loggamma(choose(left, 1 - upper, upper))
-    result = choose(left, math.log(math.pi) - sine - result, result)
+    result = _right_loggamma(select_where(left, 1 - upper, upper))
+    result = select_where(left, math.log(math.pi) - sine - result, result)
     pole = (imag(z) == 0) & (real(z) <= 0) & (real(z) == floor(real(z)))
-    return choose(pole, complex(math.nan, math.nan), choose(below, conj(result), result))
+    return select_where(pole, complex(math.nan, math.nan), select_where(below, conj(result), result))
 
 
 @inline_jit(public=True)
@@ -199,12 +199,12 @@ def betaln(a: RealLike, b: RealLike) -> Array:
     """
     a, b = operands(a, b)
     a, b = minimum(a, b), maximum(a, b)
-    large = choose(b < 8, 8.0, b)
+    large = select_where(b < 8, 8.0, b)
     ratio = a / large
     # log gamma(b) - log gamma(a + b) by Stirling's formula, with the large terms combined.
-    rest = _compute_stirling_remainder(large) - _compute_stirling_remainder(choose(b < 8, 8.0, a + b))
+    rest = _compute_stirling_remainder(large) - _compute_stirling_remainder(select_where(b < 8, 8.0, a + b))
     difference = rest - a * (log(large) - 1) - (large + (a - 0.5)) * log1p(ratio)
-    return gammaln(a) + choose(b < 8, gammaln(b) - gammaln(a + b), difference)
+    return gammaln(a) + select_where(b < 8, gammaln(b) - gammaln(a + b), difference)
 
 
 @inline_jit(public=True)
@@ -257,7 +257,7 @@ def poch(z: RealLike, m: RealLike) -> Array:
     """
     refuse_complex(z, m)
     z, m = operands(z, m)
-    return choose(m == 0, 1.0, gamma(z + m) / gamma(z))
+    return select_where(m == 0, 1.0, gamma(z + m) / gamma(z))
 
 
 @poch.defjvp
@@ -293,7 +293,7 @@ def factorial(n: RealLike, exact: bool = False) -> Array:
     if exact:
         raise NotImplementedError("factorial with exact=True is not supported: use math.factorial of a Python integer")
     (n,) = operands(n)
-    return choose(n < 0, 0.0, exp(gammaln(n + 1)))
+    return select_where(n < 0, 0.0, exp(gammaln(n + 1)))
 
 
 @inline_jit(static=("repetition",), public=True)
@@ -324,9 +324,9 @@ def comb(N: RealLike, k: RealLike, *, repetition: bool = False) -> Array:
         n = n + k - 1
     inside = (k >= 0) & (k <= n)
     # The unselected branch must have a finite derivative.
-    n, k = choose(inside, n, 0.0), choose(inside, k, 0.0)
+    n, k = select_where(inside, n, 0.0), select_where(inside, k, 0.0)
     ways = exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-    return choose(inside, ways, choose(nothing, 1.0, 0.0) if repetition else 0.0)
+    return select_where(inside, ways, select_where(nothing, 1.0, 0.0) if repetition else 0.0)
 
 
 @inline_jit(static=("d",), public=True)

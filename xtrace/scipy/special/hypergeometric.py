@@ -20,7 +20,7 @@ from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -57,7 +57,7 @@ def _sum_series(above: Array, other: Array, below: Array, x: Array, far: Array |
         k, term, total, slope, size, above, other, below, x, *has = state
         one, two, three = above + k, other + k * has[0], below + k * has[1]
         # The terms of an asymptotic expansion grow again.
-        scale = choose(size > tolerance * maximum(abs(total), tiny), x / (three * (k + 1)), 0.0)
+        scale = select_where(size > tolerance * maximum(abs(total), tiny), x / (three * (k + 1)), 0.0)
         term = term * one * two * scale
         # Terms may vanish while their derivatives and the following terms do not.
         size = size * maximum(abs(one), 1.0) * maximum(abs(two), 1.0) * abs(scale)
@@ -88,14 +88,14 @@ def _continue(
         steps, place, last, slope, x, *given = state
         distance, weight, first, linear, product = equation(place, *given)
         here = place == x
-        weight = choose(here, 1.0, weight)
+        weight = select_where(here, 1.0, weight)
         # This bounds the growth rate of solutions. Over the chosen distance the terms do not cancel.
         size = abs(stop_gradient(linear))
         rate = size + sqrt(size * size + 4 * abs(stop_gradient(weight * product(0.0))))
         reach = minimum(0.5 * distance, 4 * abs(weight) / maximum(rate, smallest))
-        reach = choose(here, 1.0, reach)
+        reach = select_where(here, 1.0, reach)
         part = (x - place) / reach
-        following = choose(abs(part) < 1, x, place + reach * sign(part))
+        following = select_where(abs(part) < 1, x, place + reach * sign(part))
         part = (following - place) / reach
 
         def term(i: ArrayLike, sums: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ def _continue(
 
         initial = (last, slope * reach, part, last + slope * reach * part, slope * reach)
         _, _, _, value, slope = fori_loop(0, count, term, initial)
-        moved = choose(here, last, value), slope / reach
+        moved = select_where(here, last, value), slope / reach
         return (steps + 1, following, *moved, x, *given)
 
     result: Array = while_loop(is_unfinished, step, (convert_to(0, x.dtype), place, value, slope, x, *given))[2]
@@ -173,7 +173,7 @@ def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         k, a, last, now, *given = state
         pair = following(k, last, now, a, *given)
-        kept = [choose(k < -a, new, old) for new, old in zip(pair, (last, now), strict=True)]
+        kept = [select_where(k < -a, new, old) for new, old in zip(pair, (last, now), strict=True)]
         return (k + 1, a, *kept, *given)
 
     one = 0 * a + 1
@@ -185,8 +185,8 @@ def _iterate_recurrence(a: Array, following: Callable[..., Any], given: Sequence
 def _reciprocal_gamma(a: Array) -> tuple[Array, Array]:
     """Return a factor and a logarithm with 1 / Γ(a) = factor * exp(logarithm) (DLMF 5.5.3)."""
     left, nearest = a < 0.5, rint(a)
-    turned = sin(math.pi * (a - nearest)) / math.pi * choose(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
-    return choose(left, turned, 1.0), choose(left, 1.0, -1.0) * gammaln(choose(left, 1 - a, a))
+    turned = sin(math.pi * (a - nearest)) / math.pi * select_where(2 * rint(0.5 * nearest) == nearest, 1.0, -1.0)
+    return select_where(left, turned, 1.0), select_where(left, 1.0, -1.0) * gammaln(select_where(left, 1 - a, a))
 
 
 # Kummer's function
@@ -199,9 +199,9 @@ def _kummer_equation(z: Array, a: Array, b: Array) -> _Equation:
 
 def _kummer_far(a: Array, b: Array, x: Array) -> Array:
     """Return the factor of the asymptotic expansion (DLMF 13.7.2)."""
-    factor, logarithm = _reciprocal_gamma(choose(x > 0, a, b - a))
+    factor, logarithm = _reciprocal_gamma(select_where(x > 0, a, b - a))
     pole, other = _reciprocal_gamma(b)
-    power = choose(x > 0, a - b, -a) * log(abs(x)) + maximum(x, 0.0)
+    power = select_where(x > 0, a - b, -a) * log(abs(x)) + maximum(x, 0.0)
     return factor / pole * exp(power + logarithm - other)
 
 
@@ -209,25 +209,27 @@ def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     fixed_a, fixed_b, size, left = stop_gradient(a), stop_gradient(b), abs(x), x < 0
     far = size > 50 + 2 * maximum(abs(fixed_a), 1.0) * maximum(abs(fixed_b - fixed_a), 1.0)
     # Use Kummer's transformation (DLMF 13.2.39) where its terms have one sign, or grow less than without it.
-    forward = choose(left, fixed_b - fixed_a, fixed_a)
-    steady = choose(forward < 0, forward >= fixed_b, (fixed_b > 0) | ~left)
-    turned = choose(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
-    above = choose(turned, b - a, a)
+    forward = select_where(left, fixed_b - fixed_a, fixed_a)
+    steady = select_where(forward < 0, forward >= fixed_b, (fixed_b > 0) | ~left)
+    turned = select_where(steady, left, abs(fixed_b - fixed_a) < abs(fixed_a))
+    above = select_where(turned, b - a, a)
     # Up to the limit the terms of the series neither cancel nor overflow. Beyond it the second solution, x**(1 - b)
     # near 0, must not exceed the result.
     growth = abs(stop_gradient(above)) + 1
-    longest = choose(turned, minimum(20.0, 400 / growth), math.inf)
-    limit = choose(steady, longest, abs(fixed_b) * choose(fixed_b < 0, minimum(0.5, 4 / growth), 1 / growth))
+    longest = select_where(turned, minimum(20.0, 400 / growth), math.inf)
+    share = select_where(fixed_b < 0, minimum(0.5, 4 / growth), 1 / growth)
+    limit = select_where(steady, longest, abs(fixed_b) * share)
     start = sign(x) * minimum(size, limit)
-    inner = choose(turned, -start, start)
+    inner = select_where(turned, -start, start)
     total, moved = _sum_series(
-        choose(far, choose(left, a, 1 - a), above), choose(far, choose(left, a - b + 1, b - a), 1.0),
-        choose(far, 1.0, b), choose(far, 1 / size, inner), choose(far, 1.0, 0.0),
+        select_where(far, select_where(left, a, 1 - a), above),
+        select_where(far, select_where(left, a - b + 1, b - a), 1.0),
+        select_where(far, 1.0, b), select_where(far, 1 / size, inner), select_where(far, 1.0, 0.0),
     )
-    factor = choose(turned, exp(start), 1.0)
-    slope = factor * (moved / choose(start == 0, 1.0, start) + choose(turned, total, 0.0))
-    near = _continue(_kummer_equation, start, factor * total, slope, choose(far, start, x), (a, b))
-    return choose(far, _kummer_far(a, b, choose(far, x, 100.0)) * total, near)
+    factor = select_where(turned, exp(start), 1.0)
+    slope = factor * (moved / select_where(start == 0, 1.0, start) + select_where(turned, total, 0.0))
+    near = _continue(_kummer_equation, start, factor * total, slope, select_where(far, start, x), (a, b))
+    return select_where(far, _kummer_far(a, b, select_where(far, x, 100.0)) * total, near)
 
 
 def _laguerre(k: Array, last: Array, now: Array, a: Array, b: Array, z: Array) -> tuple[Any, Any]:
@@ -260,11 +262,12 @@ def hyp1f1(a: RealLike, b: RealLike, x: RealLike) -> Array:
     (a, b, x), dtype = real_operands(a, b, x)
     polynomial, pole, rest = _is_finite_series(a), _is_finite_series(b), b - a
     other = _is_finite_series(rest) & ((b > -1) | (rest == 0))
-    degree = choose(polynomial, a, choose(other, rest, 0.0))
-    ended = _iterate_recurrence(degree, _laguerre, (b, choose(polynomial, x, -x)))
-    value = choose(polynomial, ended, choose(other, exp(x) * ended, _hyp1f1(a, choose(pole, 1.0, b), x)))
-    value = choose(pole & ~(polynomial & (a >= b)), math.inf, value)
-    return convert_to(choose(x == 0, 1.0, value), dtype)
+    degree = select_where(polynomial, a, select_where(other, rest, 0.0))
+    ended = _iterate_recurrence(degree, _laguerre, (b, select_where(polynomial, x, -x)))
+    series = _hyp1f1(a, select_where(pole, 1.0, b), x)
+    value = select_where(polynomial, ended, select_where(other, exp(x) * ended, series))
+    value = select_where(pole & ~(polynomial & (a >= b)), math.inf, value)
+    return convert_to(select_where(x == 0, 1.0, value), dtype)
 
 
 @functools.partial(hyp1f1.__wrapped__.defjvp, symbolic_zeros=True)
@@ -290,45 +293,45 @@ def _find_largest_argument(a: Array, b: Array, c: Array) -> Array:
     largest = maximum(abs(a * b / c), abs((a + 1) * (b + 1) / (2 * (c + 1))))
     # If the first two ratios of terms are at most 2, the others are not much larger.
     one_sign = ((a >= 0) & (b >= 0)) | ((c > 0) & (2 * maximum(a, b) <= minimum(a, b)))
-    return choose(one_sign, 1.0, 2 / maximum(largest, 2.0))
+    return select_where(one_sign, 1.0, 2 / maximum(largest, 2.0))
 
 
 def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     left = x < 0
-    z = x / choose(left, x - 1, 1.0)
+    z = x / select_where(left, x - 1, 1.0)
     # Use a transformation of Pfaff for negative x, and none or Euler's for positive x (DLMF 15.8.1).
     forms = [
-        (a, choose(left, c - b, b), choose(left, -a, 0.0)),
-        (c - a, choose(left, b, c - b), choose(left, -b, c - a - b)),
+        (a, select_where(left, c - b, b), select_where(left, -a, 0.0)),
+        (c - a, select_where(left, b, c - b), select_where(left, -b, c - a - b)),
     ]
     limits = [_find_largest_argument(*[stop_gradient(v) for v in (*form[:2], c)]) for form in forms]
     excess = stop_gradient(c - forms[0][0] - forms[0][1])
-    second = choose(((z > 0.5) & (c > 0)) | (limits[0] == limits[1]), excess < 0, limits[1] > limits[0])
-    p, q, exponent = (choose(second, two, one) for one, two in zip(*forms, strict=True))
+    second = select_where(((z > 0.5) & (c > 0)) | (limits[0] == limits[1]), excess < 0, limits[1] > limits[0])
+    p, q, exponent = (select_where(second, two, one) for one, two in zip(*forms, strict=True))
     # The terms decrease at least like a power of order 10 even at 1.
-    limit = choose(choose(second, -excess, excess) > 10, choose(left, 0.75, 1.0), 0.5)
-    start = minimum(minimum(z, choose(second, limits[1], limits[0])), limit)
+    limit = select_where(select_where(second, -excess, excess) > 10, select_where(left, 0.75, 1.0), 0.5)
+    start = minimum(minimum(z, select_where(second, limits[1], limits[0])), limit)
     total, moved = _sum_series(p, q, c, start)
-    slope = moved / choose(start == 0, 1.0, start)
+    slope = moved / select_where(start == 0, 1.0, start)
     # For negative x continue in x, since z approaches 1.
-    ratio = choose(left, 1 - start, 1.0)
-    place = choose(start == z, x, start / choose(left, start - 1, 1.0))
-    before, after = ratio**-exponent, (1 - x) ** choose(left, 0.0, exponent)
-    slope = choose(left, -before * ratio * (exponent * total + ratio * slope), slope)
-    given = choose(left, a, p), choose(left, b, q), c
-    return after * _continue(_gauss_equation, place, choose(left, before, 1.0) * total, slope, x, given)
+    ratio = select_where(left, 1 - start, 1.0)
+    place = select_where(start == z, x, start / select_where(left, start - 1, 1.0))
+    before, after = ratio**-exponent, (1 - x) ** select_where(left, 0.0, exponent)
+    slope = select_where(left, -before * ratio * (exponent * total + ratio * slope), slope)
+    given = select_where(left, a, p), select_where(left, b, q), c
+    return after * _continue(_gauss_equation, place, select_where(left, before, 1.0) * total, slope, x, given)
 
 
 def _jacobi(k: Array, last: Array, now: Array, a: Array, b: Array, c: Array, z: Array) -> tuple[Any, Any]:
     """Return two terms of the recurrence in the first parameter (DLMF 15.5.11); for negative c, a term and the sum."""
     term = last * (a + k) * (b + k) * z / ((c + k) * (k + 1))
     recurring = ((2 * k + c - (b + k) * z) * now + k * (z - 1) * last) / (c + k)
-    return choose(c > -1, now, term), choose(c > -1, recurring, now + term)
+    return select_where(c > -1, now, term), select_where(c > -1, recurring, now + term)
 
 
 def _find_degree(a: Array, b: Array) -> Array:
     """Return the degree of a series with (a)_k (b)_k, inf where it is not finite."""
-    return minimum(choose(_is_finite_series(a), -a, math.inf), choose(_is_finite_series(b), -b, math.inf))
+    return minimum(select_where(_is_finite_series(a), -a, math.inf), select_where(_is_finite_series(b), -b, math.inf))
 
 
 @inline_jit(public=True)
@@ -359,27 +362,28 @@ def hyp2f1(a: RealLike, b: RealLike, c: RealLike, x: RealLike) -> Array:
     excess, pole = c - a - b, _is_finite_series(c)
     own, turned_degree = _find_degree(a, b), _find_degree(c - a, c - b)
     turned = (turned_degree < own) & ~pole
-    degree = choose(turned, turned_degree, own)
+    degree = select_where(turned, turned_degree, own)
     short = degree < math.inf
-    first = choose(turned, c - a, a)
-    other = choose(first == -degree, choose(turned, c - b, b), first)
-    ended = _iterate_recurrence(choose(short, -degree, 0.0), _jacobi, (other, c, x))
-    ended = choose(turned, (1 - x) ** choose(turned, excess, 1.0), 1.0) * ended
+    first = select_where(turned, c - a, a)
+    other = select_where(first == -degree, select_where(turned, c - b, b), first)
+    ended = _iterate_recurrence(select_where(short, -degree, 0.0), _jacobi, (other, c, x))
+    ended = select_where(turned, (1 - x) ** select_where(turned, excess, 1.0), 1.0) * ended
     # At 1 (DLMF 15.4.20 and 15.4.23).
     finite = excess > 0
-    above = [_reciprocal_gamma(choose(finite, c - v, v)) for v in (a, b)]
+    above = [_reciprocal_gamma(select_where(finite, c - v, v)) for v in (a, b)]
     under = [_reciprocal_gamma(v) for v in (c, abs(excess))]
     logarithm = above[0][1] + above[1][1] - under[0][1] - under[1][1]
     factor = above[0][0] * above[1][0] / (under[0][0] * under[1][0])
-    at_one = choose(finite, factor * exp(choose(finite, logarithm, 0.0)), choose(factor < 0, -math.inf, math.inf))
+    infinite = select_where(factor < 0, -math.inf, math.inf)
+    at_one = select_where(finite, factor * exp(select_where(finite, logarithm, 0.0)), infinite)
     nothing = (a == 0) | (b == 0) | (x == 0)
     usual = ~(nothing | short | pole | (x >= 1))
-    value = _hyp2f1(*[choose(usual, v, 0.5) for v in (a, b, c, x)])
-    value = choose(short, ended, choose(x == 1, at_one, value))
+    value = _hyp2f1(*[select_where(usual, v, 0.5) for v in (a, b, c, x)])
+    value = select_where(short, ended, select_where(x == 1, at_one, value))
     # Above 1 a finite sum may still have a factor that is not real.
     divergent = (x > 1) & (~short | (turned & (floor(excess) != excess)))
-    value = choose((pole & ~(own <= -c)) | divergent, math.inf, value)
-    return convert_to(choose(nothing, 1.0, value), dtype)
+    value = select_where((pole & ~(own <= -c)) | divergent, math.inf, value)
+    return convert_to(select_where(nothing, 1.0, value), dtype)
 
 
 @functools.partial(hyp2f1.__wrapped__.defjvp, symbolic_zeros=True)

@@ -8,7 +8,7 @@ from typing import Any
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
@@ -37,19 +37,20 @@ _EI_QUOTIENT = tuple(sum(_ZERO ** (k - 1 - j) / (k * math.factorial(k)) for k in
 def _e1(x: Array) -> Array:
     inverse = 1 / maximum(x, 1.0)
     near = polynomial(x, _ENTIRE) - (log(x) + _EULER)
-    return choose(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
+    return select_where(x > 1, exp(-x) * inverse * quotient(inverse, fits.EXPONENTIAL_INTEGRAL), near)
 
 
 def _ei(x: Array) -> Array:
     distance = (x - _ZERO_HIGH) - _ZERO_LOW
     # Near the zero the logarithm of the rounded quotient would lose digits.
-    logarithm = choose(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
+    logarithm = select_where(abs(distance) < 0.08, log1p(distance / _ZERO), log(x / _ZERO))
     near = logarithm + distance * polynomial(x, _EI_QUOTIENT)
     inverse = 1 / x
     far = chebyshev_on_interval(inverse, 0, 1 / 40, fits.EI_FAR)
     middle = chebyshev_on_interval(inverse, 1 / 40, 1 / 12, fits.EI_MIDDLE)
-    tail = choose(x > 40, far, choose(x > 12, middle, chebyshev_on_interval(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)))
-    return choose(x > 4, choose(x == math.inf, x, exp(x) * inverse * tail), near)
+    near_tail = chebyshev_on_interval(inverse, 1 / 12, 1 / 4, fits.EI_NEAR)
+    tail = select_where(x > 40, far, select_where(x > 12, middle, near_tail))
+    return select_where(x > 4, select_where(x == math.inf, x, exp(x) * inverse * tail), near)
 
 
 @custom_jvp
@@ -104,7 +105,7 @@ def expi(x: RealLike) -> Array:
         NIST Digital Library of Mathematical Functions, section 6.2.
     """
     (x,), dtype = real_operands(x)
-    return convert_to(choose(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
+    return convert_to(select_where(x < 0, -_e1(abs(x)), _ei(abs(x))), dtype)
 
 
 expi.defjvps(lambda t, y, x: t * (exp(x) / x))
@@ -116,11 +117,12 @@ def _expn_series(n: Array, x: Array) -> Array:
     power: Any = -1.0
     for k in range(20):
         below = k + 1 - n
-        total = total + choose(below == 0, 0.0, power / (float(math.factorial(k)) * choose(below == 0, 1.0, below)))
+        divisor = float(math.factorial(k)) * select_where(below == 0, 1.0, below)
+        total = total + select_where(below == 0, 0.0, power / divisor)
         power = power * -x
     logarithm = log(x)
     size = exp((n - 1) * logarithm - gammaln(n))
-    result: Array = total + choose(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
+    result: Array = total + select_where(remainder(n, 2) == 0, -size, size) * (digamma(n) - logarithm)
     return result
 
 
@@ -162,17 +164,17 @@ def expn(n: RealLike, x: RealLike) -> Array:
     n = floor(n)
     near = _expn_series(maximum(n, 1.0), minimum(x, 0.5))
     far = _expn_fraction(maximum(n, 1.0), minimum(maximum(x, 0.5), 1e4))
-    result = choose(n == 0, exp(-x) / x, choose(x > 0.5, far, near))
-    at_zero = choose(n > 1, 1 / choose(n > 1, n - 1, 1.0), math.inf)
-    result = choose(x == 0, at_zero, choose((n < 0) | (x < 0), math.nan, result))
-    return convert_to(choose((n != n) | (x != x), n + x, result), dtype)
+    result = select_where(n == 0, exp(-x) / x, select_where(x > 0.5, far, near))
+    at_zero = select_where(n > 1, 1 / select_where(n > 1, n - 1, 1.0), math.inf)
+    result = select_where(x == 0, at_zero, select_where((n < 0) | (x < 0), math.nan, result))
+    return convert_to(select_where((n != n) | (x != x), n + x, result), dtype)
 
 
 @expn.defjvp
 def _expn_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
     n, x = operands(*primals)
     # E0 is exp(-x) / x.
-    slope = choose(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
+    slope = select_where(n == 0, -exp(-x) * (1 / x + 1 / (x * x)), -expn(maximum(n - 1, 0.0), x))
     return expn(n, x), tangents[1] * slope
 
 
@@ -227,8 +229,8 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     f = quotient(inverse * inverse, of_f) / (math.pi * size)
     g = quotient(inverse * inverse, of_g) * inverse / (math.pi * size)
     near = size <= 1.6
-    s = choose(near, size * square * s, 0.5 - (f * cosine + g * sine))
-    c = choose(near, size * c, 0.5 + (f * sine - g * cosine))
+    s = select_where(near, size * square * s, 0.5 - (f * cosine + g * sine))
+    c = select_where(near, size * c, 0.5 + (f * sine - g * cosine))
     return convert_to(odd(x, s), dtype), convert_to(odd(x, c), dtype)
 
 
@@ -268,21 +270,21 @@ def sici(x: RealLike) -> tuple[Any, Any]:
     (x,), dtype = real_operands(x)
     size = abs(x)
     square = size * size
-    finite = choose(size == math.inf, 0.0, size)
+    finite = select_where(size == math.inf, 0.0, size)
     sine, cosine = sin(finite), cos(finite)
     inverse = 1 / maximum(square, 16.0)
     f = quotient(inverse, fits.SICI_F) / size
     g = quotient(inverse, fits.SICI_G) * inverse
-    si = choose(size <= 4, size * quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
+    si = select_where(size <= 4, size * quotient(square, fits.SI_NEAR), math.pi / 2 - (f * cosine + g * sine))
     near = (log(size) + _EULER) - square * quotient(square, fits.CI_NEAR)
-    ci = choose(size <= 4, near, f * sine - g * cosine)
-    return convert_to(odd(x, si), dtype), convert_to(choose(x == -math.inf, math.nan, ci), dtype)
+    ci = select_where(size <= 4, near, f * sine - g * cosine)
+    return convert_to(odd(x, si), dtype), convert_to(select_where(x == -math.inf, math.nan, ci), dtype)
 
 
 def _sici_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     (x,) = operands(*primals)
     zero = x == 0
-    ratio = choose(zero, 1.0, sin(x) / choose(zero, 1.0, x))
+    ratio = select_where(zero, 1.0, sin(x) / select_where(zero, 1.0, x))
     return sici(x), (tangents[0] * ratio, tangents[0] * (cos(x) / x))
 
 
@@ -330,18 +332,18 @@ def spence(x: RealLike) -> Array:
     """
     x = wide_operand(x)
     # Above 2 use the function at 1 / x, below 1/2 at 1 - x.
-    inner = choose(x > 2, 1 / x, x)
+    inner = select_where(x > 2, 1 / x, x)
     small = inner < 0.5
     logarithm = log(inner)
-    other = -_log_complement(choose(small, inner, 0.0))
+    other = -_log_complement(select_where(small, inner, 0.0))
     zero = inner == 0
-    product = choose(zero, 0.0, choose(zero, 1.0, logarithm) * other)
-    result = choose(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
-    return choose(x > 2, -result - logarithm * logarithm / 2, result)
+    product = select_where(zero, 0.0, select_where(zero, 1.0, logarithm) * other)
+    result = select_where(small, math.pi**2 / 6 + product - _dilogarithm(other), _dilogarithm(-logarithm))
+    return select_where(x > 2, -result - logarithm * logarithm / 2, result)
 
 
 @spence.defjvp
 def _spence_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
     x = wide_operand(primals[0])
     one = x == 1
-    return spence(x), tangents[0] * choose(one, -1.0, log(x) / choose(one, 1.0, 1 - x))
+    return spence(x), tangents[0] * select_where(one, -1.0, log(x) / select_where(one, 1.0, 1 - x))

@@ -7,7 +7,7 @@ from typing import Any
 
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -65,7 +65,7 @@ def _log_ndtr_value(x: Array, *, order: int) -> Array:
     lower, upper = _BOUNDS[x.dtype]
     far = minimum(x, lower)
     tail = -square(far) / 2 - log(-far) - _LOG_ROOT + log(_sum_series(far, order))
-    return choose(x > upper, -ndtr(-x), choose(x > lower, log(ndtr(maximum(x, lower))), tail))
+    return select_where(x > upper, -ndtr(-x), select_where(x > lower, log(ndtr(maximum(x, lower))), tail))
 
 
 _log_ndtr = custom_jvp(lambda x, order: _log_ndtr_value(x, order=order), nondiff_argnums=(1,))
@@ -154,9 +154,9 @@ def ndtri(p: RealLike) -> Array:
     middle = centred * quotient(0.180625 - square(centred), _MIDDLE)
     tail = minimum(p, 1 - p)
     distance = sqrt(-log(tail))
-    size = choose(distance <= 5, quotient(distance - 1.6, _OUTER), quotient(distance - 5, _FAR))
-    quantile = choose((centred > -0.425) & (centred < 0.425), middle, choose(centred < 0, -size, size))
-    return choose(p == 0, -math.inf, choose(p == 1, math.inf, quantile))
+    size = select_where(distance <= 5, quotient(distance - 1.6, _OUTER), quotient(distance - 5, _FAR))
+    quantile = select_where((centred > -0.425) & (centred < 0.425), middle, select_where(centred < 0, -size, size))
+    return select_where(p == 0, -math.inf, select_where(p == 1, math.inf, quantile))
 
 
 # The slope is one over the density at the result.

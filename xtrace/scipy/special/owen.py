@@ -10,7 +10,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -73,11 +73,11 @@ def owens_t(h: RealLike, a: RealLike) -> Array:
     h, a = _promote_to_wide(h, a)
     size, slope = abs(h), abs(a)
     steep = slope > 1
-    product = choose(size == 0, 0.0, size * slope)
-    inside = _integrate(choose(steep, product, size), choose(steep, 1 / slope, slope))
+    product = select_where(size == 0, 0.0, size * slope)
+    inside = _integrate(select_where(steep, product, size), select_where(steep, 1 / slope, slope))
     # Patefield and Tandy, Fast and Accurate Calculation of Owen's T Function, 2000, equation 2, with upper tails.
     one, two = _upper_tail(size), _upper_tail(product)
-    return odd(a, choose(steep, (one + two) / 2 - one * two - inside, inside))
+    return odd(a, select_where(steep, (one + two) / 2 - one * two - inside, inside))
 
 
 @owens_t.defjvp

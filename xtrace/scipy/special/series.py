@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -72,4 +72,4 @@ def real_operands(*values: ArrayLike) -> tuple[list[Array], np.dtype[Any]]:
 
 def odd(x: RealLike, of_size: Array) -> Array:
     """Return the value of an odd function at `x` from its value at |x|."""
-    return choose(x < 0, -of_size, of_size)
+    return select_where(x < 0, -of_size, of_size)

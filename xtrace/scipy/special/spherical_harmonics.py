@@ -8,7 +8,7 @@ import numpy as np
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import broadcast_to_shape, choose
+from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import as_inexact, check_broadcast, operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
@@ -28,7 +28,7 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
     dtype = theta.dtype
     cosine, sine = cos(theta), sin(theta)
     # Reduce theta to the range from 0 to pi; the derivative at 0 is the one-sided derivative.
-    sine = choose(sine < 0, -sine, sine)
+    sine = select_where(sine < 0, -sine, sine)
     degree, signed = convert_to(minimum(n, highest), dtype), convert_to(m, dtype)
     order = abs(signed)
 
@@ -41,15 +41,15 @@ def _harmonic(n: Array, m: Array, theta: Array, phi: Array, *, highest: int) -> 
         before = maximum((k - 1 - order) * (k - 1 + order), 0) / maximum(4 * (k - 1) ** 2 - 1, 1)
         next_degree = sqrt((4 * k * k - 1) / inside) * (cosine * one - sqrt(before) * two)
         follow = k <= order
-        new = choose(follow, diagonal, next_degree)
+        new = select_where(follow, diagonal, next_degree)
         kept = k > degree
-        return choose(kept, one, new), choose(kept, two, choose(follow, 0.0, one))
+        return select_where(kept, one, new), select_where(kept, two, select_where(follow, 0.0, one))
 
     start = 0 * theta + 0.5 / np.sqrt(np.pi)
     size, _ = fori_loop(0, highest, step, (start, 0 * theta))
-    size = choose(order > degree, 0.0, size)
+    size = select_where(order > degree, 0.0, size)
     # Y(n, -m) is (-1)**m times the conjugate of Y(n, m).
-    size = choose((signed < 0) & (signed % 2 != 0), -size, size)
+    size = select_where((signed < 0) & (signed % 2 != 0), -size, size)
     angle = signed * phi
     return complex_of(size * cos(angle), size * sin(angle))
 

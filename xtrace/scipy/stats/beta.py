@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -24,9 +24,9 @@ def logpdf(x: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0, scale: Real
     """Return the logarithm of the density, NaN unless `a`, `b` and `scale` are positive."""
     outside = (x < loc) | (x > loc + scale)
     # The unselected branch must have a finite derivative.
-    z = choose(outside, 0.5, (x - loc) / scale)
+    z = select_where(outside, 0.5, (x - loc) / scale)
     logarithm = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - log(scale)
-    return choose((a <= 0) | (b <= 0) | (scale <= 0), math.nan, choose(outside, -math.inf, logarithm))
+    return select_where((a <= 0) | (b <= 0) | (scale <= 0), math.nan, select_where(outside, -math.inf, logarithm))
 
 
 pdf = distribution.exponential(logpdf, "1.5000011")

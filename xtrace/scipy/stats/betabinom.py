@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
@@ -33,10 +33,10 @@ def logpmf(k: RealLike, n: RealLike, a: RealLike, b: RealLike, loc: RealLike = 0
     m = floor(k - loc)
     outside = (m < 0) | (m > n)
     # The unselected branch must have a finite derivative.
-    m = choose(outside, 0.0, m)
+    m = select_where(outside, 0.0, m)
     ways = -log1p(n) - betaln(n - m + 1, m + 1)
-    logarithm = choose(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
-    logarithm = choose((n < 0) | (a <= 0) | (b <= 0), math.nan, logarithm)
+    logarithm = select_where(outside, -math.inf, ways + betaln(m + a, n - m + b) - betaln(a, b))
+    logarithm = select_where((n < 0) | (a <= 0) | (b <= 0), math.nan, logarithm)
     # As in JAX, an array of whole numbers makes the result strongly typed.
     return convert_to(logarithm, logarithm.dtype, aval_of(logarithm).weak_type and weak)
 

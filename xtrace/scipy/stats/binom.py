@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -23,9 +23,9 @@ def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     m = k - loc
     outside = (m < 0) | (m > n)
     # The unselected branch must have a finite derivative.
-    m = choose(outside, 0.0, m)
+    m = select_where(outside, 0.0, m)
     ways = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
-    return choose(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))
+    return select_where(outside, -math.inf, ways + xlogy(m, p) + xlog1py(n - m, -p))
 
 
 pmf = distribution.exponential(logpmf, "0.26367176")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -74,7 +74,7 @@ def _number_positions(x: Array, axis: int) -> Array:
 def _find_mode(a: Array, axis: int, keepdims: bool) -> tuple[Array, ...]:
     ordered = sort(a, axis)
     places = _number_positions(ordered, axis)
-    first = cummax(choose(_mark_starts(ordered, axis), places, 0), axis)
+    first = cummax(select_where(_mark_starts(ordered, axis), places, 0), axis)
     lengths = places - first + 1
     # Argmax finds the first of the longest runs, which has the smallest value.
     value = take_along_axis(ordered, take_along_axis(first, argmax(lengths, axis, keepdims=True), axis), axis)
@@ -130,15 +130,15 @@ def _compute_ranks(a: Any, axis: int, method: str) -> Array:
         ranks = cumsum(convert_to(_mark_starts(ordered, axis), places.dtype), axis)
     else:
         starts, n = _mark_starts(ordered, axis), a.shape[axis]
-        first = cummax(choose(starts, places, 0), axis) + 1
+        first = cummax(select_where(starts, places, 0), axis) + 1
         last_of_all = zeros([1 if i == axis else m for i, m in enumerate(a.shape)], bool)
         ends = concatenate([_slice_axis(starts, axis, slice(1, None)), ~last_of_all], axis)
-        last = cummin(choose(ends, places, n - 1), axis, reverse=True) + 1
+        last = cummin(select_where(ends, places, n - 1), axis, reverse=True) + 1
         ranks = {"min": first, "max": last, "average": convert_to(first + last, dtype) / 2}[method]
     # Sorting by the original positions moves the ranks back to them.
     ranks = convert_to(sort((order, ranks), axis)[1], dtype)
     if dtypes.is_inexact(a.dtype):
-        return choose(any(isnan(a), axis, keepdims=True), math.nan, ranks)
+        return select_where(any(isnan(a), axis, keepdims=True), math.nan, ranks)
     return ranks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -30,7 +30,7 @@ def _log_density(x: Array, alpha: Array) -> Array:
         x = concatenate([x, 1 - sum(x, 0, keepdims=True)], 0)
     column = alpha.reshape((count,) + (1,) * (x.ndim - 1))
     logarithm = sum(xlogy(column - 1, x), 0) - (sum(gammaln(alpha)) - gammaln(sum(alpha)))
-    return choose(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), logarithm, -math.inf)
+    return select_where(all(x > 0, 0) & (abs(sum(x, 0) - 1) < _TOLERANCE), logarithm, -math.inf)
 
 
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:

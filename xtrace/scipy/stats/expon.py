@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -20,7 +20,7 @@ distribution = Distribution("expon", "0.5")
 @distribution.defines("-0.5", strong=False)
 def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
-    return choose(x < loc, -math.inf, (loc - x) / scale - log(scale))
+    return select_where(x < loc, -math.inf, (loc - x) / scale - log(scale))
 
 
 pdf = distribution.exponential(logpdf, "0.60653067")
@@ -29,7 +29,7 @@ pdf = distribution.exponential(logpdf, "0.60653067")
 @distribution.defines("0.39346933", strong=False)
 def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
-    return choose(x < loc, 0.0, -expm1((loc - x) / scale))
+    return select_where(x < loc, 0.0, -expm1((loc - x) / scale))
 
 
 @distribution.defines("-0.93275213", strong=False)
@@ -37,13 +37,13 @@ def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
     below = x <= loc
     # The unselected branch must have a finite derivative.
-    return choose(below, -math.inf, log1mexp(choose(below, 1.0, (x - loc) / scale)))
+    return select_where(below, -math.inf, log1mexp(select_where(below, 1.0, (x - loc) / scale)))
 
 
 @distribution.defines("-0.5", strong=False)
 def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
-    return choose(x < loc, 0.0, (loc - x) / scale)
+    return select_where(x < loc, 0.0, (loc - x) / scale)
 
 
 sf = distribution.exponential(logsf, "0.60653067")
@@ -52,7 +52,7 @@ sf = distribution.exponential(logsf, "0.60653067")
 @distribution.defines("0.28768206", "0.25", strong=False)
 def ppf(q: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
-    return choose((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))
+    return select_where((q < 0) | (q > 1), math.nan, loc - scale * log1p(-q))
 
 
 _make_public(globals(), __all__)

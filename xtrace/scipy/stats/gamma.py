@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -23,8 +23,8 @@ def logpdf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> 
     """Return the logarithm of the density."""
     below = x < loc
     # The unselected branch must have a finite derivative.
-    z = choose(below, 1.0, (x - loc) / scale)
-    return choose(below, -math.inf, xlogy(a - 1, z) - z - gammaln(a) - log(scale))
+    z = select_where(below, 1.0, (x - loc) / scale)
+    return select_where(below, -math.inf, xlogy(a - 1, z) - z - gammaln(a) - log(scale))
 
 
 pdf = distribution.exponential(logpdf, "0.36787945")
@@ -34,7 +34,7 @@ pdf = distribution.exponential(logpdf, "0.36787945")
 def cdf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     z = (x - loc) / scale
-    return gammainc(a, choose(z < 0, 0.0, z))
+    return gammainc(a, select_where(z < 0, 0.0, z))
 
 
 logcdf = distribution.logarithm(cdf, "-1.3308933")
@@ -44,7 +44,7 @@ logcdf = distribution.logarithm(cdf, "-1.3308933")
 def sf(x: RealLike, a: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value above `x`, 1 - `cdf`."""
     z = (x - loc) / scale
-    return gammaincc(a, choose(z < 0, 0.0, z))
+    return gammaincc(a, select_where(z < 0, 0.0, z))
 
 
 logsf = distribution.logarithm(sf, "-0.30685282")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -21,7 +21,7 @@ distribution = Distribution("geom", "3, 0.25", p="the probability of success.")
 def logpmf(k: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
-    return choose(n <= 0, -math.inf, xlog1py(n - 1, -p) + log(p))
+    return select_where(n <= 0, -math.inf, xlog1py(n - 1, -p) + log(p))
 
 
 pmf = distribution.exponential(logpmf, "0.140625")

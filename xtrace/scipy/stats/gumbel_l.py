@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -21,7 +21,7 @@ distribution = Distribution("gumbel_l", "0.5", p="probabilities; an array of num
 def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     z = (x - loc) / scale
-    return choose(scale > 0, z - exp(z) - log(scale), math.nan)
+    return select_where(scale > 0, z - exp(z) - log(scale), math.nan)
 
 
 pdf = distribution.exponential(logpdf, "0.31704193")
@@ -30,7 +30,7 @@ pdf = distribution.exponential(logpdf, "0.31704193")
 @distribution.defines("-1.6487212", strong=False)
 def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `sf`."""
-    return choose(scale > 0, -exp((x - loc) / scale), math.nan)
+    return select_where(scale > 0, -exp((x - loc) / scale), math.nan)
 
 
 sf = distribution.exponential(logsf, "0.19229566")
@@ -51,7 +51,7 @@ def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 @distribution.defines("-1.2458994", "0.25", strong=False)
 def ppf(p: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `p`."""
-    return choose(scale > 0, loc + scale * log(-log1p(-p)), math.nan)
+    return select_where(scale > 0, loc + scale * log(-log1p(-p)), math.nan)
 
 
 _make_public(globals(), __all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -21,7 +21,7 @@ distribution = Distribution("gumbel_r", "0.5", p="probabilities; an array of num
 def logpdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of the density."""
     z = (x - loc) / scale
-    return choose(scale > 0, -z - exp(-z) - log(scale), math.nan)
+    return select_where(scale > 0, -z - exp(-z) - log(scale), math.nan)
 
 
 pdf = distribution.exponential(logpdf, "0.3307043")
@@ -30,7 +30,7 @@ pdf = distribution.exponential(logpdf, "0.3307043")
 @distribution.defines("-0.60653067", strong=False)
 def logcdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the logarithm of `cdf`."""
-    return choose(scale > 0, -exp((loc - x) / scale), math.nan)
+    return select_where(scale > 0, -exp((loc - x) / scale), math.nan)
 
 
 cdf = distribution.exponential(logcdf, "0.5452392")
@@ -51,7 +51,7 @@ def logsf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
 @distribution.defines("-0.32663426", "0.25", strong=False)
 def ppf(p: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `p`."""
-    return choose(scale > 0, loc - scale * log(-log(p)), math.nan)
+    return select_where(scale > 0, loc - scale * log(-log(p)), math.nan)
 
 
 _make_public(globals(), __all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -30,8 +30,8 @@ def cdf(x: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the probability of a value up to `x`."""
     distance = (x - loc) / scale
     below = distance <= 0
-    half = 0.5 * exp(choose(below, distance, -distance))
-    return choose(below, half, 1 - half)
+    half = 0.5 * exp(select_where(below, distance, -distance))
+    return select_where(below, half, 1 - half)
 
 
 _make_public(globals(), __all__)

@@ -6,7 +6,7 @@ import math
 
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -52,7 +52,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     fits = sum(x, -1) == n
     x, n = convert_to(x, p.dtype), convert_to(n, p.dtype)
     logarithm = gammaln(n + 1) + sum(xlogy(x, p) - gammaln(x + 1), -1)
-    return convert_to(choose(fits, logarithm, -math.inf), p.dtype)
+    return convert_to(select_where(fits, logarithm, -math.inf), p.dtype)
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

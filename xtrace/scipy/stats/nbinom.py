@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -25,9 +25,9 @@ def logpmf(k: RealLike, n: RealLike, p: RealLike, loc: RealLike = 0) -> Array:
     m = k - loc
     below = m < 0
     # The unselected branch must have a finite derivative.
-    m = choose(below, 0.0, m)
+    m = select_where(below, 0.0, m)
     ways = gammaln(m + n) - gammaln(n) - gammaln(m + 1)
-    return choose(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))
+    return select_where(below, -math.inf, ways + xlogy(n, p) + xlog1py(m, -p))
 
 
 pmf = distribution.exponential(logpmf, "0.00823975")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -22,8 +22,8 @@ def logpdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> 
     """Return the logarithm of the density."""
     below = x < loc + scale
     # The unselected branch must have a finite derivative.
-    logarithm = log(b) - log(scale) - (b + 1) * log(choose(below, 1.0, (x - loc) / scale))
-    return choose(below, -math.inf, logarithm)
+    logarithm = log(b) - log(scale) - (b + 1) * log(select_where(below, 1.0, (x - loc) / scale))
+    return select_where(below, -math.inf, logarithm)
 
 
 pdf = distribution.exponential(logpdf, "0.1875")
@@ -31,7 +31,7 @@ pdf = distribution.exponential(logpdf, "0.1875")
 
 def _log_survival(x: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     below = x < loc + scale
-    return choose(below, 0.0, -b * log(choose(below, 1.0, (x - loc) / scale)))
+    return select_where(below, 0.0, -b * log(select_where(below, 1.0, (x - loc) / scale)))
 
 
 @distribution.defines("-2.0794415")
@@ -58,7 +58,7 @@ def logcdf(x: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> 
 @distribution.defines("1.1006424", "0.25, 3.0")
 def ppf(q: RealLike, b: RealLike, loc: RealLike = 0, scale: RealLike = 1) -> Array:
     """Return the value that `cdf` maps to `q`."""
-    return choose((q < 0) | (q > 1), math.nan, loc + scale * exp(-log1p(-q) / b))
+    return select_where((q < 0) | (q > 1), math.nan, loc + scale * exp(-log1p(-q) / b))
 
 
 _make_public(globals(), __all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from xtrace._src.algebra.vector_space import convert_to
-from xtrace._src.api.operators import broadcast_to_shape, choose
+from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -28,7 +28,7 @@ distribution = Distribution("poisson", "2, 3.0", mu="the mean.")
 def logpmf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     """Return the logarithm of the probability of `k`."""
     n = k - loc
-    return choose((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
+    return select_where((n < 0) | (floor(n) < n), -math.inf, xlogy(n, mu) - gammaln(n + 1) - mu)
 
 
 pmf = distribution.exponential(logpmf, "0.22404176")
@@ -38,7 +38,7 @@ pmf = distribution.exponential(logpmf, "0.22404176")
 def cdf(k: RealLike, mu: RealLike, loc: RealLike = 0) -> Array:
     """Return the probability of a value up to `k`."""
     n = k - loc
-    return choose(n < 0, 0.0, gammaincc(floor(choose(n < 0, 0.0, n) + 1), mu))
+    return select_where(n < 0, 0.0, gammaincc(floor(select_where(n < 0, 0.0, n) + 1), mu))
 
 
 # Below this mean the entropy is a sum over the first counts, exact to rounding; above it, a series.
@@ -55,13 +55,13 @@ def entropy(mu: RealLike, loc: RealLike = 0) -> Array:
     mu = broadcast_to_shape(mu, check_broadcast([own.shape, aval_of(loc).shape], function="poisson.entropy"))
     large, none = mu >= _LARGE_MEAN, mu == 0
     # The unselected branch must have a finite derivative.
-    small = choose(large | none, 1.0, mu)[..., None]
+    small = select_where(large | none, 1.0, mu)[..., None]
     counts = arange(_COUNTS, dtype=own.dtype)
     logarithms = counts * log(small) - gammaln(counts + 1) - small
     summed = -sum(exp(logarithms) * logarithms, -1)
-    mean = choose(large, mu, float(_LARGE_MEAN))
+    mean = select_where(large, mu, float(_LARGE_MEAN))
     series = log(2 * math.pi * math.e * mean) / 2 - 1 / (12 * mean)
-    return convert_to(choose(none, 0.0, choose(large, series, summed)), own.dtype)
+    return convert_to(select_where(none, 0.0, select_where(large, series, summed)), own.dtype)
 
 
 _make_public(globals(), __all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -25,17 +25,17 @@ def _log_mass(a: RealLike, b: RealLike) -> Array:
     """Return the logarithm of the normal distribution's mass between `a` and `b`, a < b, exact in both tails."""
     central, right = (a <= 0) & (b > 0), a > 0
     # An interval on the right is mirrored to the left. The unselected branch must have a finite derivative.
-    low = choose(central, -2.0, choose(right, -b, a))
-    high = log_ndtr(choose(central, -1.0, choose(right, -a, b)))
+    low = select_where(central, -2.0, select_where(right, -b, a))
+    high = log_ndtr(select_where(central, -1.0, select_where(right, -a, b)))
     aside = high + log1p(-exp(log_ndtr(low) - high))
-    middle = log1p(-ndtr(choose(central, a, -1.0)) - ndtr(choose(central, -b, -1.0)))
-    return choose(central, middle, aside)
+    middle = log1p(-ndtr(select_where(central, a, -1.0)) - ndtr(select_where(central, -b, -1.0)))
+    return select_where(central, middle, aside)
 
 
 def _log_density(x: RealLike, a: RealLike, b: RealLike, loc: RealLike, scale: RealLike) -> Array:
     z = (x - loc) / scale
     logarithm = -(square(z) + math.log(2 * math.pi)) / 2 - log(abs(scale)) - _log_mass(a, b)
-    return choose((z < a) | (z > b), -math.inf, logarithm)
+    return select_where((z < a) | (z > b), -math.inf, logarithm)
 
 
 def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
@@ -43,13 +43,13 @@ def _log_below(z: RealLike, a: RealLike, b: RealLike) -> Array:
     total = _log_mass(a, b)
     outside = (z <= a) | (z >= b)
     # The unselected branch must have a finite derivative.
-    inner = choose(outside, choose((a <= 0) & (b > 0), 0.0, choose(a > 0, a, b)), z)
-    below = _log_mass(choose(outside, inner - 1, a), inner) - total
+    inner = select_where(outside, select_where((a <= 0) & (b > 0), 0.0, select_where(a > 0, a, b)), z)
+    below = _log_mass(select_where(outside, inner - 1, a), inner) - total
     # Where the fraction is nearly 1, compute it from the mass above `z`, which is more accurate.
     most = (below > -0.1) & ~outside
-    rest = _log_mass(choose(most, inner, 0.0), choose(most, b, 1.0)) - choose(most, total, 0.0)
-    logarithm = choose(most, log1p(-exp(rest)), below)
-    return choose(z <= a, -math.inf, choose(z >= b, 0.0, logarithm))
+    rest = _log_mass(select_where(most, inner, 0.0), select_where(most, b, 1.0)) - select_where(most, total, 0.0)
+    logarithm = select_where(most, log1p(-exp(rest)), below)
+    return select_where(z <= a, -math.inf, select_where(z >= b, 0.0, logarithm))
 
 
 def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Array:
@@ -60,7 +60,7 @@ def _where_ordered(name: str, a: RealLike, b: RealLike, value: RealLike) -> Arra
             f"truncnorm.{name}: dtype {dtype.name} is not supported; convert the arguments to float32 or float64"
         )
     # NaN is selected last: XLA's CPU compiler turns the exponential of a constant NaN into arbitrary memory.
-    return choose(a < b, value, math.nan)
+    return select_where(a < b, value, math.nan)
 
 
 @distribution.defines("Array(-0.8437722, dtype=float32)")

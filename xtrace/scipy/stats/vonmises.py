@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.api.operators import choose
+from xtrace._src.api.operators import select_where
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public
@@ -20,7 +20,7 @@ distribution = Distribution("vonmises", "0.5, 2.0", kappa="the concentration, po
 @distribution.defines("-0.9067055", strong=False)
 def logpdf(x: RealLike, kappa: RealLike) -> Array:
     """Return the logarithm of the density."""
-    return choose(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
+    return select_where(kappa > 0, kappa * (cos(x) - 1) - log(2 * math.pi * i0e(kappa)), math.nan)
 
 
 pdf = distribution.exponential(logpdf, "0.40385252")
