@@ -12,7 +12,7 @@ from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.elementwise_functions import identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like
-from xtrace._src.api.promotion import operand_aval, promote
+from xtrace._src.api.promotion import positional_operand_aval, promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -116,7 +116,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
         return False
     x = asarray(x) if isinstance(x, (list, tuple)) else x
     own = getattr(x, "dtype", None)
-    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval(0, x).dtype)
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else positional_operand_aval(0, x).dtype)
 
 
 def isrealobj(x: ArrayLike) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
-from xtrace._src.api.promotion import cast_constant, check_broadcast, operand_aval
+from xtrace._src.api.promotion import cast_constant, check_broadcast, positional_operand_aval
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -34,7 +34,7 @@ def type_of(value: object, position: int = 0, *, function: str = "") -> ShapedAr
     if isinstance(value, Array):
         result: ShapedArray = value.aval
         return result
-    return operand_aval(position, value, function=function)
+    return positional_operand_aval(position, value, function=function)
 
 
 def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:

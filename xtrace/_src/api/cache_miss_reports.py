@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from xtrace._src.api.call_arguments import Static, argument_paths, positional_names, same_static
+from xtrace._src.api.call_arguments import Static, argument_paths, same_static
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, short_repr
-from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.callables import debug_info_of, positional_names
 from xtrace._src.core.errors import RecompilationWarning
 from xtrace._src.core.source import describe, is_internal, resolve, user_position
 from xtrace._src.runtime.arrays import Placement

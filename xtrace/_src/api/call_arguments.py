@@ -10,25 +10,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
-from xtrace._src.core import key_paths, pytree
+from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapeDtypeStruct
-from xtrace._src.core.callables import function_name, innermost_function
+from xtrace._src.core.callables import (
+    POSITIONAL,
+    function_name,
+    innermost_function,
+    leaf_paths,
+    positional_names,
+    signature_of,
+)
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
-    """Return the signature of `function`, or None where Python cannot tell."""
-    if function is None:
-        return None
-    try:
-        return inspect.signature(function)
-    except (ValueError, TypeError):
-        return None
 
 
 def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -105,7 +101,7 @@ class Selection:
                 )
             return
         parameters = list(signature.parameters.values())
-        positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+        positional = [p.name for p in parameters if p.kind in POSITIONAL]
         accepts_any = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         count = len(positional)
         if not accepts_any and not all(-count <= n < count for n in numbers):
@@ -261,15 +257,10 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     count = len(args.children()) + len(fixed)
     numbers = [n for n in range(count) if n not in fixed]
     names = positional_names(function, count)
-    paths = []
-    for number, tree in zip(numbers, args.children(), strict=True):
-        paths += [names[number] + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
     known = signature_of(function)
-    for name, tree in zip(kwargs.node_data()[1], kwargs.children(), strict=True):
-        named = known is None or name in known.parameters
-        prefix = name if named else f"kwargs[{name!r}]"
-        paths += [prefix + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
-    return paths
+    keywords = kwargs.node_data()[1]
+    named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
+    return leaf_paths([names[n] for n in numbers], args.children()) + leaf_paths(named, kwargs.children())
 
 
 def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: PyTreeDef) -> Callable[[], list[str]]:
@@ -280,19 +271,6 @@ def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: P
     except TypeError:  # no weak references to such an object, and no cache outlives its wrapper
         return lambda: argument_paths(function, static, in_tree)
     return lambda: argument_paths(owner(), static, in_tree)
-
-
-def positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
-    """Return the names of the first `count` positional arguments: ``x``, or ``args[2]``."""
-    signature = signature_of(function)
-    names: list[str] = []
-    rest = "args"
-    for parameter in signature.parameters.values() if signature is not None else ():
-        if parameter.kind in _POSITIONAL:
-            names.append(parameter.name)
-        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            rest = parameter.name
-    return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
 
 
 def find_described_arguments(function: Callable[..., Any]) -> tuple[list[Any], dict[str, Any], list[str]]:

@@ -14,7 +14,7 @@ from xtrace._src.api.tracing import TracedFunction, abstract_leaves, trace
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import check_callable, debug_info_of
+from xtrace._src.core.callables import check_callable, debug_info_of, signature_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Literal
 from xtrace._src.core.primitive import Primitive
@@ -213,7 +213,7 @@ def _positions(
         )
     positions = {n % count for n in numbers}
     if names:
-        signature = call_arguments.signature_of(fun)
+        signature = signature_of(fun)
         parameters = list(signature.parameters) if signature is not None else []
         positions |= {i for i, name in enumerate(parameters[:count]) if name in names}
     return sorted(positions)

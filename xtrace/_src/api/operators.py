@@ -28,7 +28,7 @@ from xtrace._src.api.promotion import (
     cast,
     check_broadcast,
     common_dtype,
-    operand_aval,
+    positional_operand_aval,
     promote,
     promote_dtypes,
     scalar_value,
@@ -254,7 +254,7 @@ def power(x1: Any, x2: Any, /) -> Array:
         return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
     exponent = getattr(x2, "aval", None)
     if exponent is not None and dtypes.is_integer(exponent.dtype):
-        base = type(x1) if type(x1) in SCALARS else operand_aval(0, x1).dtype
+        base = type(x1) if type(x1) in SCALARS else positional_operand_aval(0, x1).dtype
         if base in (float, complex) or dtypes.is_inexact(base):
             return _power_to_integers(x1, x2)
     return _power(x1, x2)

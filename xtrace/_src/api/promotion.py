@@ -26,7 +26,7 @@ _SCALARS = frozenset((bool, int, float, complex))
 _plans = Table(16384)
 
 
-def operand_aval(position: int, value: object, *, function: str = "") -> ShapedArray:
+def positional_operand_aval(position: int, value: object, *, function: str = "") -> ShapedArray:
     """Return the aval of an operand; the error of an invalid operand names the function and the argument."""
     try:
         return aval_of(value)
@@ -44,7 +44,7 @@ def common_dtype(
     TypePromotionError where the settings forbid the promotion.
     """
     avals = [
-        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(i, x, function=function)
+        scalar_aval(type(x)) if type(x) in _SCALARS else positional_operand_aval(i, x, function=function)
         for i, x in enumerate(operands)
     ]
     key = (config.cache_key(), adjust, *avals)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from xtrace._src.algebra.varying import vary, vary_unreduced_cast
-from xtrace._src.api.call_arguments import positional_names
 from xtrace._src.api.jit import jit
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.axis_names import correction, name_tuple
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import check_callable, function_name, positional_names
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo
 from xtrace._src.core.mesh import BaseMesh, context_abstract_mesh, context_mesh, naming_mesh
 from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of_entry

@@ -5,11 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
+from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import short_repr
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import DebugInfo
+from xtrace._src.xla.pytree_registry import PyTreeDef
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -29,6 +34,43 @@ def innermost_function(function: Callable[..., Any]) -> Callable[..., Any]:
     while isinstance(function, functools.partial):
         function = function.func
     return function
+
+
+def signature_of(function: Callable[..., Any] | None) -> inspect.Signature | None:
+    """Return the signature of `function`, or None where Python cannot tell."""
+    if function is None:
+        return None
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+
+
+def positional_names(function: Callable[..., Any] | None, count: int) -> list[str]:
+    """Return the names of the first `count` positional arguments: ``x``, or ``args[2]``."""
+    names: list[str] = []
+    rest = "args"
+    if type(function) is FunctionType and not vars(function):
+        # Most functions; `inspect` would take ten times longer.
+        code = function.__code__
+        names = list(code.co_varnames[: code.co_argcount])
+        if code.co_flags & inspect.CO_VARARGS:
+            rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+    elif (signature := signature_of(function)) is not None:
+        for parameter in signature.parameters.values():
+            if parameter.kind in POSITIONAL:
+                names.append(parameter.name)
+            elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                rest = parameter.name
+    return names[:count] + [f"{rest}[{n - len(names)}]" for n in range(len(names), count)]
+
+
+def leaf_paths(names: Sequence[str], trees: Sequence[PyTreeDef]) -> list[str]:
+    """Return the path of each leaf of the arguments `names` with these trees, such as ``c['w'][0]``."""
+    paths = []
+    for name, tree in zip(names, trees, strict=True):
+        paths += [name + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
+    return paths
 
 
 def debug_info_of(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from xtrace._src.api import call_arguments
-from xtrace._src.api.call_arguments import signature_of
 from xtrace._src.core import key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
 from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
-from xtrace._src.core.callables import check_callable, function_name
+from xtrace._src.core.callables import POSITIONAL, check_callable, function_name, signature_of
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.control_flow.bodies import stage_body
 from xtrace._src.ops.custom_rules.rule import Rule, is_recorded, to_user_operand
@@ -23,7 +21,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Call(NamedTuple):
@@ -97,7 +94,7 @@ class CustomFunction(Generic[_Arguments, _Result]):
         self.nondiff_argnums = tuple(sorted({*numbers, *map(names.index, chosen)}))
         kinds = [p.kind for p in self.signature.parameters.values()] if self.signature is not None else []
         # So many positional arguments are all there are.
-        self.arity = len(kinds) if all(k in _POSITIONAL for k in kinds) and kinds else None
+        self.arity = len(kinds) if all(k in POSITIONAL for k in kinds) and kinds else None
 
     def __getattr__(self, name: str) -> Any:
         # A function of several kinds, such as a custom_vjp of a custom_vmap, is given all its rules by its one name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from xtrace._src.algebra.vector_space import convert_element_type
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.callables import debug_info_of
+from xtrace._src.core.callables import debug_info_of, leaf_paths, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, Var
 from xtrace._src.core.tables import Table, memoize_by_owner
@@ -65,8 +65,8 @@ def _stage(
     function: Callable[..., Any], transformation: str, in_tree: PyTreeDef, in_avals: tuple[ShapedArray, ...],
     _settings: object,
 ) -> Body:
-    names = parameter_names(function, len(in_tree.children()))
-    info = debug_info_of(transformation, function, lambda: argument_leaf_paths(names, in_tree))
+    names = positional_names(function, len(in_tree.children()))
+    info = debug_info_of(transformation, function, lambda: leaf_paths(names, in_tree.children()))
     out_tree = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -126,23 +126,6 @@ def _parameter_key(value: object) -> Any:
     if isinstance(value, ClosedJaxpr) and not value.consts:
         return _key(value.jaxpr)
     return tuple(map(_parameter_key, value)) if isinstance(value, tuple) else value
-
-
-def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
-    """Return the names of the first `count` parameters, ``args[i]`` for parameters without a name."""
-    method = isinstance(function, MethodType)
-    code = getattr(function.__func__ if isinstance(function, MethodType) else function, "__code__", None)
-    known = code.co_varnames[int(method) : code.co_argcount] if isinstance(code, CodeType) else ()
-    names = list(known[:count])
-    return names + [f"args[{i - len(names)}]" for i in range(len(names), count)]
-
-
-def argument_leaf_paths(names: Sequence[str], in_tree: PyTreeDef) -> list[str]:
-    """Return the path of each leaf of the arguments `names` with the tree `in_tree`, such as ``c['w'][0]``."""
-    paths = []
-    for name, tree in zip(names, in_tree.children(), strict=True):
-        paths += [name + key_paths.keystr(path) for path in pytree.leaf_paths(tree)]
-    return paths
 
 
 def leaves_of(argument: str, tree: Any, *, function: str = "") -> tuple[list[Any], Any, list[ShapedArray]]:
@@ -218,7 +201,7 @@ def check_carry(
             f"but they differ {pytree_differences.treedef_difference(tree, out_tree)}.\n\nRevise the function so that "
             f"the carry output, {out_tree}, has the structure of the carry input {name}, {tree}."
         )
-    paths = argument_leaf_paths([name], pytree.treedef_tuple([tree]))
+    paths = leaf_paths([name], [tree])
     wrong = []
     for path, aval, out in zip(paths, avals, out_avals, strict=True):
         if not same_type(aval, out):

@@ -10,6 +10,7 @@ from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.callables import leaf_paths
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
@@ -18,7 +19,7 @@ from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
 from xtrace._src.ops.calls import jit_call
 from xtrace._src.ops.comparisons import bitwise_or
-from xtrace._src.ops.control_flow.bodies import argument_leaf_paths, check_function, leaves_of, stage_body
+from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
 from xtrace._src.ops.control_flow.scan_parts import Loop
 from xtrace._src.ops.elementwise import add
@@ -133,7 +134,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         lines = [
             f"  * {path} has size {a.shape[i]}"
             for path, a,
-            i in zip(argument_leaf_paths(["elems"], pytree.treedef_tuple([tree])), avals, axes, strict=True)
+            i in zip(leaf_paths(["elems"], [tree]), avals, axes, strict=True)
         ]
         raise ValueError(
             f"Array inputs to associative_scan must have the same size along axis {axis}:\n" + "\n".join(lines)

@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
+from xtrace._src.core.callables import leaf_paths, positional_names
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
@@ -25,12 +26,10 @@ from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.calls import evaluate_as_program
 from xtrace._src.ops.control_flow.bodies import (
     Body,
-    argument_leaf_paths,
     check_carry,
     check_function,
     leaves_of,
     open_jaxpr,
-    parameter_names,
     promote_carry,
     same_type,
     stage_body,
@@ -610,7 +609,7 @@ def scan(
             carry, carry_avals = promoted, list(map(aval_of, promoted))
             body = stage_body("scan", f, in_tree, [*carry_avals, *inner])
             out_tree = _split_result_tree(body)
-    name = parameter_names(f, 2)[0]
+    name = positional_names(f, 2)[0]
     check_carry(name, carry_tree, carry_avals, out_tree[0], body.out_avals[: out_tree[0].num_leaves])
     loop = Loop(size, bool(reverse), steps, len(body.consts), len(carry))
     results = run_scan(body.jaxpr, loop, [*body.consts, *carry, *elements])
@@ -622,7 +621,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     """Return the trip count; ValueError if `length` and the leading axes disagree."""
 
     def paths() -> list[str]:
-        return argument_leaf_paths(["xs"], pytree.treedef_tuple([xs_tree]))
+        return leaf_paths(["xs"], [xs_tree])
 
     for position, aval in enumerate(avals):
         if not aval.shape:

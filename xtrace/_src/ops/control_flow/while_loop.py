@@ -12,6 +12,7 @@ from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
+from xtrace._src.core.callables import positional_names
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
@@ -27,7 +28,6 @@ from xtrace._src.ops.control_flow.bodies import (
     check_function,
     leaves_of,
     open_jaxpr,
-    parameter_names,
     promote_carry,
     same_type,
     stage_body,
@@ -467,7 +467,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], _Carry]
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             cond, body = stage_functions()
-    check_carry(parameter_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
+    check_carry(positional_names(body_fun, 1)[0], tree, avals, body.out_tree, body.out_avals)
     loop = WhileLoop(len(cond.consts), cond.jaxpr, len(body.consts), body.jaxpr)
     result = pytree.tree_unflatten(tree, _run_while(loop, cond.consts, body.consts, values))
     return result
@@ -538,7 +538,7 @@ def fori_loop(
         if promoted is not None:
             values, avals = promoted, list(map(aval_of, promoted))
             body = stage_body("fori_loop", body_fun, in_tree, [count, *avals])
-    check_carry(parameter_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
+    check_carry(positional_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
     number = len(body.consts)
     if known:
         steps = max(upper - lower, 0)
