@@ -127,6 +127,7 @@ with _late_imports(globals()):
         targets as targets, use_abstract_mesh as use_abstract_mesh,
     )
     from xtrace._src.api.pmap import pmap as pmap, smap as smap
+    from xtrace._src.runtime.compilation_cache import compilation_cache_info as cache_info
     from xtrace._src.api.shard_map import shard_map as shard_map
     from xtrace._src.api.scopes import (
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,

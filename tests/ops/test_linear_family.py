@@ -23,7 +23,7 @@ def _transposed(cotangent, operand, *, shift, axis):
 @linear("rotate_in_test", ("shift", "axis"), emit=lower_fun(_written), transpose=_transposed, axes=("axis",))
 def rotate(x, shift, axis=0):
     """Rotate the elements of `x` along an axis by `shift` places."""
-    return rotate.bind(x, shift=shift, axis=canonical_axis("rotate", axis, x.ndim))
+    return rotate.bind(x, shift=shift, axis=canonical_axis(axis, x.ndim))
 
 
 X = (np.arange(24, dtype=np.float32) / 24).reshape(2, 3, 4)

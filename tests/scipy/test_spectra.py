@@ -124,7 +124,8 @@ def test_windows_are_those_of_scipy(count):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = scipy.signal.get_window(window, count)
-        np.testing.assert_allclose(sample_window("welch", window, count), expected, atol=1e-13, err_msg=str(window))
+        sampled = sample_window(window, count, function="welch")
+        np.testing.assert_allclose(sampled, expected, atol=1e-13, err_msg=str(window))
 
 
 MISTAKES = [

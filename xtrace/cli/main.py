@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from xtrace.cli.argument_grammar import ACCEPTED
+from xtrace.cli.cache import describe_cache
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, inspect_function
@@ -57,6 +58,11 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
         "--sharding", action="append", default=[], metavar="NAME=AXES",
         help="the mesh axes that the dimensions of an argument are sharded over, as params=-,model",
     )
+    cache = commands.add_parser("cache", help="show, verify or clear the folder of compiled programs")
+    cache.add_argument("--directory", help="the folder (default: that of XTRACE_COMPILATION_CACHE_DIR)")
+    action = cache.add_mutually_exclusive_group()
+    action.add_argument("--clear", action="store_true", help="delete all programs")
+    action.add_argument("--verify", action="store_true", help="check each program, and set wrong ones aside")
     commands.add_parser(
         "run", help="run a program written for jax, with xtrace in its place",
         usage="python -m xtrace run FILE.py [ARGUMENT ...], or python -m xtrace run -m MODULE [ARGUMENT ...]",
@@ -73,6 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.command == "demo":
             run_demo(options.epochs)
+        elif options.command == "cache":
+            print(describe_cache(options.directory, options.clear, options.verify))
         elif program is not None:
             run_program(program)
         else:

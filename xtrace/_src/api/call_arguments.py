@@ -193,8 +193,7 @@ def split_static(
                     "Non-hashable static arguments are not supported. Static argument "
                     f"{abbreviate(where)} of {function_name(function)} is of type {type(value)}, which is not "
                     f"hashable ({error}): {abbreviate(value)}. Use a hashable equivalent (a tuple for a list, a "
-                    "frozen "
-                    "dataclass), or do not mark it static, as arrays never are."
+                    "frozen dataclass), or do not mark it static, as arrays never are."
                 ) from None
         raise
 

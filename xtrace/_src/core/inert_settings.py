@@ -5,13 +5,13 @@ A row is a setting's name, its value by default, its kind, and the reason.
 
 from __future__ import annotations
 
-from xtrace._src.core.config import BOOLEAN, FLOAT, INTEGER, TEXT, Option, one_of, option
+from xtrace._src.core.config import BOOLEAN, INTEGER, TEXT, Option, one_of, option
 
 _TRANSITION = "it switches between two implementations within JAX, and xtrace has one"
 _TRANSFERS = "arrays go between processes by collectives"
 _OWN_BINARY = "each process compiles its programs itself"
 _NO_MOCK = "machines are not mocked; compile for targets that are not there with compile(target=...)"
-_DISK_CACHE = "compiled programs are not kept on disk"
+_XLA_CACHES = "XLA's own caches are as XLA_FLAGS says"
 _EXPORT = "there is no export of programs yet"
 _PALLAS = "there is no Pallas"
 _JAX2TF = "there is no jax2tf"
@@ -31,11 +31,8 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_bcoo_cusparse_lowering", False, BOOLEAN, "there are no sparse arrays"),
         ("jax_captured_constants_report_frames", 0, INTEGER, "the warning names the types of the constants"),
         ("jax_check_proxy_envs", True, BOOLEAN, "no proxy variables are looked at"),
-        ("jax_compilation_cache_check_contents", False, BOOLEAN, _DISK_CACHE),
-        ("jax_compilation_cache_dir", None, TEXT, _DISK_CACHE),
-        ("jax_compilation_cache_expect_pgle", False, BOOLEAN, _DISK_CACHE),
-        ("jax_compilation_cache_include_metadata_in_key", False, BOOLEAN, _DISK_CACHE),
-        ("jax_compilation_cache_max_size", -1, INTEGER, _DISK_CACHE),
+        ("jax_compilation_cache_check_contents", False, BOOLEAN, "entries have a checksum, which is always verified"),
+        ("jax_compilation_cache_expect_pgle", False, BOOLEAN, _PROFILES),
         ("jax_compiler_detailed_logging_min_ops", 10, INTEGER, "jax_log_compiles logs programs of every size"),
         ("jax_cross_host_transfer_socket_address", "", TEXT, _TRANSFERS),
         ("jax_cross_host_transfer_timeout_seconds", None, INTEGER, _TRANSFERS),
@@ -48,7 +45,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_disallow_mesh_context_manager", False, BOOLEAN, "a mesh is a context; set_mesh is the newer form"),
         ("jax_distributed_debug", False, BOOLEAN, "errors of processes say what is known"),
         ("jax_embedded_constants_max_bytes", 32, INTEGER, "arrays of up to 1 KiB are constants of a program's text"),
-        ("jax_enable_compilation_cache", True, BOOLEAN, _DISK_CACHE), ("jax_enable_pgle", False, BOOLEAN, _PROFILES),
+        ("jax_enable_pgle", False, BOOLEAN, _PROFILES),
         ("jax_enable_preemption_service", True, BOOLEAN, "reached_preemption_sync_point watches for SIGTERM"),
         ("jax_error_checking_behavior_divide", "ignore", _IGNORE, "experimental.checkify finds divisions by zero"),
         ("jax_error_checking_behavior_nan", "ignore", _IGNORE, "jax_debug_nans and experimental.checkify find NaNs"),
@@ -64,16 +61,14 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_pallas_enable_debug_checks", False, BOOLEAN, _PALLAS),
         ("jax_pallas_poison_buffers", False, BOOLEAN, _PALLAS), ("jax_pallas_use_mosaic_gpu", True, BOOLEAN, _PALLAS),
         ("jax_pallas_verbose_errors", False, BOOLEAN, _PALLAS),
-        ("jax_persistent_cache_enable_xla_caches", "xla_gpu_per_fusion_autotune_cache_dir", TEXT, _DISK_CACHE),
-        ("jax_persistent_cache_min_compile_time_secs", 1.0, FLOAT, _DISK_CACHE),
-        ("jax_persistent_cache_min_entry_size_bytes", 0, INTEGER, _DISK_CACHE),
+        ("jax_persistent_cache_enable_xla_caches", "xla_gpu_per_fusion_autotune_cache_dir", TEXT, _XLA_CACHES),
         ("jax_pgle_aggregation_percentile", 90, INTEGER, _PROFILES), ("jax_pgle_profiling_runs", 3, INTEGER, _PROFILES),
         ("jax_pprint_use_color", True, BOOLEAN, "jaxprs are printed without colours"),
         ("jax_ragged_dot_use_gpu_pallas_triton_lowering", False, BOOLEAN, _PALLAS),
         ("jax_ragged_dot_use_ragged_dot_instruction", True, BOOLEAN, "ragged_dot is written with dense products"),
-        ("jax_raise_persistent_cache_errors", False, BOOLEAN, _DISK_CACHE),
         ("jax_refs_to_pins", False, BOOLEAN, _REFERENCES), ("jax_remat3", False, BOOLEAN, _TRANSITION),
-        ("jax_remove_custom_partitioning_ptr_from_cache_key", False, BOOLEAN, _DISK_CACHE),
+        ("jax_remove_custom_partitioning_ptr_from_cache_key", False, BOOLEAN,
+            "programs that call Python functions are not kept on disk"),
         ("jax_remove_size_one_mesh_axis_from_type", False, BOOLEAN, "types name the axes of size 1 as the others"),
         ("jax_scan3", False, BOOLEAN, _TRANSITION),
         ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime is not told your lines"),

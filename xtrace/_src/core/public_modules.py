@@ -49,6 +49,8 @@ def _register(module: str, name: str, origin: str, attribute: str) -> None:
     A distribution's functions have the name of its module before theirs, unless several distributions share them.
     """
     above, _, own = module.rpartition(".")
+    if name.endswith("_p"):
+        return  # the alias of a primitive, which knows its name
     if above != "xtrace.scipy.stats":
         public_names.setdefault((origin, attribute), name)
     elif origin == module:

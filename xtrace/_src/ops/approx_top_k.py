@@ -109,11 +109,12 @@ def approx_top_k(
     reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> list[Any]:
     """Return most of the `k` largest elements along an axis, or smallest, in order, and their positions."""
-    operand_aval(operand)
-    parameters = (
-        to_integer("k", k), to_integer("reduction_dimension", reduction_dimension), float(recall_target), is_max_k,
-        to_integer("reduction_input_size_override", reduction_input_size_override), bool(aggregate_to_topk),
-    )
+    function = "approx_max_k" if is_max_k else "approx_min_k"
+    operand_aval(operand, function=function)
+    axis = to_integer("reduction_dimension", reduction_dimension, function=function)
+    override = to_integer("reduction_input_size_override", reduction_input_size_override, function=function)
+    k = to_integer("k", k, function=function)
+    parameters = (k, axis, float(recall_target), is_max_k, override, bool(aggregate_to_topk))
     return list(approx_top_k.bind_positional((operand,), parameters))
 
 

@@ -22,7 +22,6 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_rows, integer_tuple
 from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
 from xtrace._src.core.primitive import Primitive
@@ -72,12 +71,12 @@ class _Exchange(Primitive):
         return self.bind_positional((vary(x, names),), parameters)
 
 
-def _is_other_axis(mapped: MappedAxis, axis_name: object, ) -> bool:
+def _is_other_axis(mapped: MappedAxis, axis_name: object, name: str) -> bool:
     """Return whether the operation is along another axis than the mapped one."""
     names = axis_names(axis_name)
     if mapped.name in names and len(names) > 1:
         raise NotImplementedError(
-            f"{called_function()} over the axes {names}, one of them vmapped, is not supported; use one after the other"
+            f"{name} over the axes {names}, one of them vmapped, is not supported; use one after the other"
         )
     return mapped.name not in names
 
@@ -114,7 +113,7 @@ def _all_gather_batch(
     axis_index_groups: Any, axis_name: object, axis_size: int, tiled: bool,
 ) -> tuple[Any, int | None]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name):
+    if _is_other_axis(mapped, axis_name, "all_gather"):
         x = move_axis(x, place or 0, 0)
         return all_gather_p.bind_positional(
             (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
@@ -294,7 +293,7 @@ def _reduce_scatter_batch(
     axis_name: object, axis_size: int, scatter_dimension: int, tiled: bool,
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name):
+    if _is_other_axis(mapped, axis_name, "psum_scatter"):
         x = move_axis(x, place or 0, 0)
         return reduce_scatter_p.bind_positional(
             (x,), (axis_index_groups, axis_name, axis_size, scatter_dimension + 1, tiled)
@@ -568,7 +567,7 @@ def _ppermute_batch(
     mapped: MappedAxis, operands: Sequence[Any], places: Sequence[int | None], *, axis_name: object, perm: Any
 ) -> tuple[Any, int]:
     (x,), (place,) = operands, places
-    if _is_other_axis(mapped, axis_name):
+    if _is_other_axis(mapped, axis_name, "ppermute"):
         return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
     x = with_axis(x, place, mapped.size)
     source = {destination: origin for origin, destination in perm}

@@ -283,11 +283,10 @@ ragged_all_to_all_p = Primitive(
 
 # Sending and receiving
 
-def _pairs_text(builder: FunctionBuilder, axis_name: Any, perm: Any) -> str:
+def _pairs_text(builder: FunctionBuilder, name: str, axis_name: Any, perm: Any) -> str:
     if builder.platform not in ("cuda", "rocm", "gpu"):
         raise NotImplementedError(
-            f"{called_function()} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values "
-            "on all platforms"
+            f"{name} is for GPUs, and the program is for {builder.platform}; lax.ppermute moves values on all platforms"
         )
     pairs = [[row[source], row[target]] for row in groups_of(builder, axis_name) for source, target in perm]
     builder.module.channel()
@@ -303,7 +302,7 @@ def _send_abstract(x: ShapedArray, **_: object) -> ShapedArray:
 
 
 def _send_emit(builder: FunctionBuilder, x: Value, *, axis_name: Any, perm: Any) -> Value:
-    pairs, result = _pairs_text(builder, axis_name, perm), builder.results[0]
+    pairs, result = _pairs_text(builder, "psend", axis_name, perm), builder.results[0]
     token = builder.create_token(result)
     return builder.line(
         f'"stablehlo.send"({x.name}, {token.name}) <{{{pairs}}}> : ({x.type}, {token.type}) -> {token.type}', result
@@ -320,7 +319,7 @@ def _receive_abstract(token: ShapedArray, *, axis_name: Any, out_shape: ShapedAr
 def _receive_emit(
     builder: FunctionBuilder, token: Value, *, axis_name: Any, out_shape: ShapedArray, perm: Any
 ) -> Value:
-    pairs = _pairs_text(builder, axis_name, perm)
+    pairs = _pairs_text(builder, "precv", axis_name, perm)
     received: Value = builder.line_of_many(
         f'"stablehlo.recv"({token.name}) <{{{pairs}}}> : ({token.type}) -> ({out_shape.mlir_type}, {token.type})',
         [out_shape, token.aval],

@@ -474,15 +474,14 @@ def _scatter_abstract(
 ) -> ShapedArray:
     """Return zeros like `operand` with `source` added at the position of the extreme of each window."""
     _check_selection("select_and_scatter_add", source, operand)
-    _check_source(source, operand, _make_undilated_window(**window), function="select_and_scatter_add")
+    _check_source("select_and_scatter_add", source, operand, _make_undilated_window(**window))
     return ShapedArray(operand.shape, operand.dtype, source.weak_type and operand.weak_type)
 
 
-def _check_source(source: ShapedArray, operand: ShapedArray, window: Window, *, function: str = "") -> None:
+def _check_source(name: str, source: ShapedArray, operand: ShapedArray, window: Window) -> None:
     if source.shape != window.result_shape(operand.shape):
         raise TypeError(
-            f"{function or called_function()}: source must have one element for each window, shape "
-            f"{window.result_shape(operand.shape)} on an "
+            f"{name}: source must have one element for each window, shape {window.result_shape(operand.shape)} on an "
             f"operand of shape {operand.shape}; got {source.shape}"
         )
 
@@ -563,7 +562,7 @@ def _select_and_scatter_abstract(
         raise TypeError(f"select_and_scatter: init_value must be a scalar, got shape {init_value.shape}")
     if any(n < 0 for pair in window["padding"] for n in pair):
         raise TypeError(f"select_and_scatter: padding must not be negative, got {window['padding']}; slice the operand")
-    _check_source(source, operand, _make_undilated_window(**window))
+    _check_source("select_and_scatter", source, operand, _make_undilated_window(**window))
     return ShapedArray(operand.shape, operand.dtype)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects, has_consequences
@@ -220,7 +221,10 @@ def compile_program(
 ) -> Program:
     """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
     partitioned = request_partitioning(assignment, len(hidden))
-    executable = executables.compile_text(text, assignment.devices, compiler_options, callbacks, partitioned)
+    compile_ = executables.compile_text
+    if cache_settings.directory.value is not None and cache_settings.enabled.value:
+        compile_ = importlib.import_module("xtrace._src.runtime.compilation_cache").compile_or_load
+    executable = compile_(text, assignment.devices, compiler_options, callbacks, partitioned)
     return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
 
 

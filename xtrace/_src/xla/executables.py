@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import importlib
 import os
+import platform
 import re
 import signal
 import sys
@@ -39,7 +41,7 @@ def compile_text(
         raise buffers.unstorable("float6_e2m3fn or float6_e3m2fn")
     device = devices[0]
     program = distributed.check_same_program(text, devices)
-    options = options_for(devices, _with_safe_fusions(text, device, compiler_options), partitioned)
+    options = _options_of_text(text, devices, compiler_options, partitioned)
     try:
         devices = _jax.DeviceList(tuple(devices))
         if callbacks:
@@ -114,6 +116,65 @@ def _wait_for_interrupted() -> None:
         sys.stderr.flush()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def describe_compilation(
+    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
+) -> bytes:
+    """Return all that a compiled program depends on beside the module's text: compiler, machine, devices, options."""
+    options = _options_of_text(text, devices, compiler_options, partitioned)
+    overrides = sorted(options.env_option_overrides)
+    options.env_option_overrides = []
+    device = devices[0]
+    described = (
+        versions.JAXLIB_VERSION, device.platform, device.client.platform_version, device.device_kind, len(devices),
+        _processor() if device.platform == "cpu" else "", [os.environ.get(name, "") for name in _COMPILER_VARIABLES],
+        overrides,
+    )
+    serialized: bytes = options.SerializeAsString()
+    return repr(described).encode() + serialized
+
+
+# Variables of the environment that XLA's compilers read.
+_COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+
+@functools.cache
+def _processor() -> str:
+    """Return the processor's kind and instructions: XLA compiles for those of this machine."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = [line for line in file.read().split("\n\n")[0].splitlines() if line.startswith(_INSTRUCTIONS)]
+    except OSError:
+        lines = [platform.processor()]
+    return "\n".join([platform.machine(), *lines])
+
+
+_INSTRUCTIONS = ("model name", "flags", "Features", "CPU part")
+
+
+def serialize_executable(executable: _jax.LoadedExecutable) -> bytes:
+    """Return a compiled program as bytes for `load_executable`; JaxRuntimeError where the runtime cannot."""
+    serialized: bytes = executable.client.serialize_executable(executable)
+    return serialized
+
+
+def load_executable(
+    payload: bytes, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    partitioned: Partitioned | None,
+) -> _jax.LoadedExecutable:
+    """Return the program, compiled from `text` for these devices and options, that `serialize_executable` returned.
+
+    The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
+    """
+    options = _options_of_text(text, devices, compiler_options, partitioned)
+    return devices[0].client.deserialize_executable(payload, _jax.DeviceList(tuple(devices)), options)
+
+
+def _options_of_text(
+    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None, partitioned: Partitioned | None
+) -> xla_client.CompileOptions:
+    return options_for(devices, _with_safe_fusions(text, devices[0], compiler_options), partitioned)
 
 
 def _with_safe_fusions(

@@ -24,8 +24,7 @@ def _check_arguments(
     if dropout:
         raise NotImplementedError(
             f"{called_function()}: dropout={abbreviate(dropout)} is not supported, since only cuDNN knows its masks; "
-            "pass "
-            "dropout=0.0, and drop elements of x"
+            "pass dropout=0.0, and drop elements of x"
         )
     shape = operand_aval(x, "x").shape
     if len(shape) != 3 or shape[2] != input_size:

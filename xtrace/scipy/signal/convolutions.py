@@ -163,8 +163,7 @@ def _check_boundary(boundary: str, fillvalue: float) -> None:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
             f"{called_function()}: only boundary='fill' with fillvalue=0 is implemented, got {abbreviate(boundary)} "
-            "and "
-            f"{abbreviate(fillvalue)}"
+            f"and {abbreviate(fillvalue)}"
         )
 
 

@@ -90,7 +90,7 @@ def called_function() -> str:
 def _public_name(frame: FrameType, code: CodeType) -> str:
     """Return the name of the public function whose frame this is, or nothing."""
     name, module = code.co_qualname, str(frame.f_globals.get("__name__"))
-    if name == f"ufunc.{code.co_name}":
+    if name == f"ufunc.{code.co_name}" and "self" in frame.f_locals:
         return f"{frame.f_locals['self'].__name__}.{code.co_name}"
     if name in _CALLS_OF_PRIMITIVES:
         return str(frame.f_locals["self"].__name__)

@@ -41,28 +41,27 @@ from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
 
-def _check_indices(operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
+def _check_indices(name: str, operand: ShapedArray, indices: Sequence[ShapedArray]) -> None:
     if len(indices) != operand.ndim:
         raise ValueError(
-            f"{called_function()}: start_indices must have one entry for each of the operand's {operand.ndim} axes, "
-            "got "
-            f"{len(indices)} for an operand of shape {operand.shape}"
+            f"{name}: start_indices must have one entry for each of the operand's {operand.ndim} axes, "
+            f"got {len(indices)} for an operand of shape {operand.shape}"
         )
     if any(i.shape for i in indices):
         raise TypeError(
-            f"{called_function()}: start_indices must be scalars, got shapes "
+            f"{name}: start_indices must be scalars, got shapes "
             f"{', '.join(str(i.shape) for i in indices)}"
         )
     kinds = {i.dtype for i in indices}
     if len(kinds) > 1 or not all(map(dtypes.is_integer, kinds)):
         raise TypeError(
-            f"{called_function()}: start_indices must be integers of the same type, got "
+            f"{name}: start_indices must be integers of the same type, got "
             f"{', '.join(i.dtype.name for i in indices)}; convert them with astype"
         )
 
 
 def _dynamic_slice_abstract(operand: ShapedArray, *indices: ShapedArray, slice_sizes: tuple[int, ...]) -> ShapedArray:
-    _check_indices(operand, indices)
+    _check_indices("dynamic_slice", operand, indices)
     if len(slice_sizes) != operand.ndim or any(
         not 0 <= n <= size for n, size in zip(slice_sizes, operand.shape, strict=True)
     ):
@@ -280,7 +279,7 @@ def _dynamic_update_slice_abstract(operand: ShapedArray, update: ShapedArray, *i
             f"dynamic_update_slice: update of shape {update.shape} does not fit into the operand of shape "
             f"{operand.shape}"
         )
-    _check_indices(operand, indices)
+    _check_indices("dynamic_update_slice", operand, indices)
     return ShapedArray(operand.shape, operand.dtype, not operand.ndim and operand.weak_type and update.weak_type)
 
 

@@ -79,9 +79,9 @@ def _gather_abstract(
     collapsed, batch = numbers.collapsed_slice_dims, numbers.operand_batching_dims
     check_indices(
         operand, indices, numbers.start_index_map, "start_index_map", batch,
-        numbers.start_indices_batching_dims, "start_indices_batching_dims",
+        numbers.start_indices_batching_dims, "start_indices_batching_dims", function="gather",
     )
-    check_axes("collapsed_slice_dims", collapsed, operand.ndim, "the operand")
+    check_axes("collapsed_slice_dims", collapsed, operand.ndim, "the operand", function="gather")
     if set(collapsed) & set(batch):
         raise TypeError(f"gather: collapsed_slice_dims {collapsed} and operand_batching_dims {batch} share an axis")
     if len(slice_sizes) != operand.ndim or any(
@@ -96,7 +96,7 @@ def _gather_abstract(
         raise TypeError(f"gather: slice_sizes must be 1 on collapsed and batching axes {gone}, got {slice_sizes}")
     window = [n for i, n in enumerate(slice_sizes) if i not in gone]
     ndim = len(numbers.offset_dims) + indices.ndim - 1
-    check_axes("offset_dims", numbers.offset_dims, ndim, "the result")
+    check_axes("offset_dims", numbers.offset_dims, ndim, "the result", function="gather")
     if len(window) != len(numbers.offset_dims):
         raise TypeError(
             f"gather: offset_dims must have one axis for each operand axis that is neither collapsed nor batching, "

@@ -9,7 +9,6 @@ from typing import Any
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack, plugins
 
@@ -143,9 +142,9 @@ def nan_unless(builder: FunctionBuilder, good: Value, x: Value) -> Value:
     return builder.select(spread, x.bitcast(aval), filling)
 
 
-def no_platform(builder: FunctionBuilder, ) -> NotImplementedError:
+def no_platform(builder: FunctionBuilder, name: str) -> NotImplementedError:
     """Return the error for an operation without an implementation on the module's platform."""
     return NotImplementedError(
-        f"{called_function()} is not implemented on the platform {builder.platform}; compute it on the CPU, "
+        f"{name} is not implemented on the platform {builder.platform}; compute it on the CPU, "
         "with xtrace.device_put(x, xtrace.devices('cpu')[0])"
     )

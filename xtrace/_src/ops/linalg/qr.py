@@ -12,7 +12,6 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.sharding_rules import leading
@@ -108,15 +107,12 @@ def geqp3(x: ArrayLike, pivots: object, use_magma: bool | None = None) -> tuple[
     return packed, order, taus
 
 
-def _check_reflections(a: ShapedArray, taus: ShapedArray) -> None:
+def _check_reflections(name: str, a: ShapedArray, taus: ShapedArray) -> None:
     if taus.ndim != a.ndim - 1:
-        raise ValueError(
-            f"{called_function()}: taus must have one axis less than a, got shapes {a.shape} and {taus.shape}"
-        )
+        raise ValueError(f"{name}: taus must have one axis less than a, got shapes {a.shape} and {taus.shape}")
     if taus.shape[-1] > min(a.shape[-2:]):
         raise ValueError(
-            f"The second argument to {called_function()} must not have more rows than the minimum of the first "
-            "argument's rows "
+            f"The second argument to {name} must not have more rows than the minimum of the first argument's rows "
             f"and columns; got shapes {a.shape} and {taus.shape}"
         )
 
@@ -129,7 +125,7 @@ def _householder_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
         raise ValueError(
             f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
         )
-    _check_reflections(a, taus)
+    _check_reflections("householder_product", a, taus)
     check_batch("householder_product", (a, taus), (2, 1))
     return ShapedArray(a.shape, a.dtype)
 
@@ -179,7 +175,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 @weak_as_operands
 def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
     check_matrices("ormqr", (a, taus.update(shape=(*taus.shape, 1)), c))
-    _check_reflections(a, taus)
+    _check_reflections("ormqr", a, taus)
     check_batch("ormqr", (a, taus, c), (2, 1, 2))
     if a.shape[-2] < a.shape[-1]:
         raise ValueError(f"ormqr: a must have at least as many rows as columns, got shape {a.shape}")

@@ -47,7 +47,7 @@ def _schur_emit(
     builder: FunctionBuilder, x: Value, *, compute_schur_vectors: bool, sort_eig_vals: bool, select_callable: object
 ) -> list[Value]:
     if builder.platform != "cpu":
-        raise no_platform(builder)
+        raise no_platform(builder, "schur")
     batch = x.aval.shape[:-2]
     form = ShapedArray(x.aval.shape, x.aval.dtype)
     eigenvalues = [ShapedArray(x.aval.shape[:-1], x.aval.dtype)] * (1 if dtypes.is_complex(x.aval.dtype) else 2)

@@ -574,7 +574,7 @@ def _eig_emit(
         target = "cuhybrid_eig_comp" if is_complex else "cuhybrid_eig_real"
         outputs = hybrid_call(builder, target, [x], results, batch=len(batch), options=options)
     else:
-        raise no_platform(builder)
+        raise no_platform(builder, "eig")
     *eigenvalues, left, right, status = outputs
     spectrum = eigenvalues[0]
     if not is_complex:

@@ -1,0 +1,400 @@
+"""Compiled programs that are kept on disk: found again, verified, evicted, and never trusted blindly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xtrace
+import xtrace.numpy as jnp
+from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.runtime import compilation_cache
+from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError, WrongEntryError
+from xtrace.cli.main import main
+from xtrace.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
+
+KEY, OTHER = bytes(range(32)), bytes(32)
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Return the folder of the cache, which is in use; every program is stored."""
+    folder = tmp_path / "programs"
+    reset_cache()
+    with (
+        cache_settings.directory(str(folder)),
+        cache_settings.min_compile_seconds(0.0),
+    ):
+        yield folder
+    reset_cache()
+
+
+def compute(number):
+    """Compile and run a program of its own for each number; return its result, as after a start of the process."""
+    xtrace.clear_caches()
+    return float(xtrace.jit(lambda x: jnp.sin(x) * number + x)(jnp.float32(2)))
+
+
+def entries(folder):
+    return sorted(folder.glob("*.program"))
+
+
+def test_a_program_is_found_again(cache):
+    first = compute(3)
+    info = xtrace.cache_info()
+    assert (info.hits, info.misses > 0, info.stored) == (0, True, info.misses)
+    assert info.entries == len(entries(cache)) and info.size == sum(p.stat().st_size for p in entries(cache))
+    assert compute(3) == first == np.float32(np.sin(np.float32(2)) * 3 + 2)
+    after = xtrace.cache_info()
+    assert after.hits >= 1 and after.stored == info.stored
+
+
+def test_another_program_is_another_entry(cache):
+    assert compute(3) != compute(4)
+    assert compute(3.5) == np.float32(np.sin(np.float32(2)) * np.float32(3.5) + 2)
+    assert xtrace.cache_info().stored >= 3
+
+
+def test_options_and_settings_are_part_of_the_key(cache):
+    def run(**options):
+        xtrace.clear_caches()
+        return xtrace.jit(lambda x: x @ x, compiler_options=options or None)(jnp.ones((4, 4)))
+
+    run()
+    stored = xtrace.cache_info().stored
+    run(xla_cpu_enable_fast_math=True)
+    assert xtrace.cache_info().stored == stored + 1
+    run()
+    assert xtrace.cache_info().stored == stored + 1
+
+
+def test_source_lines_are_part_of_the_key_only_if_asked_for(cache):
+    def on_lines(first):
+        xtrace.clear_caches()
+        code = compile("\n" * first + "def f(x): return x * 5 - 1", "lines.py", "exec")
+        names = {}
+        exec(code, names)
+        xtrace.jit(names["f"])(jnp.float32(1))
+
+    on_lines(0)
+    stored = xtrace.cache_info().stored
+    on_lines(7)
+    assert xtrace.cache_info().stored == stored
+    with cache_settings.include_locations(True):
+        on_lines(0)
+        on_lines(7)
+    assert xtrace.cache_info().stored == stored + 2
+
+
+def test_texts_that_look_like_locations_stay_in_the_key():
+    one, other = 'a {s = "x loc(#loc1)"} loc(#loc1)', 'a {s = "x loc(#loc2)"} loc(#loc7)'
+    assert compilation_cache._key_of(one, b"") != compilation_cache._key_of(other, b"")
+    same = 'a {s = "x loc(#loc1)"} loc(#loc7)\n#loc7 = loc("f"(#loc))'
+    assert compilation_cache._key_of(one, b"") == compilation_cache._key_of(same.split("\n")[0], b"")
+
+
+def test_quick_compilations_and_small_programs_are_not_stored(cache):
+    with cache_settings.min_compile_seconds(1000.0):
+        compute(3)
+    with cache_settings.min_entry_size(10**9):
+        compute(4)
+    assert xtrace.cache_info().stored == 0 and not entries(cache)
+
+
+def test_the_cache_can_be_off(cache):
+    with cache_settings.enabled(False):
+        compute(3)
+    assert not cache.exists()
+
+
+def test_sharded_programs_are_found_again(cache):
+    mesh = xtrace.make_mesh((8,), ("x",), axis_types=(xtrace.sharding.AxisType.Auto,))
+    rows = xtrace.NamedSharding(mesh, xtrace.P("x"))
+
+    def run():
+        xtrace.clear_caches()
+        x = xtrace.device_put(np.arange(64, dtype=np.float32).reshape(8, 8), rows)
+        return xtrace.jit(lambda x: x.T @ x)(x), xtrace.jit(lambda x: x * 2)(x)
+
+    first = run()
+    hits = xtrace.cache_info().hits
+    second = run()
+    assert xtrace.cache_info().hits >= hits + 2
+    for one, other in zip(first, second, strict=True):
+        assert one.sharding == other.sharding
+        np.testing.assert_array_equal(one, other)
+
+
+def test_linear_algebra_is_found_by_another_process(cache):
+    program = textwrap.dedent("""
+        import numpy as np, xtrace, xtrace.numpy as jnp
+        x = np.array([[4, 1], [1, 3]], np.float32)
+        print(xtrace.jit(lambda x: jnp.linalg.inv(jnp.linalg.cholesky(x)) + jnp.linalg.svd(x)[1])(x).tolist())
+        print(xtrace.cache_info().hits, xtrace.cache_info().stored)
+    """)
+    variables = {"XTRACE_COMPILATION_CACHE_DIR": str(cache), "XTRACE_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+
+    def run():
+        lines = subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | variables, capture_output=True, text=True, check=True
+        ).stdout.split("\n")
+        return lines[0], lines[1].split()
+
+    values, (hits, stored) = run()
+    assert hits == "0" and int(stored) >= 1
+    assert run() == (values, [stored, "0"])
+
+
+def test_programs_that_call_python_are_compiled_each_time(cache):
+    def run():
+        xtrace.clear_caches()
+        shape = xtrace.ShapeDtypeStruct((), np.float32)
+        return float(xtrace.jit(lambda x: xtrace.pure_callback(lambda v: v + 1, shape, x))(jnp.float32(1)))
+
+    assert run() == run() == 2
+    assert xtrace.cache_info().not_cacheable == 2
+
+
+def test_a_failed_compilation_is_not_stored(cache):
+    with pytest.raises(Exception, match="no_such_option"):
+        xtrace.jit(lambda x: x + 11, compiler_options={"no_such_option": 1})(jnp.float32(1))
+    xtrace.jit(lambda x: x + 11)(jnp.float32(1))
+    info = xtrace.cache_info()
+    assert info.entries == info.stored
+
+
+DAMAGES = {
+    "truncated": lambda content: content[:-7],
+    "empty": lambda content: b"",
+    "header only": lambda content: content[:40],
+    "longer": lambda content: content + b"\0",
+    "a flipped bit": lambda content: content[:200] + bytes([content[200] ^ 4]) + content[201:],
+    "another version": lambda content: content[:8] + b"\x09\0\0\0" + content[12:],
+    "no entry": lambda content: b"#!/bin/sh\n" * 100,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_wrong_entry_is_moved_aside_and_compiled_again(cache, name):
+    expected = compute(3)
+    count = len(entries(cache))
+    for path in entries(cache):
+        path.write_bytes(DAMAGES[name](path.read_bytes()))
+    with pytest.warns(UserWarning, match="is wrong, is moved aside, and is compiled again"):
+        assert compute(3) == expected
+    info = xtrace.cache_info()
+    assert info.wrong >= 1 and len(list((cache / "quarantine").iterdir())) == info.wrong
+    assert len(entries(cache)) == count
+    hits = info.hits
+    assert compute(3) == expected and xtrace.cache_info().hits > hits
+
+
+def test_what_xla_refuses_is_compiled_again(cache):
+    expected = compute(3)
+    shared = DiskCache(str(cache))
+    for path in entries(cache):
+        shared.write(bytes.fromhex(path.stem), Entry(b"no program", 1.0))
+    with pytest.warns(UserWarning, match="XLA refused a program"):
+        assert compute(3) == expected
+    assert xtrace.cache_info().rejected >= 1
+    hits = xtrace.cache_info().hits
+    assert compute(3) == expected and xtrace.cache_info().hits > hits
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_is_refused(tmp_path, mode):
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(UnsafeDirectoryError, match=r"can be written by others .* chmod go-w"):
+        DiskCache(str(folder))
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path):
+    (tmp_path / "there").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    with pytest.raises(UnsafeDirectoryError, match="is a symbolic link"):
+        DiskCache(str(tmp_path / "link"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_folders_and_entries_of_other_users_are_refused(tmp_path):
+    folder = tmp_path / "programs"
+    shared = DiskCache(str(folder))
+    shared.write(KEY, Entry(b"payload", 1.0))
+    os.chown(folder / f"{KEY.hex()}.program", 65534, 65534)
+    with pytest.raises(UnsafeDirectoryError, match="belongs to the user 65534"):
+        shared.read(KEY)
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(UnsafeDirectoryError, match="belongs to the user 65534"):
+        DiskCache(str(folder))
+
+
+def test_an_entry_that_is_a_link_or_can_be_written_by_others_is_refused(tmp_path):
+    shared = DiskCache(str(tmp_path / "programs"))
+    shared.write(KEY, Entry(b"payload", 1.0))
+    path = tmp_path / "programs" / f"{KEY.hex()}.program"
+    path.chmod(0o666)
+    with pytest.raises(UnsafeDirectoryError, match="can be written by others"):
+        shared.read(KEY)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeDirectoryError, match="is a symbolic link"):
+        shared.read(KEY)
+
+
+def test_a_refused_folder_is_a_warning_and_the_program_runs(cache):
+    cache.mkdir()
+    cache.chmod(0o777)
+    with pytest.warns(UserWarning, match="the compilation cache could not be opened: .*can be written by others"):
+        assert compute(3) == np.float32(np.sin(np.float32(2)) * 3 + 2)
+    assert xtrace.cache_info.__module__ == "xtrace"
+    xtrace.clear_caches()
+    with cache_settings.raise_errors(True), pytest.raises(OSError, match="written by others"):
+        xtrace.jit(lambda x: x + 13)(jnp.float32(1))
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(cache, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "rename", full)
+    with pytest.warns(UserWarning, match="the compilation cache could not be written: .*No space left"):
+        compute(3)
+    assert xtrace.cache_info().stored == 0
+    assert not list(cache.iterdir())
+
+
+def test_the_programs_used_longest_ago_are_evicted(tmp_path):
+    shared = DiskCache(str(tmp_path))
+    size = 1000
+    for i in range(4):
+        shared.write(bytes([i] * 32), Entry(bytes(size), 1.0), max_size=3500)
+        os.utime(tmp_path / f"{bytes([i] * 32).hex()}.program", (i + 1, i + 1))
+    assert shared.read(bytes([0] * 32)) is None
+    # Reading marks an entry as used.
+    assert shared.read(bytes([1] * 32)) is not None
+    shared.write(bytes([4] * 32), Entry(bytes(size), 1.0), max_size=3500)
+    assert shared.read(bytes([1] * 32)) is not None and shared.read(bytes([2] * 32)) is None
+    shared.write(bytes([5] * 32), Entry(bytes(5 * size), 1.0), max_size=3500)
+    assert shared.read(bytes([5] * 32)) is None and shared.read(bytes([1] * 32)) is not None
+
+
+def test_files_of_killed_writers_are_deleted(tmp_path):
+    shared = DiskCache(str(tmp_path))
+    for name, age in (("old", 7200), ("ahead", -7200), ("new", 0)):
+        path = tmp_path / f"{name}.temporary"
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - age,) * 2)
+    shared.write(KEY, Entry(b"payload", 1.0), max_size=10**6)
+    assert [p.name for p in tmp_path.glob("*.temporary")] == ["new.temporary"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_no_change_of_an_entry_is_taken_for_the_entry(tmp_path_factory, data):
+    shared = DiskCache(str(tmp_path_factory.mktemp("programs")))
+    shared.write(KEY, Entry(bytes(range(256)), 2.5))
+    path = os.path.join(shared.directory, f"{KEY.hex()}.program")
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    before = bytes(content)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        kind = data.draw(st.sampled_from(["flip", "cut", "insert", "swap"]))
+        if kind == "flip":
+            content[place] ^= data.draw(st.integers(1, 255))
+        elif kind == "cut":
+            del content[place : place + data.draw(st.integers(1, 40))]
+        elif kind == "insert":
+            content[place:place] = data.draw(st.binary(min_size=1, max_size=40))
+        else:
+            content[:] = content[place:] + content[:place]
+        content = content or bytearray(b"x")
+    with open(path, "wb") as file:
+        file.write(content)
+    if bytes(content) == before:
+        assert shared.read(KEY) == Entry(bytes(range(256)), 2.5)
+    else:
+        with pytest.raises(WrongEntryError):
+            shared.read(KEY)
+        assert shared.read(KEY) is None
+
+
+WRITER = """
+import os, signal, sys, threading
+from xtrace._src.runtime.disk_cache import DiskCache, Entry, WrongEntryError
+folder, seed = sys.argv[1], int(sys.argv[2])
+shared = DiskCache(folder)
+payloads = {bytes([i] * 32): bytes([i]) * (500 * (i + 1)) for i in range(6)}
+if seed % 2:
+    threading.Timer(0.05 + 0.02 * (seed % 7), os.kill, (os.getpid(), signal.SIGKILL)).start()
+for round in range(150):
+    key = bytes([(seed + round) % 6] * 32)
+    entry = shared.read(key)
+    assert entry is None or entry.payload == payloads[key], (key, len(entry.payload))
+    shared.write(key, Entry(payloads[key], 1.0), max_size=9000)
+if seed % 2:
+    signal.pause()
+"""
+
+
+def test_many_writers_and_kills_leave_no_wrong_entry(tmp_path):
+    folder = tmp_path / "programs"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(folder), str(seed)]) for seed in range(8)]
+    codes = [writer.wait(timeout=120) for writer in writers]
+    assert codes[::2] == [0] * 4 and set(codes[1::2]) == {-9}
+    shared = DiskCache(str(folder))
+    right, wrong = shared.verify()
+    assert right >= 1 and wrong == []
+    assert shared.clear() >= right and list(folder.glob("*")) == []
+
+
+def test_commands_show_verify_and_clear_the_folder(cache, capsys):
+    compute(3)
+    count = len(entries(cache))
+    assert main(["cache", "--directory", str(cache)]) == 0
+    assert f"{count} programs" in capsys.readouterr().out
+    assert main(["cache", "--directory", str(cache), "--verify"]) == 0
+    assert "all verified" in capsys.readouterr().out
+    entries(cache)[0].write_bytes(b"wrong")
+    assert main(["cache", "--directory", str(cache), "--verify"]) == 1
+    assert f"{entries(cache)[0].name if count > 1 else ''}" in capsys.readouterr().err or count == 1
+    assert main(["cache", "--directory", str(cache), "--clear"]) == 0
+    assert "files deleted" in capsys.readouterr().out and not entries(cache)
+
+
+def test_the_command_needs_a_folder(capsys):
+    assert main(["cache"]) == 2
+    assert "XTRACE_COMPILATION_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_listeners_hear_of_hits_and_misses(cache):
+    events, durations = [], []
+    xtrace.monitoring.register_event_listener(lambda event, **_: events.append(event))
+    xtrace.monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: durations.append(event))
+    try:
+        compute(3)
+        compute(3)
+    finally:
+        xtrace.monitoring.clear_event_listeners()
+    assert {"/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"} <= {*events}
+    assert "/jax/compilation_cache/compile_time_saved_sec" in durations
+
+
+def test_set_cache_dir(tmp_path):
+    set_cache_dir(tmp_path / "there")
+    try:
+        assert xtrace.config.jax_compilation_cache_dir == str(tmp_path / "there")
+    finally:
+        xtrace.config.update("jax_compilation_cache_dir", None)
+    with pytest.raises(TypeError, match="path must be the path of a folder, got 3"):
+        set_cache_dir(3)

@@ -1,0 +1,205 @@
+"""Compiled programs that are kept on disk: found by the module's text and all else that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core import monitoring
+from xtrace._src.core.diagnostics.warn import warn_user
+from xtrace._src.core.tables import memoize
+from xtrace._src.runtime.disk_cache import DiskCache, Entry, WrongEntryError
+from xtrace._src.xla import executables
+from xtrace._src.xla.clients import Device
+
+REQUESTS = "/jax/compilation_cache/compile_requests_use_cache"
+HITS = "/jax/compilation_cache/cache_hits"
+MISSES = "/jax/compilation_cache/cache_misses"
+RETRIEVAL = "/jax/compilation_cache/cache_retrieval_time_sec"
+SAVED = "/jax/compilation_cache/compile_time_saved_sec"
+
+# A string, which stays, or a reference to a source location.
+_LOCATIONS = re.compile(r'"(?:[^"\\]|\\.)*"| loc\((?:#loc\d*|"(?:[^"\\]|\\.)*")\)')
+
+
+class CompilationCacheInfo(NamedTuple):
+    """The state of the compilation cache on disk.
+
+    Attributes:
+        directory: the folder, None where compiled programs are not kept.
+        entries: the number of programs in it.
+        size: their size in bytes.
+        hits: how many compilations of this process were replaced by an entry.
+        misses: how many were not in it.
+        stored: how many this process wrote.
+        wrong: how many entries differed from what was written, and were moved aside.
+        rejected: how many right entries XLA refused to load.
+        failed: how often the folder could not be read or written.
+        not_cacheable: how many programs call Python functions or run in several processes, and are compiled each time.
+    """
+
+    directory: str | None
+    entries: int = 0
+    size: int = 0
+    hits: int = 0
+    misses: int = 0
+    stored: int = 0
+    wrong: int = 0
+    rejected: int = 0
+    failed: int = 0
+    not_cacheable: int = 0
+
+
+_counts = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
+_lock = threading.Lock()
+# Each problem is reported once.
+_warned: set[str] = set()
+_MOST_WARNINGS = 64
+
+
+def compile_or_load(
+    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None,
+) -> Any:
+    """Return the executable of a module, from the folder ``jax_compilation_cache_dir`` if it is there.
+
+    A compiled program is stored if its compilation took long enough. Errors of the folder are warnings, unless the
+    setting ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are `compile_text`'s.
+    """
+
+    def compile_() -> Any:
+        return executables.compile_text(text, devices, compiler_options, callbacks, partitioned)
+
+    if callbacks or len({d.process_index for d in devices}) > 1:
+        _count("not_cacheable")
+        return compile_()
+    monitoring.record_event(REQUESTS)
+    # A name in the user's folder stands for it.
+    cache = _attempt("opened", lambda: _open_cache(cache_settings.directory.value))
+    if cache is None:
+        return compile_()
+    key = _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
+    executable = _load(
+        cache, key, lambda payload: executables.load_executable(payload, text, devices, compiler_options, partitioned)
+    )
+    if executable is not None:
+        return executable
+    start = time.perf_counter()
+    executable = compile_()
+    seconds = time.perf_counter() - start
+    if seconds >= (cache_settings.min_compile_seconds.value or 0):
+        _attempt("written", lambda: _store(cache, key, executable, seconds))
+    return executable
+
+
+def compilation_cache_info() -> CompilationCacheInfo:
+    """Return the state of the compilation cache on disk: its folder, its entries, and how this process used it.
+
+    Returns:
+        A named tuple with `directory`, `entries`, `size` in bytes, and the counts of this process: `hits`, `misses`,
+        `stored`, `wrong`, `rejected`, `failed`, `not_cacheable`.
+
+    Raises:
+        OSError: the folder cannot be read, or could be written by another user.
+
+    Example:
+        >>> xtrace.cache_info().directory is None
+        True
+    """
+    directory = cache_settings.directory.value
+    if directory is None:
+        return CompilationCacheInfo(None, **_counts)
+    sizes = [state.st_size for _, state in DiskCache(directory).files()]
+    return CompilationCacheInfo(directory, len(sizes), sum(sizes), **_counts)
+
+
+def reset_cache() -> None:
+    """Forget how this process used the compilation cache; its folder and the entries stay.
+
+    The counts of `xtrace.cache_info` start at zero again, and the folder is checked again at the next compilation.
+
+    Example:
+        >>> from xtrace.experimental.compilation_cache.compilation_cache import reset_cache
+        >>> reset_cache()
+    """
+    with _lock:
+        _counts.update(dict.fromkeys(_counts, 0))
+        _warned.clear()
+    _open_cache.cache_clear()
+
+
+@memoize(limit=8)
+def _open_cache(directory: str) -> DiskCache:
+    return DiskCache(directory)
+
+
+def _key_of(text: str, compilation: bytes) -> bytes:
+    if not cache_settings.include_locations.value:
+        text = _LOCATIONS.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
+        text = "\n".join([line for line in text.split("\n") if not line.startswith("#loc")])
+    return hashlib.sha256(b"%d:" % len(compilation) + compilation + text.encode()).digest()
+
+
+def _load(cache: DiskCache, key: bytes, load: Callable[[bytes], Any]) -> Any:
+    """Return the executable of `key`, None if it is not there, is wrong, or is refused."""
+    start = time.perf_counter()
+    entry = _attempt("read", lambda: cache.read(key))
+    if entry is None:
+        _count("misses")
+        monitoring.record_event(MISSES)
+        return None
+    try:
+        executable = load(entry.payload)
+    except executables.CompileError as error:
+        _count("rejected")
+        _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
+        return None
+    _count("hits")
+    monitoring.record_event(HITS)
+    seconds = time.perf_counter() - start
+    monitoring.record_event_duration_secs(RETRIEVAL, seconds)
+    monitoring.record_event_duration_secs(SAVED, entry.seconds - seconds)
+    return executable
+
+
+def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> None:
+    payload = executables.serialize_executable(executable)
+    if len(payload) >= (cache_settings.min_entry_size.value or 0):
+        size = cache_settings.max_size.value
+        cache.write(key, Entry(payload, seconds), -1 if size is None else size)
+        _count("stored")
+
+
+def _attempt(done: str, action: Callable[[], Any]) -> Any:
+    """Return ``action()``, None if the folder or an entry is at fault, which is reported."""
+    try:
+        return action()
+    except WrongEntryError as error:
+        _count("wrong")
+        _report(f"an entry of the compilation cache is wrong, is moved aside, and is compiled again: {error}", error)
+    except (OSError, executables.CompileError) as error:
+        _count("failed")
+        _report(f"the compilation cache could not be {done}: {error}", error)
+    return None
+
+
+def _report(message: str, error: Exception) -> None:
+    if cache_settings.raise_errors.value:
+        error.add_note(message)
+        raise error
+    with _lock:
+        warned = message in _warned
+        if not warned and len(_warned) < _MOST_WARNINGS:
+            _warned.add(message)
+    if not warned:
+        warn_user(message)
+
+
+def _count(name: str) -> None:
+    with _lock:
+        _counts[name] += 1

@@ -1,0 +1,229 @@
+"""A folder of compiled programs, one file an entry, that many processes share.
+
+An entry is written under a temporary name and renamed, so a reader never sees a part of one. Its checksum is verified
+at each reading; a wrong entry is moved aside. A compiled program is code that runs with the user's rights, so a folder
+or an entry that another user could write is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_MAGIC = b"xtrace\x00c"
+_VERSION = 1
+# Magic, version of the format, seconds that the compilation took, length of the payload; key and checksum follow.
+_HEADER = struct.Struct("<8sIdQ32s32s")
+_ENTRY = ".program"
+_TEMPORARY = ".temporary"
+_QUARANTINE = "quarantine"
+# A temporary file of this age was left by a process that was killed.
+_ABANDONED_SECONDS = 3600.0
+
+
+class UnsafeDirectoryError(OSError):
+    """The folder of the cache, or an entry, could be written by another user."""
+
+
+class WrongEntryError(ValueError):
+    """An entry is not what was written."""
+
+
+class Entry(NamedTuple):
+    """A compiled program, and the seconds that its compilation took."""
+
+    payload: bytes
+    seconds: float
+
+
+class DiskCache:
+    """The compiled programs in the folder `directory`, which is made if it is not there.
+
+    Raises `UnsafeDirectoryError` for a folder that another user could write, OSError where it cannot be made.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self.directory = os.path.abspath(directory)
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        _check_owner(os.lstat(self.directory), self.directory, stat.S_ISDIR)
+
+    def read(self, key: bytes) -> Entry | None:
+        """Return the entry of `key`, a SHA-256 digest, and mark it as used; None if there is none.
+
+        Raises `WrongEntryError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
+        user could write, and OSError.
+        """
+        path = self._path(key)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if os.path.islink(path):
+                raise UnsafeDirectoryError(f"{path} is a symbolic link, and no entry of the cache") from None
+            raise error
+        with os.fdopen(descriptor, "rb") as file:
+            _check_owner(os.fstat(descriptor), path, stat.S_ISREG)
+            content = file.read()
+            # The least recently used entries are evicted first.
+            with contextlib.suppress(OSError):
+                os.utime(descriptor)
+        try:
+            return _decode(content, key)
+        except WrongEntryError:
+            self.set_aside(key)
+            raise
+
+    def write(self, key: bytes, entry: Entry, max_size: int = -1) -> None:
+        """Store an entry; where `max_size`, in bytes, is not negative, evict those that were used longest ago.
+
+        An entry larger than that is not stored. Raises OSError, and leaves no part of an entry.
+        """
+        content = _encode(key, entry)
+        if 0 <= max_size < len(content):
+            return
+        path = self._path(key)
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        temporary = f"{path}.{os.getpid()}.{os.urandom(8).hex()}{_TEMPORARY}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(content)
+            os.rename(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if max_size >= 0:
+            self._evict(max_size)
+
+    def set_aside(self, key: bytes) -> None:
+        """Move the entry of `key` into the folder of wrong entries, where nothing reads it."""
+        folder = os.path.join(self.directory, _QUARANTINE)
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.rename(self._path(key), os.path.join(folder, key.hex() + _ENTRY))
+
+    def verify(self) -> tuple[int, list[str]]:
+        """Return the number of right entries, and the names of the wrong ones, which are moved aside."""
+        right, wrong = 0, []
+        for name, _ in self.files():
+            key = _key_of(name)
+            try:
+                if key is None:
+                    raise WrongEntryError(f"{name} is no name of an entry")
+                right += self.read(key) is not None
+            except (WrongEntryError, UnsafeDirectoryError):
+                wrong.append(name)
+                if key is not None:
+                    self.set_aside(key)
+        return right, wrong
+
+    def clear(self) -> int:
+        """Delete all entries, wrong and abandoned ones, too; return the number of files."""
+        count = 0
+        for folder in (self.directory, os.path.join(self.directory, _QUARANTINE)):
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+                for item in entries:
+                    if item.name.endswith((_ENTRY, _TEMPORARY)):
+                        count += _delete(item.path)
+        return count
+
+    def files(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the name and the state of each entry's file."""
+        with os.scandir(self.directory) as entries:
+            for item in entries:
+                if item.name.endswith(_ENTRY):
+                    # Another process may have evicted it.
+                    with contextlib.suppress(FileNotFoundError):
+                        yield item.name, item.stat(follow_symlinks=False)
+
+    def count_wrong(self) -> int:
+        """Return the number of entries that were moved aside."""
+        try:
+            return len(os.listdir(os.path.join(self.directory, _QUARANTINE)))
+        except FileNotFoundError:
+            return 0
+
+    def _path(self, key: bytes) -> str:
+        return os.path.join(self.directory, key.hex() + _ENTRY)
+
+    def _evict(self, max_size: int) -> None:
+        files = sorted(self.files(), key=lambda item: item[1].st_mtime_ns)
+        total = sum(state.st_size for _, state in files)
+        for name, state in files:
+            if total <= max_size:
+                break
+            _delete(os.path.join(self.directory, name))
+            total -= state.st_size
+        self._delete_abandoned()
+
+    def _delete_abandoned(self) -> None:
+        with os.scandir(self.directory) as entries:
+            for item in entries:
+                if item.name.endswith(_TEMPORARY):
+                    with contextlib.suppress(FileNotFoundError):
+                        # A clock that was set back must not keep them for ever.
+                        if abs(time.time() - item.stat(follow_symlinks=False).st_mtime) > _ABANDONED_SECONDS:
+                            _delete(item.path)
+
+
+def _check_owner(state: os.stat_result, path: str, is_kind: object) -> None:
+    """Raise `UnsafeDirectoryError` unless the file is of the right kind, and only this user can write it."""
+    if not callable(is_kind) or not is_kind(state.st_mode):
+        raise UnsafeDirectoryError(
+            f"{path} is {'a symbolic link' if stat.S_ISLNK(state.st_mode) else 'of another kind'}, which the "
+            "compilation cache does not follow; give the path of a directory"
+        )
+    if state.st_uid != os.geteuid():
+        raise UnsafeDirectoryError(
+            f"{path} belongs to the user {state.st_uid}: compiled programs from there would run with your rights. Give "
+            "a directory of your own"
+        )
+    if state.st_mode & 0o022:
+        raise UnsafeDirectoryError(
+            f"{path} can be written by others (mode {stat.S_IMODE(state.st_mode):o}): compiled programs from there "
+            f"would run with your rights. Take that away with chmod go-w {path}"
+        )
+
+
+def _encode(key: bytes, entry: Entry) -> bytes:
+    checksum = hashlib.sha256(key + struct.pack("<d", entry.seconds) + entry.payload).digest()
+    return _HEADER.pack(_MAGIC, _VERSION, entry.seconds, len(entry.payload), key, checksum) + entry.payload
+
+
+def _decode(content: bytes, key: bytes) -> Entry:
+    if len(content) < _HEADER.size:
+        raise WrongEntryError(f"the entry has {len(content)} bytes, fewer than its header")
+    magic, version, seconds, length, own_key, checksum = _HEADER.unpack_from(content)
+    payload = content[_HEADER.size :]
+    if magic != _MAGIC or version != _VERSION:
+        raise WrongEntryError(f"the entry is no compiled program in version {_VERSION} of the format")
+    if own_key != key or length != len(payload):
+        raise WrongEntryError(f"the entry is of another program, or has {len(payload)} bytes instead of {length}")
+    if hashlib.sha256(key + struct.pack("<d", seconds) + payload).digest() != checksum:
+        raise WrongEntryError("the entry differs from its checksum")
+    return Entry(payload, seconds)
+
+
+def _key_of(name: str) -> bytes | None:
+    try:
+        key = bytes.fromhex(name.removesuffix(_ENTRY))
+    except ValueError:
+        return None
+    return key if len(key) == 32 else None
+
+
+def _delete(path: str) -> bool:
+    """Delete a file, and return whether it was there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

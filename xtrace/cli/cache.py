@@ -1,0 +1,33 @@
+"""``python -m xtrace cache``: the folder of compiled programs."""
+
+from __future__ import annotations
+
+from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.runtime.disk_cache import DiskCache
+from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
+
+
+def describe_cache(directory: str | None, clear: bool, verify: bool) -> str:
+    """Return the state of the folder, by default the one of the environment, after it was cleared or verified.
+
+    Raises `CommandError` if no folder is named, if it cannot be used, and for wrong entries.
+    """
+    directory = directory or cache_settings.directory.value
+    if not directory:
+        raise CommandError(
+            "name the folder of compiled programs with --directory or the variable XTRACE_COMPILATION_CACHE_DIR",
+            WRONG_COMMAND,
+        )
+    try:
+        cache = DiskCache(directory)
+        if clear:
+            return f"{cache.directory}: {cache.clear()} files deleted"
+        wrong = cache.verify()[1] if verify else []
+        sizes = [state.st_size for _, state in cache.files()]
+        aside = cache.count_wrong()
+    except OSError as error:
+        raise CommandError(str(error)) from None
+    state = f"{cache.directory}: {len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, {aside} wrong ones set aside"
+    if wrong:
+        raise CommandError("\n".join([state, *[f"  {name} was wrong" for name in wrong]]), FAILED)
+    return state + (", all verified" if verify else "")

@@ -1,0 +1,37 @@
+"""The folder of compiled programs, as ``jax.experimental.compilation_cache.compilation_cache`` has it."""
+
+import os
+
+from xtrace._src.core import compilation_cache_settings as cache_settings
+from xtrace._src.core.abbreviation import abbreviate as _abbreviate
+from xtrace._src.core.public_modules import make_public as _make_public
+from xtrace._src.runtime.compilation_cache import reset_cache
+
+__all__ = ["reset_cache", "set_cache_dir"]
+
+
+def set_cache_dir(path: str | os.PathLike[str]) -> None:
+    """Keep compiled programs in the folder `path`, for this process and later ones.
+
+    It is the setting ``jax_compilation_cache_dir``.
+
+    Args:
+        path: the folder, which is made at the first compilation. Nobody else may write it, since compiled programs
+            run with your rights.
+
+    Raises:
+        TypeError: `path` is no path.
+
+    Example:
+        >>> from xtrace.experimental.compilation_cache.compilation_cache import set_cache_dir
+        >>> set_cache_dir("/tmp/programs")
+        >>> xtrace.config.jax_compilation_cache_dir
+        '/tmp/programs'
+        >>> xtrace.config.update("jax_compilation_cache_dir", None)
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"set_cache_dir: path must be the path of a folder, got {_abbreviate(path)}")
+    cache_settings.directory.set(os.fspath(path))
+
+
+_make_public(globals(), __all__)
