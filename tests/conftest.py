@@ -35,7 +35,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import xtrace
-from tests.support import reference, sampling
+from tests.support import jax_modules, reference, sampling
 from tests.support.sampling import Sample, default_seed, number_of_draws
 from xtrace._src.core import config, primitive
 from xtrace._src.core.trace import base_trace, current_trace
@@ -52,7 +52,7 @@ def pytest_addoption(parser):
     """Let a run take a part of the tests, another one for each seed."""
     parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
     parser.addoption("--sample-seed", default=default_seed(), help="what draws them; by default the commit")
-    parser.addoption("--whole-tables", action="store_true", help="run all rows also of tables marked `drawn`")
+    parser.addoption("--whole-tables", action="store_true", help="run all rows of tables marked `drawn`, as of named files")
 
 
 def pytest_configure(config):
@@ -61,7 +61,9 @@ def pytest_configure(config):
 
 
 def _sample(config):
-    return Sample(config.getoption("sample"), config.getoption("sample_seed"), config.getoption("whole_tables"))
+    named = any(".py" in str(argument) for argument in config.args)
+    whole_tables = config.getoption("whole_tables") or named
+    return Sample(config.getoption("sample"), config.getoption("sample_seed"), whole_tables)
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -89,6 +91,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish():
     """Keep what imports made, jax's too, out of garbage collections, which would look at it thousands of times."""
+    jax_modules.share_contexts()
     gc.collect()
     gc.freeze()
 

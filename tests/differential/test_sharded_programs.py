@@ -17,6 +17,7 @@ _OURS, _THEIRS = sharded_programs.library(xtrace), sharded_programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
+@pytest.mark.drawn(0.1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(12))
 def test_sharded_programs(shard: int) -> None:

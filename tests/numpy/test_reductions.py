@@ -277,6 +277,7 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
             assert_same(jnp.ldexp(x1, x2), jax.numpy.ldexp(x1, x2))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("wanted", ["float16", "bfloat16", None])
 @pytest.mark.parametrize("own", ["float16", "bfloat16", "float32", "int32"])
 def test_small_floats_add_up_in_float32_unless_the_dtype_is_given(own, wanted):

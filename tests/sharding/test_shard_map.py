@@ -87,6 +87,7 @@ def test_functions(name, check):
     compare(*[lib.jit(mapped(lib, name, check_vma=check))(X) for lib in (OURS, THEIRS)])
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_outside_of_jit(name):
     compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)], exact=name != "ring")
