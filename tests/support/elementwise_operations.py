@@ -206,6 +206,13 @@ NUMPY = [Row(operation.numpy.split()[0], operation) for operation in OPERATIONS 
 ALIASES = {
     alias: name for operation in OPERATIONS for name, *aliases in [operation.numpy.split() or [""]] for alias in aliases
 }
+_OWN = [operation for operation in OPERATIONS if operation.reference is not None]
+# By module the names of operations that jax has not.
+OWN_NAMES = {
+    "xtrace.lax": {name for o in _OWN if o.lax for name in (o.lax, f"{o.lax}_p")},
+    "xtrace.extend.core.primitives": {f"{o.lax}_p" for o in _OWN if o.lax},
+    "xtrace.numpy": {name for o in _OWN for name in o.numpy.split()},
+}
 
 
 def in_jax(rows: Iterable[Row]) -> list[Row]:
