@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xtrace
-from tests.support.elementwise_operations import OWN_NAMES
+from tests.support.elementwise_operations import OWN_OPERATIONS
 from tests.support.operands import assert_same, ours, theirs
 from tests.support.reference import DROPPED, IS_REFERENCE, NEWER
 from xtrace import lax
@@ -33,7 +33,7 @@ def test_every_name_is_jaxs(module):
     assert mine.__all__
     for name in mine.__all__:
         other_release = (NEWER if IS_REFERENCE else DROPPED).get(f"xtrace.{module}", ())
-        own = OWN | OWN_NAMES.get(f"xtrace.{module}", set())
+        own = OWN | OWN_OPERATIONS.get(f"xtrace.{module}", set())
         assert hasattr(mine, name) and hasattr(other, name) != (name in own or name in other_release), name
 
 
@@ -242,6 +242,6 @@ def test_primitives_have_the_names_they_have_in_jaxprs():
     for name in PRIMITIVES:
         assert isinstance(getattr(mine, name), Primitive), name
     other_release = NEWER["xtrace.extend.core.primitives"] if IS_REFERENCE else {"call_p", "closed_call_p"}
-    shared = set(PRIMITIVES) - other_release - OWN_NAMES["xtrace.extend.core.primitives"]
+    shared = set(PRIMITIVES) - other_release - OWN_OPERATIONS["xtrace.extend.core.primitives"]
     different = {n for n in shared if getattr(mine, n).name != getattr(other, n).name}
     assert different == set()

@@ -208,7 +208,7 @@ ALIASES = {
 }
 _OWN = [operation for operation in OPERATIONS if operation.reference is not None]
 # By module the names of operations that jax has not.
-OWN_NAMES = {
+OWN_OPERATIONS = {
     "xtrace.lax": {name for o in _OWN if o.lax for name in (o.lax, f"{o.lax}_p")},
     "xtrace.extend.core.primitives": {f"{o.lax}_p" for o in _OWN if o.lax},
     "xtrace.numpy": {name for o in _OWN for name in o.numpy.split()},
