@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.differential.arguments import EVERY, FORMS, PAIRS, family, given_as, operand, sampled
 from tests.support.draws import Row
-from tests.support.elementwise_operations import OPERATIONS
+from tests.support.elementwise_operations import OPERATIONS, NamedOperation, Operation
 
 
 @st.composite
@@ -33,9 +34,19 @@ def binary(dtypes: Any = EVERY, kind: str = "any", **changes: Any) -> Row:
 
 # How many roundings of 1 results may be apart besides: shares of complex numbers may be small where parts are not.
 _FLOORS = {"logaddexp": 1.0, "logaddexp2": 1.0}
+
+
+def _row(name: str, operation: Operation) -> Row:
+    kinds: dict[str, Any] = {"kind": operation.drawn, "floor": _FLOORS.get(name, 0.0)}
+    if operation.reference is not None:
+        kinds["function"] = lambda package: functools.partial(NamedOperation(name, operation).call, package.numpy)
+    row = binary(**kinds) if operation.operands == 2 else unary(**kinds)
+    return row._replace(rounding=max(row.rounding, operation.rounding))
+
+
 NUMPY: dict[str, Row] = {
     **{
-        name: (unary if operation.operands == 1 else binary)(kind=operation.drawn, floor=_FLOORS.get(name, 0.0))
+        name: _row(name, operation)
         for operation in OPERATIONS if operation.numpy and operation.operands < 3 for name in operation.numpy.split()
     },
     **family("isrealobj iscomplexobj isscalar", unary()),

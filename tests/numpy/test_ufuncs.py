@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import xtrace
 import xtrace.numpy as xnp
-from tests.support.elementwise_operations import ALIASES, NUMPY, Row, in_jax
+from tests.support.elementwise_operations import ALIASES, NUMPY, NamedOperation, in_jax
 from tests.support.operands import (
     ALL,
     FLOAT,
@@ -39,7 +39,7 @@ SHAPE = (11,)
 TRIED = [d for d in ALL if d.name not in ("int16", "uint16", "uint8")]
 
 
-def values_for(row: Row, dtypes: list[Any], shapes: Any = None, seed: int = 3) -> list[Any]:
+def values_for(row: NamedOperation, dtypes: list[Any], shapes: Any = None, seed: int = 3) -> list[Any]:
     """Return NumPy operands of the given dtypes."""
     shapes = [SHAPE] * len(dtypes) if shapes is None else shapes
     return [
@@ -60,7 +60,7 @@ def is_error(result: Any) -> bool:
     return isinstance(result, type)
 
 
-def accepts(row: Row, dtype: Any) -> bool:
+def accepts(row: NamedOperation, dtype: Any) -> bool:
     """Whether jax accepts `dtype` for all operands."""
     structs = [jax.ShapeDtypeStruct(SHAPE, dtype)] * row.operands
     return not is_error(attempt(jax.eval_shape, lambda *xs: row.call(jnp, *xs), *structs))

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xtrace
-from tests.support.elementwise_operations import LAX, Row, in_jax
+from tests.support.elementwise_operations import LAX, NamedOperation, in_jax
 from tests.support.names import stable_name
 from tests.support.operands import (
     ALL,
@@ -53,7 +53,7 @@ ELSEWHERE = {"igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regular
 } | {"log2", "one_minus_square"}
 
 
-def values_for(row: Row, dtype: Any, shapes: Any = None, seed: int = 1) -> list[np.ndarray[Any, Any]]:
+def values_for(row: NamedOperation, dtype: Any, shapes: Any = None, seed: int = 1) -> list[np.ndarray[Any, Any]]:
     """Return NumPy operands for a row."""
     shapes = [SHAPE] * row.operands if shapes is None else shapes
     return [random_values(dtype, s, seed + 97 * i, row.low, row.high) for i, s in enumerate(shapes)]

@@ -49,7 +49,7 @@ class Operation(NamedTuple):
     reference: Callable[..., Any] | None = None
 
 
-class Row(NamedTuple):
+class NamedOperation(NamedTuple):
     """An operation under its name in one of the two modules."""
 
     name: str
@@ -201,8 +201,8 @@ OPERATIONS = [
     _plain("", "clip", 3),
     _plain("", "where", 3),
 ]
-LAX = [Row(operation.lax, operation) for operation in OPERATIONS if operation.lax]
-NUMPY = [Row(operation.numpy.split()[0], operation) for operation in OPERATIONS if operation.numpy]
+LAX = [NamedOperation(operation.lax, operation) for operation in OPERATIONS if operation.lax]
+NUMPY = [NamedOperation(operation.numpy.split()[0], operation) for operation in OPERATIONS if operation.numpy]
 ALIASES = {
     alias: name for operation in OPERATIONS for name, *aliases in [operation.numpy.split() or [""]] for alias in aliases
 }
@@ -215,12 +215,12 @@ OWN_OPERATIONS = {
 }
 
 
-def in_jax(rows: Iterable[Row]) -> list[Row]:
+def in_jax(rows: Iterable[NamedOperation]) -> list[NamedOperation]:
     """Return the rows of operations that jax has, too."""
     return [row for row in rows if row.reference is None]
 
 
-def plain_names(rows: Iterable[Row], operands: int) -> list[str]:
+def plain_names(rows: Iterable[NamedOperation], operands: int) -> list[str]:
     """Return the names of the rows of public functions of so many operands, called without keywords."""
     found = [r.name for r in rows if r.operands == operands and not r.keywords and not r.name.endswith("_p")]
     return list(dict.fromkeys(found))
