@@ -36,7 +36,7 @@ from hypothesis import HealthCheck, settings
 
 import xtrace
 from tests.support import jax_modules, reference, sampling
-from tests.support.sampling import Sample, default_seed, number_of_draws
+from tests.support.sampling import default_seed, number_of_draws, sample_of
 from xtrace._src.core import config, primitive
 from xtrace._src.core.trace import base_trace, current_trace
 
@@ -60,15 +60,9 @@ def pytest_configure(config):
     sampling.part_run = config.getoption("sample")
 
 
-def _sample(config):
-    named = any(".py" in str(argument) for argument in config.args)
-    whole_tables = config.getoption("whole_tables") or named
-    return Sample(config.getoption("sample"), config.getoption("sample_seed"), whole_tables)
-
-
 def pytest_terminal_summary(terminalreporter, config):
     """Say which part of the tests was run; a header would not be seen under -q."""
-    terminalreporter.write_line(str(_sample(config)))
+    terminalreporter.write_line(str(sample_of(config)))
 
 
 def pytest_report_header(config):
@@ -78,7 +72,7 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(config, items):
     """Keep the sample, and skip what jax has changed since the release whose behaviour xtrace follows."""
-    sample = _sample(config)
+    sample = sample_of(config)
     left_out = [item for item in items if item not in sample]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

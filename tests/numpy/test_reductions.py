@@ -79,6 +79,7 @@ TABLES = {"sums": SUMS, "extremes": EXTREMES, "statistics": STATISTICS, "running
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("text", IN_TABLES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)

@@ -59,6 +59,7 @@ def values_for(row: NamedOperation, dtype: Any, shapes: Any = None, seed: int = 
     return [random_values(dtype, s, seed + 97 * i, row.low, row.high) for i, s in enumerate(shapes)]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("row", LAX, ids=str)
 def test_values_and_types_agree(row):
     # One program holds all dtypes: compiling is what takes the time.

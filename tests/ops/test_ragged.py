@@ -147,6 +147,7 @@ def test_transposes_are_adjoint(name):
         assert abs(total(np.asarray(result) * cotangent) - total(np.asarray(found) * operand)) < 1e-5 * size
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 def test_batched_forms_are_loops(name, which):

@@ -107,6 +107,7 @@ def test_adjoints(name):
     np.testing.assert_allclose((moved * cotangent).sum(), (pull(cotangent)[0] * np.sin(X)).sum(), rtol=1e-5)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_gradients(name, check):
