@@ -35,8 +35,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import xtrace
-from tests.support import reference, sampling
-from tests.support.sampling import Sample, default_seed, number_of_draws
+from tests.support import jax_modules, reference, sampling
+from tests.support.sampling import default_seed, number_of_draws, sample_of
 from xtrace._src.core import config, primitive
 from xtrace._src.core.trace import base_trace, current_trace
 
@@ -52,7 +52,7 @@ def pytest_addoption(parser):
     """Let a run take a part of the tests, another one for each seed."""
     parser.addoption("--sample", type=float, default=1.0, help="the part of the tests to run, such as 0.3")
     parser.addoption("--sample-seed", default=default_seed(), help="what draws them; by default the commit")
-    parser.addoption("--whole-tables", action="store_true", help="run all rows also of tables marked `drawn`")
+    parser.addoption("--whole-tables", action="store_true", help="run all rows of costly tables, as of files by name")
 
 
 def pytest_configure(config):
@@ -60,13 +60,9 @@ def pytest_configure(config):
     sampling.part_run = config.getoption("sample")
 
 
-def _sample(config):
-    return Sample(config.getoption("sample"), config.getoption("sample_seed"), config.getoption("whole_tables"))
-
-
 def pytest_terminal_summary(terminalreporter, config):
     """Say which part of the tests was run; a header would not be seen under -q."""
-    terminalreporter.write_line(str(_sample(config)))
+    terminalreporter.write_line(str(sample_of(config)))
 
 
 def pytest_report_header(config):
@@ -76,7 +72,7 @@ def pytest_report_header(config):
 
 def pytest_collection_modifyitems(config, items):
     """Keep the sample, and skip what jax has changed since the release whose behaviour xtrace follows."""
-    sample = _sample(config)
+    sample = sample_of(config)
     left_out = [item for item in items if item not in sample]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -89,6 +85,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_collection_finish():
     """Keep what imports made, jax's too, out of garbage collections, which would look at it thousands of times."""
+    jax_modules.share_contexts()
     gc.collect()
     gc.freeze()
 

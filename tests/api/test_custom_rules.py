@@ -256,11 +256,13 @@ DEEP = [("grad", "vmap", "jit"), ("vmap", "jit", "grad"), ("jit", "vmap", "grad"
 WITHIN_JIT = [s for s in STACKS + DEEP if ("jit" not in s[:-1] and "grad" in s) or len(s) == 1]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("stack", STACKS + DEEP, ids="-".join)
 def test_custom_jvp_under_transformations(stack):
     check(of_custom_jvp, stack)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", JVP)
 @pytest.mark.parametrize("stack", FEW, ids="-".join)
 def test_kinds_of_custom_jvp(name, stack):
@@ -380,6 +382,7 @@ def within(library, kind):
     return function
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("kind", ["scan", "fori_loop", "cond", "map", "checkpoint"])
 @pytest.mark.parametrize("stack", [(), ("grad",), ("vmap", "jit", "grad"), ("grad", "vmap")], ids="-".join)
 def test_rules_inside_control_flow(kind, stack):

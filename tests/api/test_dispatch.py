@@ -69,6 +69,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_numpy_data_of_every_dtype_and_layout(dtype):
     with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import xtrace
+from tests.support.elementwise_operations import OWN_OPERATIONS
 from tests.support.jax_modules import import_jax_module
 from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETERS
 
@@ -40,7 +41,8 @@ IMPORTED = {"Callable", "annotations", "Sequence", "config", "ravel_pytree"}
 def missing_in_jax(name):
     """Return the names of a module that the installed jax has not."""
     newer = NEWER.get(name, set())
-    return OWN.get(name, set()) | (newer if IS_REFERENCE else DROPPED.get(name, set()))
+    own = OWN.get(name, set()) | OWN_OPERATIONS.get(name, set())
+    return own | (newer if IS_REFERENCE else DROPPED.get(name, set()))
 
 
 def modules_below(name):

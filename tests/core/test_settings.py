@@ -463,6 +463,7 @@ TRANSFERS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("level", ["allow", "disallow", "disallow_explicit"])
 @pytest.mark.parametrize("direction", ["_host_to_device", "_device_to_host", ""])
 def test_transfers_may_be_disallowed(direction, level):

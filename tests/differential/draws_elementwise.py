@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.differential.arguments import EVERY, FORMS, PAIRS, family, given_as, operand, sampled
 from tests.support.draws import Row
+from tests.support.elementwise_operations import OPERATIONS, NamedOperation, Operation
 
 
 @st.composite
@@ -30,22 +32,27 @@ def binary(dtypes: Any = EVERY, kind: str = "any", **changes: Any) -> Row:
     return Row(paired(dtypes, kind), **changes)
 
 
+# How many roundings of 1 results may be apart besides: shares of complex numbers may be small where parts are not.
+_FLOORS = {"logaddexp": 1.0, "logaddexp2": 1.0}
+
+
+def _row(name: str, operation: Operation) -> Row:
+    kinds: dict[str, Any] = {"kind": operation.drawn, "floor": _FLOORS.get(name, 0.0)}
+    if operation.reference is not None:
+        kinds["function"] = lambda package: functools.partial(NamedOperation(name, operation).call, package.numpy)
+    row = binary(**kinds) if operation.operands == 2 else unary(**kinds)
+    return row._replace(rounding=max(row.rounding, operation.rounding))
+
+
 NUMPY: dict[str, Row] = {
-    **family("abs absolute fabs positive negative sign square conj conjugate real imag angle iscomplex isreal isfinite "
-             "isinf isnan isposinf isneginf nan_to_num signbit frexp spacing invert bitwise_invert bitwise_not "
-             "bitwise_count logical_not floor ceil trunc rint modf isrealobj iscomplexobj isscalar", unary()),
-    **family("reciprocal exp exp2 expm1 log log1p log2 log10 sqrt cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
-             "arcsinh arccosh arctanh acos acosh asin asinh atan atanh deg2rad rad2deg degrees radians sinc i0",
-             unary(kind="quarters")),
-    **family("add subtract multiply maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor left_shift "
-             "right_shift bitwise_left_shift bitwise_right_shift logical_and logical_or logical_xor equal not_equal "
-             "less less_equal greater greater_equal heaviside copysign nextafter gcd lcm ldexp isclose", binary()),
-    **family("divide true_divide floor_divide remainder mod fmod divmod power pow float_power arctan2 hypot",
-             binary(kind="quarters")),
+    **{
+        name: _row(name, operation)
+        for operation in OPERATIONS if operation.numpy and operation.operands < 3 for name in operation.numpy.split()
+    },
+    **family("isrealobj iscomplexobj isscalar", unary()),
+    **family("gcd lcm", binary()),
     # Under this name jax wraps negative weak integers to the unsigned type beside them.
     "atan2": binary(kind="positive"),
-    # Shares of complex numbers may be small where parts of them are not.
-    **family("logaddexp logaddexp2", binary(kind="quarters", floor=1.0)),
     **family("round around", Row(given_as(operand(kind="any"), decimals=sampled(0, 1, 2, -1)))),
     "clip": Row(paired(count=3)),
     "where": Row(paired(count=3)),

@@ -45,6 +45,7 @@ def outcomes_freed():
     outcome.cache_clear()
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_values_and_derivatives_are_jax_s(name):
     ours, theirs = outcome(xtrace, name), outcome(jax, name)
@@ -58,6 +59,7 @@ def test_values_and_derivatives_are_jax_s(name):
         np.testing.assert_allclose(got, wanted, rtol=0, atol=allowed, err_msg=f"leaf {number}")
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_text_has_no_more_lines(name):
     assert outcome(xtrace, name).lines <= outcome(jax, name).lines
@@ -69,6 +71,7 @@ def test_compiled_program_has_no_more_instructions(name):
     assert instructions(outcome(xtrace, name).compiled) <= SLACK * instructions(outcome(jax, name).compiled)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_compiled_program_needs_no_more_memory(name):
     assert temporary_bytes(outcome(xtrace, name).compiled) <= SLACK * temporary_bytes(outcome(jax, name).compiled)

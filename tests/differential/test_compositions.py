@@ -71,12 +71,14 @@ def _assert_close(composition: Composition, got: Any, expected: Any) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * np.finfo(np.float64).eps)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_each_operation_differentiated_and_mapped(name):
     _compare(Composition((name,), ("grad", "vmap"), _ARGUMENT), False)
     _compare(Composition((name,), ("vmap", "grad", "jvp"), _ARGUMENT), True)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", sorted(TRANSFORMATIONS))
 def test_each_transformation(name):
     _compare(Composition(("sin", "product"), (name,), _ARGUMENT), False)
@@ -86,10 +88,10 @@ def test_each_transformation(name):
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.1)
 @pytest.mark.parametrize("shard", range(12))
 def test_stacks_of_transformations(shard: int) -> None:
-    """2,040 compositions in all, a quarter of them in an ordinary run."""
+    """2,040 compositions in all, a tenth of them in an ordinary run."""
 
     @examples_of(shard)
     @settings(max_examples=17, deadline=None, suppress_health_check=_HEALTH)

@@ -71,10 +71,10 @@ def _jitted(lib: Any, jit: Any, together: Sequence[programs.Program]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.25)
+@pytest.mark.drawn(0.1)
 @pytest.mark.parametrize("shard", range(12))
 def test_jitted_programs(shard: int) -> None:
-    """2,040 programs in all, a quarter of them in an ordinary run."""
+    """2,040 programs in all, a tenth of them in an ordinary run."""
 
     @examples_of(shard)
     @settings(max_examples=17, deadline=None, suppress_health_check=_HEALTH)

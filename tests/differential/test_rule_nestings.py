@@ -30,6 +30,7 @@ def _innermost(lib: Any, operations: tuple[str, ...]) -> Any:
     return function
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 @pytest.mark.parametrize("jitted", [False, True])

@@ -25,6 +25,7 @@ def case(function):
     return function
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", CASES)
 def test_outcomes_are_those_of_jax(name):
     assert_outcomes_equal(CASES[name])

@@ -17,10 +17,11 @@ _OURS, _THEIRS = sharded_programs.library(xtrace), sharded_programs.library(jax)
 _HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
+@pytest.mark.drawn(0.1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(12))
 def test_sharded_programs(shard: int) -> None:
-    """1,080 programs in all."""
+    """1,080 programs in all, a tenth of them in an ordinary run."""
 
     @examples_of(shard)
     @settings(max_examples=9, phases=[Phase.generate], deadline=None, suppress_health_check=_HEALTH)

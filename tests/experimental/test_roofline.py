@@ -11,6 +11,7 @@ import pytest
 import xtrace
 import xtrace.lax
 import xtrace.numpy as jnp
+from tests.support.elementwise_operations import LAX, in_jax
 from tests.support.jax_modules import import_jax_module
 from tests.support.rules import Library
 from xtrace.experimental import roofline as module
@@ -54,24 +55,13 @@ def _convolved(strides, padding, **details):
     return lambda m, x, k: m.lax.conv_general_dilated(x, k, strides, padding, **details)
 
 
-UNARY = [
-    "abs", "acos", "asin", "atan", "bessel_i0e", "bessel_i1e", "cbrt", "ceil", "cos", "cosh", "digamma", "erf",
-    "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "is_finite", "lgamma", "log", "log1p", "logistic", "neg",
-    "round", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
-]
-BINARY = [
-    "add", "atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "div", "eq", "ge", "gt", "le", "lt", "max", "min",
-    "mul", "ne", "pow", "rem", "shift_left", "sub",
-]
-
 PROGRAMS = {
-    **{name: (lambda m, x, name=name: getattr(m.lax, name)(x), X) for name in UNARY},
     **{
-        name: (
-            lambda m, x, y, name=name: getattr(m.lax, name)(x, y),
-            *[x.astype(np.int32) if name[:3] in ("bit", "shi") else x for x in (X, 2 * X)],
+        row.name: (
+            lambda m, *xs, row=row: row.call(m.lax, *xs),
+            *[x.astype(row.dtypes[0]) if X.dtype not in row.dtypes else x for x in (X, 2 * X)][: row.operands],
         )
-        for name in BINARY
+        for row in in_jax(LAX) if not row.keywords and not row.name.endswith("_p") and row.operands < 3
     },
     "bitwise_not": (lambda m, x: m.lax.bitwise_not(x), X > 0),
     "nothing": (lambda m, x: x, X),

@@ -45,32 +45,24 @@ CASES = {
 }
 
 
-def derivatives(library):
-    """The value, two derivatives in reverse mode, and the second in forward mode, at the points of each case."""
+def derivatives(library, text):
+    """The value, two derivatives in reverse mode, and the second in forward mode, at the points of a case."""
 
-    def of_case(text, points):
-        def function(x):
-            return eval(text, {"j": library, "x": x})
+    def function(x):
+        return eval(text, {"j": library, "x": x})
 
-        def moved(f):
-            return lambda x: library.jvp(f, (x,), (library.numpy.ones_like(x),))[1]
+    def moved(f):
+        return lambda x: library.jvp(f, (x,), (library.numpy.ones_like(x),))[1]
 
-        both = (function, library.grad(function), library.grad(library.grad(function)), moved(moved(function)))
-        return [library.vmap(f)(points) for f in both]
-
-    points = {text: np.asarray(where, np.float32) for text, where in CASES.items()}
-    return library.jit(lambda given: {text: of_case(text, where) for text, where in given.items()})(points)
+    all_of_them = (function, library.grad(function), library.grad(library.grad(function)), moved(moved(function)))
+    return library.jit(lambda xs: [library.vmap(f)(xs) for f in all_of_them])(np.asarray(CASES[text], np.float32))
 
 
-@pytest.fixture(scope="module")
-def found():
-    return derivatives(xtrace), derivatives(jax)
-
-
-@pytest.mark.slow
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("text", CASES)
-def test_derivatives_are_those_of_jax(found, text):
-    for which, got, expected in zip(("value", "first", "second", "forward"), *[f[text] for f in found], strict=True):
+def test_derivatives_are_those_of_jax(text):
+    found = derivatives(xtrace, text), derivatives(jax, text)
+    for which, got, expected in zip(("value", "first", "second", "forward"), *found, strict=True):
         # Second derivatives of quotients are sums of a few terms of the first one's size.
         assert_close(np.asarray(got), np.asarray(expected), 64, f"{text}: {which}")
 

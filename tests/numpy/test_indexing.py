@@ -74,6 +74,7 @@ TABLES = {"reads": READS, "chosen": CHOSEN, "updates": UPDATES}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("text", IN_TABLES + MASKS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)

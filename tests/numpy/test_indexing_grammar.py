@@ -267,7 +267,7 @@ def _check(batch: list[Expression]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.drawn(0.4)
+@pytest.mark.drawn(0.15)
 @pytest.mark.parametrize("shard", range(_SHARDS))
 def test_index_expressions(shard: int) -> None:
     """Each shard draws `_BATCHES` batches of `_TOGETHER` expressions: 5,000 in all."""

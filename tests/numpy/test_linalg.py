@@ -82,6 +82,7 @@ def test_triangles():
     assert np.isnan(np.asarray(jnp.linalg.cholesky(-POSITIVE))[0, 0])
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("x", [TALL, TALL.T.copy(), COMPLEX, BATCH, INTEGERS], ids=str)
 def test_factorisations(x):
     for mode in ("reduced", "complete", "r", "raw", "full"):
@@ -315,6 +316,7 @@ DERIVATIVES = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_derivatives(case):

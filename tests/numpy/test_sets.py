@@ -63,6 +63,7 @@ def test_eager_values_are_those_of_jax(text):
     check_eagerly(text)
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", OF_SIZE)
 def test_eager_values_of_a_size_are_those_of_jax(text):
@@ -121,6 +122,7 @@ OF_COMPLEX_NANS = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("text", OF_COMPLEX_NANS)
 def test_complex_numbers_with_nan_in_a_part_are_one_element(text):
     got, expected = (eval(text, {"jnp": m, "x": m.asarray(_COMPLEX_NANS)}) for m in (jnp, jax.numpy))

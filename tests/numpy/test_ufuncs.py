@@ -6,7 +6,7 @@ import inspect
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import xtrace
 import xtrace.numpy as xnp
+from tests.support.elementwise_operations import ALIASES, NUMPY, NamedOperation, in_jax
 from tests.support.operands import (
     ALL,
     FLOAT,
@@ -34,63 +35,11 @@ jnp = jax.numpy
 SHAPE = (11,)
 
 
-class Row(NamedTuple):
-    """A function: its name, its number of operands, the range of the values it is tried on, further arguments."""
-
-    name: str
-    operands: int
-    low: float | None = None
-    high: float | None = None
-    keywords: dict[str, Any] = {}  # noqa: RUF012
-    rounding: float = 4
-
-    def __str__(self) -> str:
-        return "-".join([self.name, *[f"{k}={v}" for k, v in self.keywords.items()]])
-
-
-UNARY = [
-    "abs", "fabs", "positive", "negative", "sign", "square", "reciprocal", "exp", "exp2", "expm1", "log", "log1p",
-    "log2", "log10", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh",
-    "arcsinh", "arccosh", "arctanh", "deg2rad", "rad2deg", "sinc", "floor", "ceil", "trunc", "rint", "round",
-    "modf", "conj", "conjugate", "real", "imag", "angle", "iscomplex", "isreal", "isfinite", "isinf", "isnan",
-    "isposinf", "isneginf", "nan_to_num", "signbit", "frexp", "spacing", "invert", "bitwise_count", "logical_not",
-]
-BINARY = [
-    "add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "remainder", "fmod", "divmod", "power",
-    "float_power", "arctan2", "hypot", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "heaviside",
-    "copysign", "nextafter", "ldexp", "isclose", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
-    "right_shift", "logical_and", "logical_or", "logical_xor", "equal", "not_equal", "less", "less_equal",
-    "greater", "greater_equal",
-]
-ROWS = [
-    *[Row(name, 1) for name in UNARY],
-    *[Row(name, 2) for name in BINARY],
-    # exp(|x|) multiplies what the series leaves of rounding.
-    Row("i0", 1, -4, 4, rounding=8),
-    Row("round", 1, -100, 100, {"decimals": 1}),
-    Row("round", 1, -100, 100, {"decimals": 2}),
-    Row("angle", 1, keywords={"deg": True}),
-    Row("isclose", 2, -2, 2, {"rtol": 0.5, "atol": 0.1, "equal_nan": True}),
-    Row("nan_to_num", 1, keywords={"nan": 3.0, "posinf": 2, "neginf": -1.0}),
-    Row("clip", 3),
-    Row("where", 3),
-]
-ALIASES = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh",
-    "atan2": "arctan2", "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "invert",
-    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "absolute": "abs",
-    "bitwise_not": "invert", "mod": "remainder", "pow": "power",
-}
 # Compiling is what takes the time; integers of 16 bits are as those of 8.
 TRIED = [d for d in ALL if d.name not in ("int16", "uint16", "uint8")]
 
 
-def call(package: Any, row: Row, *operands: Any) -> Any:
-    """Apply the function of `row` in `package`, jax.numpy or xtrace.numpy."""
-    return getattr(package, row.name)(*operands, **row.keywords)
-
-
-def values_for(row: Row, dtypes: list[Any], shapes: Any = None, seed: int = 3) -> list[Any]:
+def values_for(row: NamedOperation, dtypes: list[Any], shapes: Any = None, seed: int = 3) -> list[Any]:
     """Return NumPy operands of the given dtypes."""
     shapes = [SHAPE] * len(dtypes) if shapes is None else shapes
     return [
@@ -111,23 +60,23 @@ def is_error(result: Any) -> bool:
     return isinstance(result, type)
 
 
-def accepts(row: Row, dtype: Any) -> bool:
+def accepts(row: NamedOperation, dtype: Any) -> bool:
     """Whether jax accepts `dtype` for all operands."""
     structs = [jax.ShapeDtypeStruct(SHAPE, dtype)] * row.operands
-    return not is_error(attempt(jax.eval_shape, lambda *xs: call(jnp, row, *xs), *structs))
+    return not is_error(attempt(jax.eval_shape, lambda *xs: row.call(jnp, *xs), *structs))
 
 
 @pytest.mark.drawn(0.5)
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", NUMPY, ids=str)
 def test_values_and_types_agree(row):
     values = [values_for(row, [d] * row.operands) for d in TRIED if accepts(row, d)]
     # One program holds all dtypes: compiling is what takes the time.
-    expected = jax.jit(lambda all_values: [call(jnp, row, *xs) for xs in all_values])(theirs(values))
-    got = xtrace.jit(lambda all_values: [call(xnp, row, *xs) for xs in all_values])(ours(values))
+    expected = jax.jit(lambda all_values: [row.call(jnp, *xs) for xs in all_values])(theirs(values))
+    got = xtrace.jit(lambda all_values: [row.call(xnp, *xs) for xs in all_values])(ours(values))
     assert_same(got, expected, row.rounding, "jit")
     # Eagerly one dtype, another one for each row.
-    i = ROWS.index(row) % len(values)
-    assert_same(call(xnp, row, *ours(values[i])), expected[i], row.rounding, "eager")
+    i = NUMPY.index(row) % len(values)
+    assert_same(row.call(xnp, *ours(values[i])), expected[i], row.rounding, "eager")
 
 
 def operand(text: str, seed: int, shape: Any = SHAPE) -> Any:
@@ -160,13 +109,13 @@ TWO = [
 ]
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.operands < 3], ids=str)
+@pytest.mark.parametrize("row", [row for row in NUMPY if row.operands < 3], ids=str)
 def test_types_of_mixed_operands_agree(row):
     for kinds in [(k,) for k in ONE] if row.operands == 1 else TWO:
         mine, other = both([operand(k, 5 + i) for i, k in enumerate(kinds)])
         # Scalars are closed over, so that they stay Python's.
-        expected = attempt(jax.eval_shape, lambda: call(jnp, row, *other))  # noqa: B023
-        got = attempt(xtrace.eval_shape, lambda: call(xnp, row, *mine))  # noqa: B023
+        expected = attempt(jax.eval_shape, lambda: row.call(jnp, *other))  # noqa: B023
+        got = attempt(xtrace.eval_shape, lambda: row.call(xnp, *mine))  # noqa: B023
         label = f"{row.name} of {kinds}"
         if is_error(expected):
             assert got is expected, f"{label}: {got} and {expected}"
@@ -177,8 +126,8 @@ def test_types_of_mixed_operands_agree(row):
 
 
 PAIRS = st.one_of(
-    st.tuples(st.sampled_from([row for row in ROWS if row.operands == 1]), st.tuples(st.sampled_from(ONE))),
-    st.tuples(st.sampled_from([row for row in ROWS if row.operands == 2]), st.sampled_from(TWO)),
+    st.tuples(st.sampled_from([row for row in NUMPY if row.operands == 1]), st.tuples(st.sampled_from(ONE))),
+    st.tuples(st.sampled_from([row for row in NUMPY if row.operands == 2]), st.sampled_from(TWO)),
 )
 
 
@@ -193,35 +142,35 @@ def test_eager_results_of_mixed_operands_agree(pair, seed, data):
     mine, other = both(operands)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = attempt(lambda: call(jnp, row, *other))
-    got = attempt(lambda: call(xnp, row, *mine))
+        expected = attempt(lambda: row.call(jnp, *other))
+    got = attempt(lambda: row.call(xnp, *mine))
     if is_error(expected):
         assert is_error(got)
         return
     assert_same(got, expected, row.rounding, f"{row} of {kinds}")
     # The second call takes the way that the first one remembered.
-    assert_same(call(xnp, row, *mine), expected, row.rounding, "again")
+    assert_same(row.call(xnp, *mine), expected, row.rounding, "again")
 
 
 @pytest.mark.parametrize("name", ["add", "multiply", "floor_divide", "maximum", "where", "power", "less"])
 def test_numpy_operands(name):
     x, y = random_values(np.float32, (2, 3), 1, 0.5, 4), random_values(np.int32, (3,), 2, 1, 5)
-    row = Row(name, 2)
+    row = next(row for row in NUMPY if row.name == name)
     operands = (x > 1, x, y) if name == "where" else (x, y)
-    expected = call(jnp, row, *operands)
-    assert_same(call(xnp, row, *operands), expected)
-    assert_same(call(xnp, row, ours(operands[0]), *operands[1:]), expected)
-    assert_same(xtrace.jit(lambda x: call(xnp, row, x, *operands[1:]))(operands[0]), expected)
+    expected = row.call(jnp, *operands)
+    assert_same(row.call(xnp, *operands), expected)
+    assert_same(row.call(xnp, ours(operands[0]), *operands[1:]), expected)
+    assert_same(xtrace.jit(lambda x: row.call(xnp, x, *operands[1:]))(operands[0]), expected)
 
 
 def test_eight_bit_floats():
     dtype = FLOAT8[0]
     # For these jax's formulas need wider bits than there are, or XLA has no operation.
     left_out = ("spacing", "frexp", "signbit", "copysign", "nextafter", "ldexp", "isclose")
-    rows = [row for row in ROWS if row.operands < 3 and row.name not in left_out and accepts(row, dtype)]
+    rows = [row for row in NUMPY if row.operands < 3 and row.name not in left_out and accepts(row, dtype)]
     values = [values_for(row, [dtype] * row.operands) for row in rows]
-    expected = jax.jit(lambda all_values: [call(jnp, r, *xs) for r, xs in zip(rows, all_values)])(theirs(values))
-    got = xtrace.jit(lambda all_values: [call(xnp, r, *xs) for r, xs in zip(rows, all_values)])(ours(values))
+    expected = jax.jit(lambda all_values: [r.call(jnp, *xs) for r, xs in zip(rows, all_values)])(theirs(values))
+    got = xtrace.jit(lambda all_values: [r.call(xnp, *xs) for r, xs in zip(rows, all_values)])(ours(values))
     for row, one, other in zip(rows, got, expected, strict=True):
         assert_same(one, other, row.rounding, str(row))
 
@@ -397,14 +346,14 @@ def test_shapes_that_do_not_broadcast_are_all_listed():
 
 @pytest.mark.parametrize("name", ["add", "sin", "where", "hypot", "divmod", "clip", "isclose", "power", "logical_and"])
 def test_operands_that_are_no_arrays_are_named(name):
-    row = next(row for row in ROWS if row.name == name)
+    row = next(row for row in NUMPY if row.name == name)
     for wrong in ([1.0], "text", None):
         # Without an array to choose from or to clip, something else is wrong.
         if name in ("where", "clip") and wrong is None:
             continue
         operands = [wrong] + [1.0] * (row.operands - 1)
         with pytest.raises(TypeError, match=rf"(?s)(?=.*{name if name != 'mod' else ''})(?=.*valid JAX type)"):
-            call(xnp, row, *operands)
+            row.call(xnp, *operands)
 
 
 def test_parameters_of_ufuncs_that_immutable_arrays_do_not_have():
@@ -444,7 +393,7 @@ def test_powers_of_ten_have_exact_logarithms_in_doubles():
         np.testing.assert_array_equal(xnp.geomspace(10, 1000, 3, dtype=int), [10, 100, 1000])
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", in_jax(NUMPY), ids=str)
 def test_parameters_are_those_of_jax(row):
     expected = inspect.signature(getattr(jnp, row.name)).parameters
     if row.name in ("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"):
@@ -471,7 +420,7 @@ def test_every_function_of_the_module_has_a_row():
         if callable(value) and not name.startswith("_") and getattr(value, "__module__", "").startswith("xtrace")
         and hasattr(xnp, name) and getattr(xnp, name) is value
     }
-    tested = {row.name for row in ROWS} | set(ALIASES) | {"around", "iscomplexobj", "isrealobj", "nonzero"}
+    tested = {row.name for row in NUMPY} | set(ALIASES) | {"around", "iscomplexobj", "isrealobj", "nonzero"}
     assert public <= tested, sorted(public - tested)
 
 

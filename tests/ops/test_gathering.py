@@ -131,6 +131,7 @@ def test_scatter_add(name, mode):
     check_values(writing("scatter_add", name, mode=mode), values, indices_of(name, 9), updates, rounding=16)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("function", SCATTERS)
 def test_scatters(function):
     kinds = [*INTEGER[:4], *FLOAT, *COMPLEX]

@@ -122,6 +122,7 @@ def test_dimension_numbers():
 DERIVED = [name for name, form in FORMS.items() if form[-1] and "no " not in name]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", DERIVED)
 def test_derivatives(name):
     x, y, sizes = operands(FORMS[name])
@@ -146,6 +147,7 @@ def test_transposes_are_adjoint(name):
         assert abs(total(np.asarray(result) * cotangent) - total(np.asarray(found) * operand)) < 1e-5 * size
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("which", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)], ids=str)
 def test_batched_forms_are_loops(name, which):

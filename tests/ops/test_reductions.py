@@ -103,6 +103,7 @@ def test_half_precision_accumulates_as_jax_does(dtype):
         np.testing.assert_array_equal(np.asarray(got).astype(np.float32), np.asarray(expected).astype(np.float32))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("name", "dtype"), CUMULATIVE_ROWS, ids=str)
 def test_cumulative(name, dtype):
     values = random_values(dtype, (3, 5), 4)

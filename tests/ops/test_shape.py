@@ -173,6 +173,7 @@ def test_copy_is_an_array_of_its_own():
     assert copied is not x
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("dtype", [*FLOAT, *COMPLEX, *INTEGER, *BOOL], ids=str)
 def test_sort_of_special_values_and_ties(dtype):
     keys = random_values(dtype, (3, 40), 3)

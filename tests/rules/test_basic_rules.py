@@ -9,11 +9,7 @@ X = np.arange(1, 7, dtype=np.float32).reshape(2, 3) / 4
 Y = np.linspace(-1, 2, 6, dtype=np.float32).reshape(2, 3)
 Z = (X + 1j * Y).astype(np.complex64)
 CASES = {
-    "add": (lambda lax, x, y: lax.add(x, y), X, Y),
-    "sub": (lambda lax, x, y: lax.sub(x, y), X, Y),
-    "mul": (lambda lax, x, y: lax.mul(x, y), X, Y),
     "mul of complex": (lambda lax, x, y: lax.mul(x, y), Z, Z[::-1]),
-    "div": (lambda lax, x, y: lax.div(x, y), Y, X),
     "neg": (lambda lax, x: lax.neg(x), X),
     "mul of a row": (lambda lax, x, y: lax.mul(x, y), X, Y[:1]),
     "reduce_sum": (lambda lax, x: lax.reduce_sum(x, (0,)), X),
@@ -30,6 +26,7 @@ CASES = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]

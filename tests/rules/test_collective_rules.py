@@ -49,6 +49,7 @@ def test_values(name):
     assert_same(inside, expected)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name):
     function, x = CASES[name]
@@ -70,6 +71,7 @@ def test_derivatives(name):
 
 
 # jax fails on psum_scatter of a batch.
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"psum_scatter"}))
 def test_nested_in_another_vmap(name):
     function, x = CASES[name]

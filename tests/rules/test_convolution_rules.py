@@ -38,6 +38,7 @@ CASES = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     left, right, strides, padding, others = CASES[name]

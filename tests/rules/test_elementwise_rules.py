@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 import xtrace
+from tests.support.elementwise_operations import LAX, in_jax
 from tests.support.operands import assert_same, ours, random_values, theirs
 from tests.support.rules import OURS, THEIRS, check_rules
 from xtrace import lax
 
 SHAPE = (2, 3)
+PART = np.dtype(np.float32)
+BITS = random_values(np.int32, SHAPE, 1), random_values(np.int32, SHAPE, 2, 0, 20)
 
 
 def real(low, high, seed=1, dtype=np.float32, shape=SHAPE):
@@ -22,46 +25,48 @@ def row(name, **keywords):
     return lambda lax, *operands: getattr(lax, name)(*operands, **keywords)
 
 
-# For each operation with a derivative, the interval that its operand is taken from.
-UNARY = {
-    "exp": (-2, 2), "exp2": (-2, 2), "expm1": (-2, 2), "log": (0.1, 4), "log1p": (-0.9, 4), "logistic": (-3, 3),
-    "sqrt": (0.1, 4), "rsqrt": (0.1, 4), "cbrt": (0.1, 4), "square": (-3, 3), "sin": (-3, 3), "cos": (-3, 3),
-    "tan": (-1.4, 1.4), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "atan": (-4, 4), "sinh": (-2, 2), "cosh": (-2, 2),
-    "tanh": (-2, 2), "asinh": (-4, 4), "acosh": (1.1, 4), "atanh": (-0.9, 0.9), "abs": (-3, 3), "neg": (-3, 3),
-    "lgamma": (0.5, 5), "digamma": (0.5, 5), "erf": (-2, 2), "erfc": (-2, 2), "erf_inv": (-0.9, 0.9),
-    "bessel_i0e": (-4, -2), "bessel_i1e": (2, 4), "reciprocal": (0.5, 3),
-}
-# Those whose derivative is zero, or that have none since their result is no floating-point number.
-FLAT = {"sign": (-3, 3), "floor": (-3, 3), "ceil": (-3, 3), "round": (-3, 3), "is_finite": (-3, 3)}
-COMPLEX = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "conj", "cos", "cosh", "exp", "exp2", "expm1", "imag",
-    "log", "log1p", "logistic", "neg", "real", "rsqrt", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh",
-]
+# Of a derivative, and of batched forms alone, one row an operation.
+ROWS = {r.name: r for r in reversed(LAX) if not r.keywords and not r.name.endswith("_p")}
+UNARY = [name for name, r in ROWS.items() if r.operands == 1 and r.differentiated]
+SEVERAL = [name for name, r in ROWS.items() if r.operands > 1 and r.differentiated]
 # Derivatives that subtract two series of some twenty terms each; the second ones cancel all but a few digits.
 SUBTRACTING = {"bessel_i0e", "bessel_i1e"}
 
 
-@pytest.mark.parametrize("name", [*UNARY, *FLAT])
+def operands_of(name):
+    """Return numbers of the intervals in which derivatives are compared; else any numbers of the operation's types."""
+    r = ROWS[name]
+    if not r.differentiated and PART not in r.dtypes:
+        return BITS[: r.operands]
+    any_numbers = [(-3, 3), (0.5, 3)] if r.low is None else [(r.low, r.high)] * r.operands
+    return [real(low, high, 1 + i) for i, (low, high) in enumerate((r.differentiated or any_numbers)[: r.operands])]
+
+
+@pytest.mark.drawn(0.5)
+@pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
-    low, high = {**UNARY, **FLAT}[name]
     rounding, second = (64, False) if name in SUBTRACTING else (16, True)
-    check_rules(row(name), real(low, high), rounding=rounding, reverse=name not in FLAT, second=second)
+    check_rules(ROWS[name].call, *operands_of(name), rounding=rounding, reverse=not ROWS[name].flat, second=second)
 
 
-@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.drawn(0.5)
+@pytest.mark.parametrize("name", [name for name, r in ROWS.items() if r.complex])
 def test_complex(name):
     z = real(0.2, 0.9) + 1j * real(-0.9, 0.9, 2)
     constant = "the tangent is zero, as jax has it, though the direction of z turns" if name == "sign" else ""
-    check_rules(row(name), z.astype(np.complex64), second=False, not_smooth=constant)
+    check_rules(ROWS[name].call, z.astype(np.complex64), second=False, not_smooth=constant)
 
 
-BINARY = ["atan2", "complex", "igamma", "igammac", "max", "min", "mul", "pow"]
+# Of exp2 jax computes the logarithm of 2 at run time; of truth values it makes no zeros; the others are shorter here.
+OTHER_EXPRESSIONS = {"exp2", "is_finite", "clamp", "rem"}
 
 
-# Of exp2 jax computes the logarithm of 2 at run time.
-@pytest.mark.parametrize("name", [*[n for n in UNARY if n != "exp2"], *BINARY])
+SAME_EXPRESSIONS = [r.name for r in in_jax(ROWS.values()) if r.differentiated and r.name not in OTHER_EXPRESSIONS]
+
+
+@pytest.mark.parametrize("name", [*SAME_EXPRESSIONS, "igamma", "igammac"])
 def test_derivatives_are_the_expressions_of_jax(name):
-    values = [np.ones(SHAPE, np.float32)] * (2 if name in BINARY else 1)
+    values = [np.ones(SHAPE, np.float32)] * (ROWS[name].operands if name in ROWS else 2)
 
     def text(library):
         function = getattr(library.lax, name)
@@ -75,28 +80,20 @@ def test_derivatives_are_the_expressions_of_jax(name):
 X, Y, Z = real(-3, 3), real(0.5, 3, 2), real(-1, 1, 3)
 INTEGERS = np.array([[0, 1, 2], [-1, 3, -2]], np.int32)
 TIES = np.array([[0, 1, -2], [-1, 3, 4]], np.float32), np.array([[0, 2, -2], [-1, -3, 5]], np.float32)
-BITS = random_values(np.int32, SHAPE, 1), random_values(np.int32, SHAPE, 2, 0, 20)
 CASES = {
-    "atan2": (row("atan2"), X, Y),
+    **{name: (ROWS[name].call, *operands_of(name)) for name in SEVERAL},
     "atan2 of a scalar": (row("atan2"), X, Y[0, 0]),
-    "rem": (row("rem"), X, Y),
     "rem of a row": (row("rem"), X, Y[:1]),
-    "pow": (row("pow"), Y, X),
     "pow of a scalar": (row("pow"), Y[0, 0], X),
     "pow to a scalar": (row("pow"), Y, X[0, 0]),
     "pow to integers": (row("pow"), X, INTEGERS),
     "pow to a Python number": (lambda lax, x: lax.pow(x, 2.5), Y),
-    "max": (row("max"), X, Y),
     "max of equal numbers": (row("max"), *TIES),
     "max with a scalar": (row("max"), X, Y[0, 0]),
-    "min": (row("min"), X, Y),
     "min of equal numbers": (row("min"), *TIES),
     "polygamma": (lambda lax, x: lax.polygamma(2.0, x), Y),
-    "complex": (row("complex"), X, Y),
     "complex of a scalar": (row("complex"), X, Y[0, 0]),
-    "conj of a real number": (row("conj"), X),
     "reduce_precision": (row("reduce_precision", exponent_bits=6, mantissa_bits=5), X),
-    "clamp": (row("clamp"), Z, X, Y),
     "clamp at the bounds": (row("clamp"), TIES[0], TIES[0], TIES[1]),
     "abs of zeros": (row("abs"), np.array([0.0, -0.0, 1.0], np.float32)),
     "abs of complex zeros": (row("abs"), np.array([0, 1j, 1 - 1j], np.complex64)),
@@ -125,16 +122,13 @@ ONCE = {
 }
 # Operations without derivatives: bits and integers, and what has no floating-point result.
 BATCHED = {
-    **{name: (row(name), *BITS) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "mulhi")},
-    **{name: (row(name), *BITS) for name in ("shift_left", "shift_right_logical", "shift_right_arithmetic")},
-    **{name: (row(name), BITS[0]) for name in ("bitwise_not", "population_count", "clz")},
-    **{name: (row(name), X, Y) for name in ("eq", "ne", "lt", "le", "gt", "ge", "nextafter")},
-    "zeta": (row("zeta"), Y + 1, Y),
+    **{name: (r.call, *operands_of(name)) for name, r in ROWS.items() if not r.differentiated and not r.complex},
     "bitcast to as many bits": (row("bitcast_convert_type", new_dtype=np.int32), X),
     "bitcast to fewer bits": (row("bitcast_convert_type", new_dtype=np.float16), X),
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]

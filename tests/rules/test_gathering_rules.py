@@ -45,6 +45,7 @@ def updates(name, dtype=np.float32):
     return finite_values(dtype, WINDOWS[name][4], 2)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_gather(name):
     check_rules(reading(name, mode=MODES.get(name, "clip")), operand(name), indices_of(name))
@@ -65,6 +66,7 @@ def test_gather_of_complex():
     check_rules(reading("rows", mode="fill"), operand("rows", np.complex64), indices_of("rows"))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", WINDOWS)
 def test_scatter_add(name):
     call = writing("scatter_add", name, mode=MODES.get(name, "clip"))
@@ -80,6 +82,7 @@ def test_scatter(name):
 REPEATED = np.array([[1], [1], [3]], np.int32)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("function", ["scatter", "scatter_sub", "scatter_min", "scatter_max"])
 def test_repeated_indices(function):
     check_rules(writing(function, "rows"), operand("rows"), REPEATED, updates("rows"), rounding=32)

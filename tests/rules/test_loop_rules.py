@@ -73,6 +73,7 @@ SCANS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", SCANS)
 def test_scan(name):
     function, *operands = SCANS[name]
@@ -89,6 +90,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_with_known_bounds(name):
     function, *operands = LOOPS[name]

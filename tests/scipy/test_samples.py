@@ -82,6 +82,7 @@ DERIVATIVES = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name", "operands", "keywords"), DERIVATIVES)
 def test_linear_in_each_operand(module, name, operands, keywords):

@@ -72,6 +72,7 @@ def test_unary_derivatives(name):
     check(case, [inside], 16 * LOSSY.get(name, 32))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", [n for n in BINARY if n != "zeta"])
 def test_binary_derivatives(name):
     chosen = (0,) if name in ("gammainc", "gammaincc") else (0, 1)

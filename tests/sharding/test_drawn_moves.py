@@ -43,6 +43,7 @@ def describe(array):
     return str(array.sharding), array.committed, str(array.dtype), shards
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("group", range(8))
 def test_moves(group):
     agreed = 0

@@ -87,6 +87,7 @@ def test_functions(name, check):
     compare(*[lib.jit(mapped(lib, name, check_vma=check))(X) for lib in (OURS, THEIRS)])
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_outside_of_jit(name):
     compare(*[mapped(lib, name)(X) for lib in (OURS, THEIRS)], exact=name != "ring")
@@ -106,6 +107,7 @@ def test_adjoints(name):
     np.testing.assert_allclose((moved * cotangent).sum(), (pull(cotangent)[0] * np.sin(X)).sum(), rtol=1e-5)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_gradients(name, check):

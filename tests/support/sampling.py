@@ -45,3 +45,10 @@ class Sample:
     def __str__(self) -> str:
         tables = "all rows" if self.whole_tables else "a part of the rows of tables marked so"
         return f"{self.part:.0%} of the tests, {tables}; --sample-seed {self.seed} draws the same ones"
+
+
+def sample_of(config: Any) -> Sample:
+    """Return the part of the tests that a run takes; of files that it names it takes all rows."""
+    named = any(".py" in str(argument) for argument in config.args)
+    whole_tables = config.getoption("whole_tables") or named
+    return Sample(config.getoption("sample"), config.getoption("sample_seed"), whole_tables)

@@ -60,6 +60,7 @@ def test_elements_in_the_order_of_rows():
 
 
 # The derivative of a product with a CSC matrix is wrong in jax.
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("format", FORMATS[:-1])
 def test_derivatives_and_programs_of_formats(format):
     def case(p):
@@ -110,11 +111,13 @@ OPERATORS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name):
     compare_programs(lambda p, pair: OPERATORS[name](p, *pair), lambda p: (bcoo(p), p.np.array(MATRIX)))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", ["mul", "mul_dense", "matmul", "sum_0", "rmatmul"])
 def test_operators_on_batches(name):
     compare_programs(lambda p, pair: OPERATORS[name](p, *pair), lambda p: (bcoo(p, n_batch=1), p.np.array(MATRIX)))
@@ -244,6 +247,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sparsified_functions(name):
     compare_programs(lambda p, m: p.sparse.sparsify(lambda m: FUNCTIONS[name](p, m))(m), bcoo)
@@ -340,6 +344,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("function", "kind", "message"), ERRORS)
 def test_errors(function, kind, message):
     with pytest.raises(kind, match=message):

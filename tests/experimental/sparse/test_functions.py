@@ -33,6 +33,7 @@ def test_conversions(n_batch, n_dense):
 PERMUTATIONS = [(0, 0, (2, 0, 1)), (2, 0, (1, 0, 2)), (0, 2, (0, 2, 1)), (1, 0, (0, 2, 1)), (1, 1, (0, 1, 2))]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("n_batch", "n_dense", "permutation"), PERMUTATIONS)
 def test_transposition(n_batch, n_dense, permutation):
     compare_programs(
@@ -46,6 +47,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("old", "new"), CHANGES)
 def test_layouts(old, new):
     options = {"n_batch": new[0], "n_dense": new[1], "on_inefficient": None}
@@ -76,6 +78,7 @@ PARTS = {
 
 
 # Operators and indices have the layout without batch and dense axes.
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_and_products(name):
     compare_programs(lambda p, m: PARTS[name](p.sparse, m), lambda p: bcoo(p, X, 1, 1))
@@ -100,6 +103,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("n_batch", "n_dense", "shape"), SHAPES)
 def test_shapes(n_batch, n_dense, shape):
     compare_programs(
@@ -117,6 +121,7 @@ BROADCASTS = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("n_batch", "n_dense", "shape", "axes"), BROADCASTS)
 def test_broadcasts(n_batch, n_dense, shape, axes):
     compare_programs(
@@ -132,6 +137,7 @@ def test_broadcast_of_a_dense_axis():
     np.testing.assert_array_equal(wide.todense(), np.broadcast_to(column, (3, 5)))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("index", [
     -1, (1, 2), (slice(None, None, -1),), (..., 0), (slice(None), None),
     (slice(None), slice(None, None, 2)), np.array([0, 2, 1]), (slice(None), np.array([0, 3, 1])),
@@ -196,6 +202,7 @@ SPARSE_PRODUCTS = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("left", "left_batch", "right", "right_batch", "numbers"), SPARSE_PRODUCTS)
 def test_contractions_of_sparse_arrays(left, left_batch, right, right_batch, numbers):
     compare_programs(
@@ -216,6 +223,7 @@ def test_dtypes_of_contractions():
 SIGNAL, KERNEL = np.array([[[1, 0, 2, 0, 3.0]]], np.float32), np.array([[[1, 0, 2.0]]], np.float32)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("padding", ["VALID", "SAME", [(2, 2)], [(0, 1)]])
 def test_convolutions(padding):
     options = {"window_strides": (1,), "padding": padding}
@@ -297,6 +305,7 @@ def test_empty_arrays_and_identities_in_batches(n_batch, n_dense):
     compare(lambda p: p.sparse.eye(3, k=1, n_batch=n_batch, n_dense=n_dense))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("case", [
     lambda p, m: m, lambda p, m: [m.data, m.indices, m.indptr], lambda p, m: m.to_bcoo(),
     lambda p, m: m @ p.np.ones((4, 2)), lambda p, m: p.sparse.bcsr_todense(m),
@@ -321,6 +330,7 @@ def test_compressed_rows_of_other_layouts():
     np.testing.assert_array_equal(product, MATRIX.T @ MATRIX)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("options", [
     {}, {"nse": 3, "n_batch": 1}, {"nse": 0.5, "n_dense": 1, "sorted_indices": True},
     {"nse": 3, "unique_indices": False}, {"nse": 2, "dtype": np.float16, "indices_dtype": np.int8},
