@@ -109,7 +109,7 @@ def _check_literal(literal: Literal, where: str) -> None:
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
     else:
-        extended = type(aval.dtype) is dtypes.ExtendedDType
+        extended = isinstance(aval.dtype, dtypes.ExtendedDType)
         agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
     if not agrees:
         raise JaxprTypeError(

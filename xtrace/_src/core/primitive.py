@@ -141,6 +141,7 @@ class Primitive:
             operands in which the operation is linear are `UndefinedPrimal`; where `multiple_results`, the cotangents
             are
             a list, None for zero.
+        transposes_zeros: whether `transpose` is called for zero cotangents alone, too: a user's may return others.
         batch: ``batch(mapped, operands, axes, **parameters)`` returns the result and the position of its mapped axis,
             or
             a list of each; None is the position of no axis.
@@ -184,7 +185,8 @@ class Primitive:
         effects: Callable[..., Effects] | None = None, jvp: Callable[..., Any] | Derived | None = None,
         linearize: Callable[..., Any] | Derived | None = None,
         partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
-        transpose: Callable[..., Any] | None = None, batch: Callable[..., Any] | Derived | None = None,
+        transpose: Callable[..., Any] | None = None, transposes_zeros: bool = False,
+        batch: Callable[..., Any] | Derived | None = None,
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sums: Callable[..., Any] | None = None,
@@ -202,6 +204,7 @@ class Primitive:
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
+        self.transposes_zeros = transposes_zeros
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
         self.manual_sums = manual_sums

@@ -216,7 +216,7 @@ def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np
     """
     if aval.dtype == dtypes.float0:
         return np.zeros((), dtypes.bool_)
-    if type(aval.dtype) is dtypes.ExtendedDType:
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
         return np.full(aval.dtype.trailing_shape, value, aval.dtype.physical)
     # The four-bit types wrap around, as in JAX.
     if isinstance(value, int) and not isinstance(value, bool) and aval.dtype.kind in "iu":

@@ -146,8 +146,11 @@ def scalar_operand(name: str, value: Any, aval: ShapedArray, argument: str = "fi
     given = operand_aval(name, value, argument)
     if given.shape:
         raise TypeError(f"{name}: {argument} must be a scalar, got an array of shape {given.shape}")
-    if type(aval.dtype) is dtypes.ExtendedDType:
-        return value if given.dtype == aval.dtype else Literal(int(value), aval)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        if given.dtype == aval.dtype:
+            return value
+        is_own = isinstance(aval.dtype, dtypes.StoredDType)
+        return Literal(int(value), aval) if is_own else aval.dtype.fill(value)
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return convert_to(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)
