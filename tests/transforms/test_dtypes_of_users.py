@@ -50,11 +50,13 @@ def make_dtype(api, base, array_type):
         def full(shape, value, dtype):
             return api.lax.convert_element_type(api.lax.full(shape, value, dtype.number), dtype)
 
+    kind = type("kind", (api.dtypes.extended,), {})
+
     @dataclasses.dataclass(frozen=True)
     class Largest(base):
         number: Any
         _rules: type = Rules
-        type: type = type("kind", (api.dtypes.extended,), {})
+        type: type = kind
 
         def __repr__(self):
             return "largest"
@@ -90,43 +92,43 @@ LIBRARIES = [
 ]
 
 
-def twice(l):
+def twice(lib):
     def function(x, s):
-        largest = l.to(s)
-        return l.use(l.use(x, largest), largest).sum()
+        largest = lib.to(s)
+        return lib.use(lib.use(x, largest), largest).sum()
 
     return function
 
 
-def in_loop(l):
+def in_loop(lib):
     def function(x, s):
-        largest = l.to(s)
-        return l.api.lax.scan(lambda c, _: (l.use(c, largest), None), x, None, 3)[0].sum()
+        largest = lib.to(s)
+        return lib.api.lax.scan(lambda c, _: (lib.use(c, largest), None), x, None, 3)[0].sum()
 
     return function
 
 
-def in_branch(l):
-    return lambda x, s: l.api.lax.cond(x.sum() > 0, lambda: l.use(x, l.to(s)).sum(), lambda: x.sum())
+def in_branch(lib):
+    return lambda x, s: lib.api.lax.cond(x.sum() > 0, lambda: lib.use(x, lib.to(s)).sum(), lambda: x.sum())
 
 
 GRADIENTS = {"twice": twice, "in a loop": in_loop, "in a branch": in_branch}
 VALUES = {
-    "converted and back": lambda l: lambda x, s: l.back(l.to(x)),
-    "elements moved": lambda l: lambda x, s: l.back(l.to(x)[1:].reshape(2, 1)),
-    "repeated": lambda l: lambda x, s: l.back(l.api.numpy.broadcast_to(l.to(x), (2, 3))),
-    "filled": lambda l: lambda x, s: l.back(l.api.numpy.full_like(l.to(x), 2.0)),
-    "zeros": lambda l: lambda x, s: l.back(l.api.numpy.zeros_like(l.to(x))),
-    "mapped": lambda l: l.api.vmap(lambda x, s: l.back(l.to(x)[None])),
-    **{name: lambda l, f=f: l.api.grad(f(l), (0, 1)) for name, f in GRADIENTS.items()},
-    "gradients mapped": lambda l: lambda x, s: l.api.vmap(l.api.grad(twice(l), (0, 1)), (0, None))(
-        l.api.numpy.stack([x, x * 3]), s),
+    "converted and back": lambda lib: lambda x, s: lib.back(lib.to(x)),
+    "elements moved": lambda lib: lambda x, s: lib.back(lib.to(x)[1:].reshape(2, 1)),
+    "repeated": lambda lib: lambda x, s: lib.back(lib.api.numpy.broadcast_to(lib.to(x), (2, 3))),
+    "filled": lambda lib: lambda x, s: lib.back(lib.api.numpy.full_like(lib.to(x), 2.0)),
+    "zeros": lambda lib: lambda x, s: lib.back(lib.api.numpy.zeros_like(lib.to(x))),
+    "mapped": lambda lib: lib.api.vmap(lambda x, s: lib.back(lib.to(x)[None])),
+    **{name: lambda lib, f=f: lib.api.grad(f(lib), (0, 1)) for name, f in GRADIENTS.items()},
+    "gradients mapped": lambda lib: lambda x, s: lib.api.vmap(lib.api.grad(twice(lib), (0, 1)), (0, None))(
+        lib.api.numpy.stack([x, x * 3]), s),
 }
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values_and_gradients_are_those_of_jax(name):
-    found, expected = [l.api.tree.leaves(l.api.jit(VALUES[name](l))(X, ONES)) for l in LIBRARIES]
+    found, expected = [lib.api.tree.leaves(lib.api.jit(VALUES[name](lib))(X, ONES)) for lib in LIBRARIES]
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -145,8 +147,8 @@ def test_arrays_of_the_dtype_outside_jit():
 
 
 @pytest.mark.parametrize("function", [
-    lambda l: l.to(X.astype(np.int32)), lambda l: l.api.lax.convert_element_type(l.to(X), np.int32),
-    lambda l: l.api.lax.sin(l.to(X)), lambda l: l.api.lax.add(l.to(X), l.to(X)),
+    lambda lib: lib.to(X.astype(np.int32)), lambda lib: lib.api.lax.convert_element_type(lib.to(X), np.int32),
+    lambda lib: lib.api.lax.sin(lib.to(X)), lambda lib: lib.api.lax.add(lib.to(X), lib.to(X)),
 ])
 def test_the_dtype_refuses_what_it_is_not_stored_as_and_arithmetic(function):
     with pytest.raises(TypeError, match="largest"):
