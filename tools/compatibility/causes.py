@@ -6,12 +6,6 @@ import re
 
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
-        "blackjax",
-        r"low_rank|meads|test_meta_|WarmupCapSignatureGuard|test_barker__with_jit|(?:CSGLD|SGHMC)KernelTest",
-        "`linear_map` is jitted with inline=True and asks a number for its dtype; such functions see arrays since this "
-        "run was made",
-    ),
-    (
         "flax", r"checkpoints_test|integration_test",
         "the file imports orbax-checkpoint, which imports `jax.experimental.colocated_python`: colocated Python is "
         "outside of xtrace",

@@ -103,7 +103,7 @@ def _check_use(bound: set[Var], atom: Atom, where: str) -> None:
 
 
 def _check_literal(literal: Literal, where: str) -> None:
-    value, aval = literal.val, literal.aval
+    value, aval = literal.value, literal.aval
     if aval.shape:
         raise JaxprTypeError(f"{where} uses the literal {abbreviate(literal)}, which is not a scalar")
     if isinstance(value, np.generic):

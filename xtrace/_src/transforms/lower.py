@@ -241,7 +241,7 @@ def emit_equations(
         if name is not None:
             return Value(name, atom.aval)
         if type(atom) is Literal and atom not in values:
-            values[atom] = builder.literal(atom.val, atom.aval)
+            values[atom] = builder.literal(atom.value, atom.aval)
         return values[atom]
 
     explicit = builder.module.is_explicit

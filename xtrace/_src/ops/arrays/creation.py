@@ -168,7 +168,7 @@ def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: ob
         aval = value.aval
         if isinstance(aval.dtype, np.dtype):
             # Piece by piece: all of it need not fit on one device.
-            host = np.broadcast_to(scalar_to_host(value.val, aval), shape)
+            host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
             return put_at(host, sharding, ShapedArray(shape, aval.dtype))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
@@ -191,7 +191,7 @@ def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
-    return constant_from_host(scalar_to_host(value.val, value.aval), value.aval)
+    return constant_from_host(scalar_to_host(value.value, value.aval), value.aval)
 
 
 def full_like(
