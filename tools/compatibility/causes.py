@@ -10,15 +10,6 @@ _CAUSES: tuple[tuple[str, str, str], ...] = (
         "the file imports orbax-checkpoint, which imports `jax.experimental.colocated_python`: colocated Python is "
         "outside of xtrace",
     ),
-    (
-        "distrax", r"test_log_prob_2d|test_inverting_jitted_function_add",
-        "it passes when its file runs alone; after other tests of the same process one operand has 64 bits",
-    ),
-    (
-        "flax", r"test_fp8_meta_dtype",
-        "cotangents of a dtype that the library defines are added by the dtype's own rule, the maximum: xtrace does "
-        "not call it yet",
-    ),
 )
 
 

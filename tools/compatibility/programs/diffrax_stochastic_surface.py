@@ -33,7 +33,7 @@ surface.record("adaptive", dfx.diffeqsolve(
 friction, inverse_mass = jnp.array([0.5, 0.7]), jnp.array([1.0, 1.2])
 tree = dfx.VirtualBrownianTree(0.0, 1.0, 0.2, (2,), jax.random.key(1), levy_area=dfx.SpaceTimeTimeLevyArea)
 langevin = dfx.MultiTerm(
-    dfx.UnderdampedLangevinDriftTerm(friction, inverse_mass, lambda x: 2 * x),
+    dfx.UnderdampedLangevinDriftTerm(friction, inverse_mass, lambda x, args: 2 * x),
     dfx.UnderdampedLangevinDiffusionTerm(friction, inverse_mass, tree),
 )
 for solver in (dfx.ALIGN(0.1), dfx.QUICSORT(0.1), dfx.ShOULD(0.1)):

@@ -249,8 +249,10 @@ class Primitive:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
         if self.is_users:
             return current_trace.get().process(self, operands, (Parameters(parameters),))
-        if len(parameters) < len(self.parameters):
-            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters
+        if parameters.keys() != set(self.parameters):
+            # A parameter that is None says nothing: one that is optional may be left out, one of another be given.
+            given = {p: v for p, v in parameters.items() if v is not None or p in self.parameters}
+            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | given
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
             raise TypeError(
                 f"primitive {self.name} has the parameters ({', '.join(self.parameters)}); "
