@@ -21,7 +21,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, aval_of, is_array_like, scalar_aval, short_repr
 from xtrace.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
-KEY = dtypes.ExtendedDType("key<fry>", np.dtype(np.uint32), (2,))
+KEY = dtypes.StoredDType("key<fry>", np.dtype(np.uint32), (2,))
 
 
 # Interning

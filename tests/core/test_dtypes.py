@@ -71,7 +71,7 @@ def test_bit_widths(dtype):
 
 
 def test_bit_width_of_what_has_none():
-    for dtype in (dtypes.float0, dtypes.ExtendedDType("key<fry>", dtypes.uint32, (2,))):
+    for dtype in (dtypes.float0, dtypes.StoredDType("key<fry>", dtypes.uint32, (2,))):
         with pytest.raises(ValueError, match="has no bit width"):
             dtypes.bit_width(dtype)
 
@@ -306,7 +306,7 @@ def test_promotion_errors_name_the_dtypes_and_a_way_out():
 
 
 def test_promotion_of_what_is_no_number():
-    key = dtypes.ExtendedDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
+    key = dtypes.StoredDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
     for dtype in (key, dtypes.float0):
         assert dtypes.promote(((dtype, False), (dtype, False)), False) == (dtype, False)
         with pytest.raises(dtypes.TypePromotionError, match="combine only with their own dtype"):
@@ -321,7 +321,7 @@ def test_the_promotion_cache_is_bounded(monkeypatch):
 
 
 def test_extended_dtypes():
-    make = dtypes.ExtendedDType
+    make = dtypes.StoredDType
     key = make("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
     assert key == make("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
     assert hash(key) == hash(make("key<fry>", dtypes.uint32, (2,), dtypes.prng_key))
@@ -389,7 +389,7 @@ def test_the_public_functions_follow_the_settings(x64, mode):
 
 
 def test_the_public_canonical_form_of_extended_dtypes():
-    key = dtypes.ExtendedDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
+    key = dtypes.StoredDType("key<fry>", dtypes.uint32, (2,), dtypes.prng_key)
     assert xtrace.dtypes.canonicalize_dtype(key, allow_extended_dtype=True) == key
     with pytest.raises(ValueError, match="allow_extended_dtype=True"):
         xtrace.dtypes.canonicalize_dtype(key)

@@ -1,5 +1,7 @@
 """The IR's classes: what they hold, how they are changed, and the jaxprs inside equations."""
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import xtrace
@@ -102,3 +104,24 @@ def test_an_equation_is_small():
     # A program of 20,000 operations has as many equations.
     assert not hasattr(JaxprEqn([], [], lax.sin, (), frozenset(), None), "__dict__")
     assert not hasattr(Var(F32), "__dict__")
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(("constant", "dtype"), [
+    (3.0, np.float32), (3, np.int32), (1.5, ml_dtypes.bfloat16), (2j, np.complex64), (np.float32(2), np.float32),
+])
+def test_values_of_literals_have_their_dtype_for_interpreters(x64, constant, dtype):
+    with xtrace.enable_x64(x64):
+        jaxpr = xtrace.make_jaxpr(lambda x: x + constant)(np.ones(1, dtype)).jaxpr
+        (equation,) = jaxpr.eqns
+        assert equation.invars[1].val.dtype == dtype
+        # As an interpreter that inverts functions binds them.
+        result = xtrace.lax.sub_p.bind(np.ones(1, dtype), equation.invars[1].val)
+    assert result.dtype == dtype and equation.invars[1].val == constant
+
+
+def test_values_of_weak_and_boolean_literals_are_those_of_python():
+    jaxpr = xtrace.make_jaxpr(lambda x: (x + 3j, x > 2, True))(1.0).jaxpr
+    weak = next(v for e in jaxpr.eqns for v in e.invars if type(getattr(v, "value", None)) is complex)
+    assert weak.val == 3j and type(weak.val) is complex and weak.aval.weak_type
+    assert jaxpr.outvars[2].val is True

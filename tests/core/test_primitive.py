@@ -36,6 +36,13 @@ def test_all_parameters_are_needed_and_no_other(parameters, new_primitive):
     assert str(caught.value).endswith(f"got ({', '.join(parameters)})")
 
 
+def test_a_parameter_that_is_none_may_be_one_of_another_operation():
+    (equation,) = xtrace.make_jaxpr(lambda x: x * 2.0)(VECTOR).eqns
+    np.testing.assert_array_equal(lax.div_p.bind(VECTOR, VECTOR, **equation.params), np.ones_like(VECTOR))
+    with pytest.raises(TypeError, match="primitive div has the parameters"):
+        lax.div_p.bind(VECTOR, VECTOR, out_dtype=np.float32)
+
+
 def test_parameters_may_come_in_any_order(new_primitive):
     two = new_primitive("two", ("a", "b"), abstract=same, emit=emit)
     closed = xtrace.make_jaxpr(lambda x: (two.bind(x, b=2, a=1), two.bind_positional((x,), (1, 2)), two(x, a=1, b=2)))(

@@ -168,7 +168,7 @@ def test_scalars_become_literals(value, expected, weak):
     closed = traced(lambda: value)
     (literal,) = closed.jaxpr.outvars
     assert isinstance(literal, Literal) and closed.consts == []
-    assert literal.val == expected and type(literal.val) is type(expected) and literal.aval.weak_type is weak
+    assert literal.value == expected and type(literal.value) is type(expected) and literal.aval.weak_type is weak
 
 
 def test_rank_0_device_arrays_become_literals():

@@ -6,24 +6,9 @@ import re
 
 _CAUSES: tuple[tuple[str, str, str], ...] = (
     (
-        "blackjax",
-        r"low_rank|meads|test_meta_|WarmupCapSignatureGuard|test_barker__with_jit|(?:CSGLD|SGHMC)KernelTest",
-        "`linear_map` is jitted with inline=True and asks a number for its dtype; such functions see arrays since this "
-        "run was made",
-    ),
-    (
         "flax", r"checkpoints_test|integration_test",
         "the file imports orbax-checkpoint, which imports `jax.experimental.colocated_python`: colocated Python is "
         "outside of xtrace",
-    ),
-    (
-        "distrax", r"test_log_prob_2d|test_inverting_jitted_function_add",
-        "it passes when its file runs alone; after other tests of the same process one operand has 64 bits",
-    ),
-    (
-        "flax", r"test_fp8_meta_dtype",
-        "cotangents of a dtype that the library defines are added by the dtype's own rule, the maximum: xtrace does "
-        "not call it yet",
     ),
 )
 

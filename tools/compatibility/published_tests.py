@@ -57,6 +57,7 @@ def _run_pytest(
         arguments = [
             "-m", "pytest", "-q", "-n", "2", *environment.pytest, "-p", "no:cacheprovider", f"--junitxml={report}",
             "-o", f"python_files={library.pattern}", "-p", "tools.compatibility.drawn_tests",
+            "-p", "tools.compatibility.separate_modules",
             "--continue-on-collection-errors", *files,
         ]
         variables = {"PYTHONPATH": str(ROOT), VARIABLE: str(library.one_of), **dict(library.variables)}

@@ -1,7 +1,9 @@
 """Lowering rules built with jaxlib's MLIR objects: ``jax.interpreters.mlir``."""
+# ruff: noqa: I001
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, Union
 
@@ -13,6 +15,7 @@ from xtrace._src.core.annotations import DTypeLike
 from xtrace._src.core.avals import AbstractToken, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.extension import lowering
 from xtrace._src.extension.lowering_contexts import (
@@ -26,32 +29,27 @@ from xtrace._src.extension.lowering_contexts import (
     TokenSet,
     lowerable_effects,
 )
-from xtrace._src.extension.mlir_programs import (
-    core_call_lowering,
-    emit_python_callback,
-    jaxpr_subcomp,
-    lower_jaxpr_to_fun,
-    lower_jaxpr_to_module,
-    merge_mlir_modules,
-)
-from xtrace._src.ops.ffi import attribute_text
 from xtrace._src.stablehlo import attributes
-from xtrace._src.xla import mlir_rules, modules
 
 __all__ = [
-    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult", "LoweringRule",
-    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE",
-    "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value", "aval_to_ir_type",
-    "aval_to_ir_types", "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
-    "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute",
-    "ir_constant", "ir_constants", "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
-    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects", "make_ir_context", "merge_mlir_modules",
-    "module_to_bytecode", "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
-    "token_type", "unflatten_ir_values_like_types",
+    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters", "LoweringResult",
+    "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "RECV_FROM_HOST_TYPE",
+    "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext", "TokenSet",
+    "aval_to_ir_type", "aval_to_ir_types", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
+    "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "ir_constants",
+    "ir_type_handlers", "lower_fun", "lowerable_effects", "make_ir_context", "module_to_bytecode",
+    "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor", "token_type",
+    "unflatten_ir_values_like_types",
 ]
 
 # The kinds of channels, as StableHLO numbers them.
 DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
+
+
+def _rules() -> Any:
+    """Import the module of functions on jaxlib's MLIR objects, which takes 25 ms, at its first use."""
+    return importlib.import_module("xtrace._src.xla.mlir_rules")
+
 
 def register_lowering(
     prim: Primitive, rule: Callable[..., Any], platform: str | None = None, inline: bool = True,
@@ -172,7 +170,7 @@ def dtype_to_ir_type(dtype: DTypeLike) -> Any:
         >>> xtrace.interpreters.mlir.dtype_to_ir_type("float32")
         F32Type(f32)
     """
-    return mlir_rules.element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
+    return _rules().element_type(ShapedArray((), np.dtype(dtype)).mlir_type)
 
 
 def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None) -> Any:
@@ -206,7 +204,7 @@ def ir_constant(val: Any, *, const_lowering: object = None, aval: object = None)
 def _build_array_constant(val: Any) -> Any:
     host = np.asarray(val)
     kind = aval_of(host).mlir_type
-    return mlir_rules.constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
+    return _rules().constant(f"{attributes.dense(dtypes.cast(host, aval_of(host).dtype))} : {kind}")
 
 
 def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None) -> tuple[Any, ...]:
@@ -230,8 +228,8 @@ def ir_constants(val: Any, *, const_lowering: object = None, aval: object = None
     for kind in type(val).__mro__:
         handler = _constant_handlers.get(kind)
         if handler is not None:
-            return tuple(mlir_rules.flatten(handler(val, aval)))
-    if not isinstance(val, Value) and not is_array_like(val):
+            return tuple(_rules().flatten(handler(val, aval)))
+    if not isinstance(val, _rules().ir.Value) and not is_array_like(val):
         raise TypeError(
             f"No constant handler for type: {type(val)}; register one with "
             "xtrace.interpreters.mlir.register_constant_handler"
@@ -255,7 +253,7 @@ def i32_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i32_attr(3))
         3 : i32
     """
-    return mlir_rules.integer_attribute(32, i)
+    return _rules().integer_attribute(32, i)
 
 
 def i64_attr(i: int) -> Any:
@@ -274,7 +272,7 @@ def i64_attr(i: int) -> Any:
         >>> print(xtrace.interpreters.mlir.i64_attr(3))
         3 : i64
     """
-    return mlir_rules.integer_attribute(64, i)
+    return _rules().integer_attribute(64, i)
 
 
 def dense_int_elements(xs: Sequence[int]) -> Any:
@@ -293,7 +291,7 @@ def dense_int_elements(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_elements([1, 2]))
         dense<[1, 2]> : tensor<2xi64>
     """
-    return mlir_rules.dense_elements(xs)
+    return _rules().dense_elements(xs)
 
 
 def dense_int_array(xs: Sequence[int]) -> Any:
@@ -312,7 +310,7 @@ def dense_int_array(xs: Sequence[int]) -> Any:
         >>> print(xtrace.interpreters.mlir.dense_int_array([1, 2]))
         array<i64: 1, 2>
     """
-    return mlir_rules.dense_array(xs)
+    return _rules().dense_array(xs)
 
 
 def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
@@ -331,7 +329,7 @@ def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
         >>> xtrace.interpreters.mlir.flatten_ir_values([])
         []
     """
-    return mlir_rules.flatten(list(xs))
+    return _rules().flatten(list(xs))
 
 
 def make_ir_context() -> Any:
@@ -347,7 +345,7 @@ def make_ir_context() -> Any:
         >>> type(xtrace.interpreters.mlir.make_ir_context()).__name__
         'JaxIrContext'
     """
-    return modules.context()
+    return importlib.import_module("xtrace._src.xla.modules").context()
 
 
 def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
@@ -368,7 +366,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         >>> "stablehlo.sine" in xtrace.interpreters.mlir.module_to_string(module)
         True
     """
-    return modules.text_of(module, bool(enable_debug_info))
+    return importlib.import_module("xtrace._src.xla.modules").text_of(module, bool(enable_debug_info))
 
 
 def module_to_bytecode(module: Any) -> bytes:
@@ -388,7 +386,7 @@ def module_to_bytecode(module: Any) -> bytes:
         >>> xtrace.interpreters.mlir.module_to_bytecode(module)[:4]
         b'ML\\xefR'
     """
-    return mlir_rules.bytecode(module)
+    return _rules().bytecode(module)
 
 
 def ir_attribute(val: Any) -> Any:
@@ -408,9 +406,10 @@ def ir_attribute(val: Any) -> Any:
         >>> print(xtrace.interpreters.mlir.ir_attribute({"axis": 1, "names": ["a", "b"]}))
         {axis = 1 : i64, names = ["a", "b"]}
     """
-    if isinstance(val, ir.Attribute):
+    if isinstance(val, _rules().ir.Attribute):
         return val
-    return mlir_rules.parse_attribute(attribute_text("ir_attribute", "val", val))
+    foreign_functions = importlib.import_module("xtrace._src.ops.ffi")
+    return _rules().parse_attribute(foreign_functions.attribute_text("ir_attribute", "val", val))
 
 
 def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
@@ -499,7 +498,7 @@ def token_type(context: Any = None) -> Any:
         >>> print(xtrace.interpreters.mlir.token_type())
         !stablehlo.token
     """
-    return mlir_rules.type_of_tokens(context)
+    return _rules().type_of_tokens(context)
 
 
 def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
@@ -525,18 +524,14 @@ def shape_tensor(ctx: object, sizes: Sequence[Any]) -> Any:
     """
     given = [x.__index__() if hasattr(x, "__index__") else x for x in sizes]
     for size in given:
-        if not isinstance(size, (int, Value)):
+        if not isinstance(size, (int, _rules().ir.Value)):
             raise TypeError(f"shape_tensor: a size must be an integer or an MLIR value, got {abbreviate(size)}")
-    return mlir_rules.concatenate_scalars(given)
+    return _rules().concatenate_scalars(given)
 
 
-# jaxlib's MLIR bindings, which programs import from here.
-ir = mlir_rules.ir
-ir_tree_registry = mlir_rules.tree_registry
 LoweringRule = Callable[..., Any]
 AxisContext = Union[SPMDAxisContext, ShardingContext]  # noqa: UP007
 MeshAxisName = Any
-Token = Value = ir.Value
 
 
 class ConstantHandler(Protocol):
@@ -548,7 +543,19 @@ class ConstantHandler(Protocol):
 # Functions that build constants, by the class of the value, and MLIR types, by the class of the type.
 _constant_handlers: dict[type, ConstantHandler] = {}
 ir_type_handlers: dict[type, Callable[[Any], Any]] = {
-    ShapedArray: lambda aval: mlir_rules.parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
+    ShapedArray: lambda aval: _rules().parse_type(aval.mlir_type), AbstractToken: lambda _: token_type(),
 }
 
 _make_public(globals(), __all__)
+
+# These load at their first use, and jaxlib's MLIR bindings with them: programs import the bindings from here.
+with _late_imports(globals()):
+    from xtrace._src.extension.mlir_programs import (
+        core_call_lowering as core_call_lowering, emit_python_callback as emit_python_callback,
+        jaxpr_subcomp as jaxpr_subcomp, lower_jaxpr_to_fun as lower_jaxpr_to_fun,
+        lower_jaxpr_to_module as lower_jaxpr_to_module, merge_mlir_modules as merge_mlir_modules,
+    )
+    from xtrace._src.xla.mlir_rules import Token as Token, Value as Value, ir_tree_registry as ir_tree_registry
+
+with _late_imports(globals(), listed=False):
+    from xtrace._src.xla.mlir_rules import ir as ir

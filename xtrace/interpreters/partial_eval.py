@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn
+from xtrace._src.core.public_modules import late_imports as _late_imports
 from xtrace._src.core.public_modules import make_public as _make_public
-from xtrace._src.extension.dead_code import dce_rules, eliminate, eliminate_in_call
 from xtrace._src.extension.linear_functions import WrappedFun
 from xtrace._src.extension.partial_evaluation import PartialVal, custom_partial_eval_rules, partially_evaluate
 from xtrace._src.extension.partial_rules import partial_eval_jaxpr_custom_rules
@@ -17,12 +18,17 @@ from xtrace._src.transforms.stage import StagedTracer, stage
 
 __all__ = [
     "DynamicJaxprTracer", "PartialVal", "Val", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
-    "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom_rules",
+    "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "partial_eval_jaxpr_custom_rules",
     "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]
 
 DynamicJaxprTracer = StagedTracer
 Val = Any
+
+
+def _dead_code() -> Any:
+    """Import the rules of dead code, and loops and rematerialization with them, at their first use."""
+    return importlib.import_module("xtrace._src.extension.dead_code")
 
 
 def trace_to_jaxpr_nounits(
@@ -109,7 +115,7 @@ def dce_jaxpr(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False, True])
     """
-    smaller, _, used = eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, _, used = _dead_code().eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     return smaller, used
 
 
@@ -147,7 +153,7 @@ def dce_jaxpr_consts(
         >>> xtrace.interpreters.partial_eval.dce_jaxpr_consts(jaxpr, [False, True])
         ({ lambda ; a:f32[]. let b:f32[] = mul a 2.0 in (b,) }, [False], [False, True])
     """
-    smaller, read, used = eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
+    smaller, read, used = _dead_code().eliminate(jaxpr, *_parse_flags(jaxpr, used_outputs, instantiate))
     read = [is_read or instantiate is True for is_read in read]
     return smaller.replace(constvars=[v for v, stays in zip(jaxpr.constvars, read, strict=True) if stays]), read, used
 
@@ -174,7 +180,7 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
         >>> partial_eval.dce_jaxpr_call_rule([True, False], equation)[0]
         [True, False]
     """
-    return eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -194,9 +200,13 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
         >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
         True
     """
-    return eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
 
 
 _make_public(globals(), __all__)
 JaxprTracer = DynamicJaxprTracer
 __all__ = sorted([*__all__, "JaxprTracer"])
+
+# The rules load at their first use, and loops and rematerialization with them.
+with _late_imports(globals()):
+    from xtrace._src.extension.dead_code import dce_rules as dce_rules

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from xtrace import numpy as jnp
 from xtrace._src.algebra.vector_space import canonical_axis, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
@@ -20,7 +21,6 @@ from xtrace._src.ops.elementwise import logistic
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import erfc
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.ufuncs import abs, clip, exp, expm1, log, log1p, logaddexp, maximum, minimum, sqrt, square, tanh
 
 
 def operand(x: ArrayLike, adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None) -> Array:
@@ -53,7 +53,7 @@ def relu(x: ArrayLike) -> Array:
         >>> nn.relu(jnp.array([-1.0, 2.0]))
         Array([0., 2.], dtype=float32)
     """
-    return maximum(operand(x), 0)
+    return jnp.maximum(operand(x), 0)
 
 
 relu.defjvps(lambda t, y, x: _where(operand(x) > 0, t))
@@ -77,7 +77,7 @@ def relu6(x: ArrayLike) -> Array:
         >>> nn.relu6(jnp.array([-1.0, 8.0]))
         Array([0., 6.], dtype=float32)
     """
-    return minimum(maximum(operand(x), 0), 6.0)
+    return jnp.minimum(jnp.maximum(operand(x), 0), 6.0)
 
 
 @relu6.defjvps
@@ -212,7 +212,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
         >>> nn.sparse_sigmoid(jnp.array([-1.0, 2.0]))
         Array([0., 1.], dtype=float32)
     """
-    return 0.5 * clip(operand(x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(operand(x) + 1.0, 0.0, 2.0)
 
 
 # Exponential formulas
@@ -279,7 +279,7 @@ def softplus(x: ArrayLike) -> Array:
         >>> nn.softplus(jnp.array([-1.0, 2.0]))
         Array([0.3132617, 2.126928 ], dtype=float32)
     """
-    return logaddexp(operand(x), 0)
+    return jnp.logaddexp(operand(x), 0)
 
 
 @inline_jit(public=True)
@@ -320,7 +320,7 @@ def mish(x: ArrayLike) -> Array:
         Array([-0.30340144,  1.943959  ], dtype=float32)
     """
     x = operand(x)
-    return x * tanh(softplus(x))
+    return x * jnp.tanh(softplus(x))
 
 
 @custom_jvp
@@ -345,10 +345,10 @@ def log1mexp(x: ArrayLike) -> Array:
         Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
     x = operand(x)
-    return select_where(x < math.log(2), log(-expm1(-x)), log1p(-exp(-x)))
+    return select_where(x < math.log(2), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-log1mexp.defjvps(lambda t, y, x: t / expm1(operand(x)))
+log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(operand(x)))
 
 
 @inline_jit(public=True)
@@ -372,7 +372,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     x = operand(x)
     positive = x > 0
     # The unused branch must not overflow, or its derivative is NaN.
-    return select_where(positive, x, alpha * expm1(select_where(positive, 0.0, x)))
+    return select_where(positive, x, alpha * jnp.expm1(select_where(positive, 0.0, x)))
 
 
 @inline_jit(public=True)
@@ -394,7 +394,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
         Array([-0.63212055,  2.        ], dtype=float32)
     """
     x = operand(x)
-    return maximum(x, 0.0) + alpha * expm1(minimum(x, 0.0) / alpha)
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al., Self-Normalizing Neural Networks, 2017).
@@ -431,7 +431,7 @@ def _gelu(x: Any, *, approximate: bool) -> Array:
     if not approximate:
         result: Array = 0.5 * x * erfc(-x * math.sqrt(0.5))
         return result
-    result = x * (0.5 * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+    result = x * (0.5 * (1.0 + jnp.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
     return result
 
 
@@ -511,7 +511,7 @@ def soft_sign(x: ArrayLike) -> Array:
         Array([-0.5      ,  0.6666667], dtype=float32)
     """
     x = operand(x)
-    return x / (abs(x) + 1)
+    return x / (jnp.abs(x) + 1)
 
 
 @inline_jit(public=True)
@@ -533,7 +533,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         Array([0.618034 , 2.4142137], dtype=float32)
     """
     x = operand(x)
-    return (x + sqrt(square(x) + b)) / 2
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 def identity(x: ArrayLike) -> Array:

@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from xtrace import numpy as jnp
+from xtrace import random
 from xtrace._src.algebra.resharding import with_out_sharding
 from xtrace._src.algebra.vector_space import transpose
 from xtrace._src.core import config, dtypes
@@ -16,18 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.dtypes import DType
 from xtrace._src.core.public_modules import make_public as _make_public
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace.lax.linalg import qr
-from xtrace.numpy.broadcasting import broadcast_to
-from xtrace.numpy.conversion import array, asarray
-from xtrace.numpy.creation import full
-from xtrace.numpy.joins_and_splits import concatenate
-from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.rearrangement import diagonal
-from xtrace.numpy.ufuncs import exp, log, sign, sqrt
-from xtrace.random import normal as random_normal
-from xtrace.random import split
-from xtrace.random import truncated_normal as random_truncated_normal
-from xtrace.random import uniform as random_uniform
+from xtrace.lax import linalg
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -91,7 +82,7 @@ def zeros(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sha
     """
     if out_sharding is not None:
         return with_out_sharding(zeros, out_sharding, key, shape, dtype)
-    return full(shape, 0, _choose_dtype(dtype))
+    return jnp.full(shape, 0, _choose_dtype(dtype))
 
 
 def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None) -> Array:
@@ -115,7 +106,7 @@ def ones(key: object, shape: ShapeLike, dtype: DTypeLike | None = None, out_shar
     """
     if out_sharding is not None:
         return with_out_sharding(ones, out_sharding, key, shape, dtype)
-    return full(shape, 1, _choose_dtype(dtype))
+    return jnp.full(shape, 1, _choose_dtype(dtype))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -135,7 +126,9 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         >>> nn.initializers.constant(2.0)(random.key(0), (2,))
         Array([2., 2.], dtype=float32)
     """
-    return _make_initializer("constant", dtype, lambda key, shape, kind: broadcast_to(asarray(value, kind), shape))
+    return _make_initializer(
+        "constant", dtype, lambda key, shape, kind: jnp.broadcast_to(jnp.asarray(value, kind), shape)
+    )
 
 
 # Independent elements
@@ -159,7 +152,7 @@ def normal(stddev: RealLike = 1e-2, dtype: DTypeLike | None = None) -> Initializ
         (2,)
     """
     return _make_initializer(
-        "normal", dtype, lambda key, shape, kind: random_normal(key, shape, kind) * array(stddev, kind)
+        "normal", dtype, lambda key, shape, kind: random.normal(key, shape, kind) * jnp.array(stddev, kind)
     )
 
 
@@ -181,7 +174,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         (2,)
     """
     return _make_initializer(
-        "uniform", dtype, lambda key, shape, kind: random_uniform(key, shape, kind) * array(scale, kind)
+        "uniform", dtype, lambda key, shape, kind: random.uniform(key, shape, kind) * jnp.array(scale, kind)
     )
 
 
@@ -208,7 +201,7 @@ def truncated_normal(
     """
     return _make_initializer(
         "truncated_normal", dtype,
-        lambda key, shape, kind: random_truncated_normal(key, lower, upper, shape, kind) * array(stddev, kind),
+        lambda key, shape, kind: random.truncated_normal(key, lower, upper, shape, kind) * jnp.array(stddev, kind),
     )
 
 
@@ -247,30 +240,32 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 def _draw_phases(key: Array, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Draw complex numbers of modulus 1 and uniform angle."""
     part = dtypes.real_part_dtype(dtype)
-    return exp(1j * (2 * math.pi * random_uniform(key, shape, part).astype(dtype)))
+    return jnp.exp(1j * (2 * math.pi * random.uniform(key, shape, part).astype(dtype)))
 
 
 def _draw_scaled_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
-    return random_normal(key, shape, dtype) * sqrt(variance)
+    return random.normal(key, shape, dtype) * jnp.sqrt(variance)
 
 
 def _draw_scaled_uniform(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
-        return random_uniform(key, shape, dtype, -1) * sqrt(3 * variance)
-    length, angle = split(key)
+        return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
+    length, angle = random.split(key)
     # Uniform in a disc of area 2 pi, in which the mean square of the modulus is 1.
-    radius = sqrt(2 * random_uniform(length, shape, dtypes.real_part_dtype(dtype)))
-    return radius.astype(dtype) * _draw_phases(angle, shape, dtype) * sqrt(variance)
+    radius = jnp.sqrt(2 * random.uniform(length, shape, dtypes.real_part_dtype(dtype)))
+    return radius.astype(dtype) * _draw_phases(angle, shape, dtype) * jnp.sqrt(variance)
 
 
 def _draw_scaled_truncated_normal(key: Array, shape: Shape, dtype: np.dtype[Any], variance: Array) -> Array:
     if not dtypes.is_complex(dtype):
-        return random_truncated_normal(key, -2, 2, shape, dtype) * (sqrt(variance) / array(_TRUNCATED_STDDEV, dtype))
-    length, angle = split(key)
+        scale = jnp.sqrt(variance) / jnp.array(_TRUNCATED_STDDEV, dtype)
+        return random.truncated_normal(key, -2, 2, shape, dtype) * scale
+    length, angle = random.split(key)
     # The squared modulus is exponentially distributed, truncated at 4.
-    level = (1 - math.exp(-4)) * random_uniform(length, shape, dtypes.real_part_dtype(dtype)).astype(dtype)
-    radius = sqrt(-log(1 - level))
-    return radius * _draw_phases(angle, shape, dtype) * (sqrt(variance) / array(_COMPLEX_TRUNCATED_STDDEV, dtype))
+    level = (1 - math.exp(-4)) * random.uniform(length, shape, dtypes.real_part_dtype(dtype)).astype(dtype)
+    radius = jnp.sqrt(-jnp.log(1 - level))
+    scale = jnp.sqrt(variance) / jnp.array(_COMPLEX_TRUNCATED_STDDEV, dtype)
+    return radius * _draw_phases(angle, shape, dtype) * scale
 
 
 _DISTRIBUTIONS: dict[str, Callable[..., Array]] = {
@@ -317,7 +312,7 @@ def variance_scaling(
                 f"invalid distribution for variance scaling initializer: {distribution}; use one of "
                 f"{', '.join(_DISTRIBUTIONS)}"
             )
-        variance = array(scale / _MODES[mode](*fans), kind)
+        variance = jnp.array(scale / _MODES[mode](*fans), kind)
         return _DISTRIBUTIONS[distribution](key, shape, kind, variance)
 
     return _make_initializer("variance_scaling", dtype, make)
@@ -498,9 +493,9 @@ def _draw_orthogonal_matrix(key: Array, rows: int, columns: int, dtype: np.dtype
     It is the factor Q of a normal matrix, each column times the sign of R's diagonal element (Mezzadri, How to generate
     random matrices from the classical compact groups, 2007).
     """
-    gaussian = random_normal(key, (max(rows, columns), min(rows, columns)), dtype)
-    factor, triangle = qr(gaussian, full_matrices=False)
-    matrix = factor * sign(diagonal(triangle))[None]
+    gaussian = random.normal(key, (max(rows, columns), min(rows, columns)), dtype)
+    factor, triangle = linalg.qr(gaussian, full_matrices=False)
+    matrix = factor * jnp.sign(jnp.diagonal(triangle))[None]
     return matrix if rows >= columns else transpose(matrix, (1, 0))
 
 
@@ -533,7 +528,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         columns = shape[column_axis]
         matrix = _draw_orthogonal_matrix(key, math.prod(shape) // columns if columns else 0, columns, kind)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
-        return array(scale, kind) * moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
+        return jnp.array(scale, kind) * jnp.moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
 
     return _make_initializer("orthogonal", dtype, make)
 
@@ -570,10 +565,10 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         windows = tuple(shape[:-2])
         if not all(windows):
-            return full(shape, 0, kind)
+            return jnp.full(shape, 0, kind)
         middle = sum([((n - 1) // 2) * math.prod(windows[i + 1 :]) for i, n in enumerate(windows)])
-        before, after = [full((n, *shape[-2:]), 0, kind) for n in (middle, math.prod(windows) - middle - 1)]
-        return concatenate([before, matrix[None], after]).reshape(tuple(shape))
+        before, after = [jnp.full((n, *shape[-2:]), 0, kind) for n in (middle, math.prod(windows) - middle - 1)]
+        return jnp.concatenate([before, matrix[None], after]).reshape(tuple(shape))
 
     return _make_initializer("delta_orthogonal", dtype, make)
 

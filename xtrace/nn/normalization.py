@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace import numpy as jnp
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
@@ -34,9 +35,6 @@ from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.operands import axes_of, select_or_fill, type_of
-from xtrace.numpy.statistics import mean as mean_of
-from xtrace.numpy.ufuncs import abs as absolute
-from xtrace.numpy.ufuncs import clip, exp, log, sign, square
 
 _INFINITY = math.inf
 
@@ -77,7 +75,7 @@ def _shift_by_max(operand: ArrayLike, axis: Axes, masks: Sequence[Any]) -> tuple
         raise TypeError(f"{called_function()} does not accept dtype bool; convert the array to a floating dtype")
     # The shift cancels, so it has no derivative.
     moved = kept - stop_gradient(_reduce_keeping_axes(reduce_max, kept, axes))
-    return moved, exp(moved), axes
+    return moved, jnp.exp(moved), axes
 
 
 def _sum_unmasked(powers: Array, axes: Sequence[int], masks: Sequence[Any]) -> Array:
@@ -116,7 +114,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
 @inline_jit
 def _log_softmax(x: ArrayLike, *masks: ArrayLike, axis: Axes) -> Array:
     moved, powers, axes = _shift_by_max(x, axis, masks)
-    logarithms = moved - log(_sum_unmasked(powers, axes, masks))
+    logarithms = moved - jnp.log(_sum_unmasked(powers, axes, masks))
     return select_or_fill(masks[0], logarithms, -_INFINITY) if masks else logarithms
 
 
@@ -165,7 +163,7 @@ def _logsumexp(
     axes = axes_of(axis, x.ndim, function=name)
     largest = _reduce_keeping_axes(reduce_max, real(x) if complex_operands else x, axes)
     shift = stop_gradient(select_where(is_finite(largest), largest, 0))
-    terms = exp(x - convert_to(shift, x.dtype))
+    terms = jnp.exp(x - convert_to(shift, x.dtype))
     if weights is not None:
         terms = terms * weights
     if keepdims:
@@ -173,9 +171,9 @@ def _logsumexp(
     else:
         total, shift = add_elements(terms, axes), shift.reshape([n for i, n in enumerate(x.shape) if i not in axes])
     if not return_sign:
-        return log(total) + convert_to(shift, total.dtype)
+        return jnp.log(total) + convert_to(shift, total.dtype)
     positive = not complex_operands and weights is None
-    return log(total if positive else absolute(total)) + shift, sign(total)
+    return jnp.log(total if positive else jnp.abs(total)) + shift, jnp.sign(total)
 
 
 def logsumexp(
@@ -226,7 +224,7 @@ def _logmeanexp(x: ArrayLike, *masks: ArrayLike, axis: Axes, keepdims: bool) -> 
     mask = convert_to(to_array(masks[0]), dtypes.real_part_dtype(logarithm.dtype))
     whole = broadcast_in_dim(mask, aval.shape, range(aval.ndim - mask.ndim, aval.ndim))
     count = _reduce_keeping_axes(add_elements, whole, axes) if keepdims else add_elements(whole, axes)
-    result = logarithm - convert_to(log(count), logarithm.dtype)
+    result = logarithm - convert_to(jnp.log(count), logarithm.dtype)
     return result
 
 
@@ -267,12 +265,12 @@ def _standardize(x: ArrayLike, epsilon: ArrayLike, *rest: ArrayLike, axis: Axes,
     x = to_array(promote(x, adjust=as_inexact)[0])
     centre, variance = options.get("m"), options.get("v")
     if centre is None:
-        centre = mean_of(x, axis, keepdims=True, where=mask)
+        centre = jnp.mean(x, axis, keepdims=True, where=mask)
     if variance is None and algorithm == "fast":
         # E[x²] - E[x]², which rounding may make negative.
-        variance = clip(mean_of(square(x), axis, keepdims=True, where=mask) - square(centre), 0)
+        variance = jnp.clip(jnp.mean(jnp.square(x), axis, keepdims=True, where=mask) - jnp.square(centre), 0)
     elif variance is None:
-        variance = mean_of(square(x - centre), axis, keepdims=True, where=mask)
+        variance = jnp.mean(jnp.square(x - centre), axis, keepdims=True, where=mask)
     return (x - centre) * rsqrt(variance + epsilon)
 
 

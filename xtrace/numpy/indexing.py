@@ -468,7 +468,7 @@ def getitem(x: Any, index: Any) -> Array:
     and lists.
     """
     eager = current_trace.get() is base_trace
-    if eager and type(x.aval.dtype) is dtypes.ExtendedDType and config.debug_key_reuse.value:
+    if eager and isinstance(x.aval.dtype, dtypes.ExtendedDType) and config.debug_key_reuse.value:
         # The check of key reuse needs the positions in the program.
         eager = False
     reading = _find_reading(x.aval.shape, index, eager)

@@ -15,7 +15,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, not_an_array, short_repr
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.dtypes import StoredDType
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.trace import base_trace, current_trace
@@ -59,7 +59,7 @@ def find_generator(spec: object) -> Generator:
         return generators[config.default_prng_impl.value]
     if isinstance(spec, Generator):
         return spec
-    if isinstance(spec, ExtendedDType) and spec.type is dtypes.prng_key:
+    if isinstance(spec, StoredDType) and spec.type is dtypes.prng_key:
         return generator_of(spec)
     if isinstance(spec, str):
         generator = generators.get(spec)
@@ -171,7 +171,7 @@ def PRNGKey(seed: ArrayLike, *, impl: object = None) -> Array:
     return key if config.enable_custom_prng.value else random_unwrap.bind_positional((key,))
 
 
-def key_dtype(impl_spec: object = None) -> ExtendedDType:
+def key_dtype(impl_spec: object = None) -> StoredDType:
     """Return the dtype of the keys of a generator.
 
     Args:

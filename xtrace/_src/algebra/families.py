@@ -446,6 +446,12 @@ add_any = binary(
 )
 
 
+def add_cotangents(x: Any, y: Any) -> Any:
+    """Return the sum of two cotangents; a user's dtype says itself what that is."""
+    dtype = aval_of(x).dtype
+    return dtype.add(x, y) if isinstance(dtype, dtypes.ExtendedDType) else add_any.bind_positional((x, y))
+
+
 def _product(builder: FunctionBuilder, x: Value, y: Value, *, out_dtype: DType | None) -> Value:
     if out_dtype is not None:
         x, y = builder.convert(x, out_dtype), builder.convert(y, out_dtype)

@@ -403,7 +403,7 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
 
 def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: object) -> ShapedArray:
-    if new_dtype != operand.dtype and dtypes.ExtendedDType in (type(operand.dtype), type(new_dtype)):
+    if not dtypes.converts(operand.dtype, new_dtype):
         why = "is no array of numbers and " if isinstance(operand.dtype, dtypes.ExtendedDType) else ""
         raise TypeError(
             f"convert_element_type: {operand.str_short()} {why}does not convert to {dtypes.full_name(new_dtype)}"
@@ -412,6 +412,8 @@ def _convert_abstract(operand: ShapedArray, *, new_dtype: np.dtype[Any], weak_ty
 
 
 def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any], **_: object) -> Value:
+    if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(x.aval.dtype, dtypes.ExtendedDType):
+        return x.bitcast(builder.results[0])
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = builder.convert(x, dtypes.real_part_dtype(x.aval.dtype))
     if dtypes.is_boolean(new_dtype) and not dtypes.is_boolean(x.aval.dtype):
@@ -421,7 +423,7 @@ def _convert_emit(builder: FunctionBuilder, x: Value, *, new_dtype: np.dtype[Any
 
 def _convert_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: object) -> tuple[Any, Any]:
     result = convert.bind_positional(primals, tuple(parameters.values()))
-    smooth = dtypes.is_inexact(parameters["new_dtype"])
+    smooth = dtypes.tangent_dtype(parameters["new_dtype"]) is not dtypes.float0
     return result, convert.bind_positional(tangents, tuple(parameters.values())) if smooth else None
 
 
@@ -519,7 +521,9 @@ reduce_sum = Reduction(
 
 
 def zeros(aval: ShapedArray) -> Array:
-    """Return an array of zeros of the given type."""
+    """Return an array of zeros of the given type; of a user's dtype, of what its sums begin with."""
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        return broadcast_in_dim.bind_positional((aval.dtype.zero(),), (aval.shape, (), aval.explicit_sharding))
     scalar = ShapedArray((), aval.dtype, aval.weak_type, varying=aval.varying, manual_sums=aval.manual_sums)
     zero = Literal(dtypes.scalar_type_of(aval.dtype)(0) if aval.dtype.isbuiltin == 1 else aval.dtype.type(0), scalar)
     return broadcast_in_dim.bind_positional((zero,), (aval.shape, (), aval.explicit_sharding))

@@ -6,7 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.core.annotations import DTypeLike
+from xtrace._src.core.arrays import Array
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.avals import physical_aval as physical_aval
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.dtypes import finfo
 from xtrace._src.core.key_paths import ignore_path, keystr
 from xtrace._src.core.pytree_differences import find_differences
 from xtrace._src.core.source import is_internal, left_out
@@ -17,7 +25,6 @@ from xtrace._src.xla.pytree_registry import is_node
 
 # The clients that have been made, by platform.
 _backends = started_clients
-
 
 
 class _PytreeRegistry:
@@ -58,6 +65,23 @@ _exclude_paths = left_out
 def include_frame(frame: Any) -> bool:
     """Return whether tracebacks show a frame: its file is not left out."""
     return not is_internal(frame.f_code.co_filename)
+
+
+def supports_inf(dtype: DTypeLike) -> bool:
+    """Return whether a floating dtype has infinities."""
+    return bool(np.isinf(np.asarray(np.inf).astype(finfo(dtype).dtype)))
+
+
+class TypedNdArray:
+    """The class of jax's constants that keep their dtype while they are traced; xtrace has no such values."""
+
+
+class EArray:
+    """An array of an extended dtype, made of the array of its storage."""
+
+    def __new__(cls, aval: ShapedArray, data: Array) -> Array:  # type: ignore[misc]
+        """Return the array of type `aval`."""
+        return convert_to(data, aval.dtype)
 
 
 def trace_state_clean() -> bool:

@@ -500,7 +500,7 @@ def value_and_grad(
         one = aval_of(results[0])
         seed: Any = Literal(dtypes.scalar_type_of(one.dtype)(1), one)
         if any(one.sums):
-            seed = reshard_as(Literal(seed.val, one.update(sharding=None)), one.to_cotangent_aval())
+            seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,6 @@ from xtrace._src.core.mesh import (
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.runtime.arrays import single_device_sharding
 from xtrace._src.xla import clients
-from xtrace._src.xla import targets as compile_targets
 from xtrace._src.xla.clients import Device
 
 
@@ -74,7 +74,7 @@ def make_mesh(
     if target is not None and devices is not None:
         raise TypeError("make_mesh: target says the devices; leave out devices, or target")
     if target is not None:
-        given = list(compile_targets.compile_only_devices(target))
+        given = list(_machines().compile_only_devices(target))
     else:
         given = clients.devices() if devices is None else list(device_grid("make_mesh", devices).ravel())
     check_devices("make_mesh", np.array([*given, None], object)[:-1])
@@ -103,7 +103,13 @@ def targets() -> tuple[str, ...]:
         >>> xtrace.targets()
         ('a100', 'h100', 'h200', 'tpu-v4', 'tpu-v5e', 'tpu-v5p', 'tpu-v6e')
     """
-    return compile_targets.TARGETS
+    names: tuple[str, ...] = _machines().TARGETS
+    return names
+
+
+def _machines() -> Any:
+    """Import the module of machines that need not be here, which loads jaxlib's MLIR, at its first use."""
+    return importlib.import_module("xtrace._src.xla.targets")
 
 
 class set_mesh:

@@ -127,7 +127,7 @@ class CheckTrace(Trace):
 
     def division(self, divisor: Array | Literal) -> None:
         """Ask whether a divisor is zero."""
-        known = divisor.val if type(divisor) is Literal else divisor
+        known = divisor.value if type(divisor) is Literal else divisor
         if DivisionByZeroError not in self.enabled or (isinstance(known, (int, float, complex)) and known):
             return
         aval = aval_of(divisor)
@@ -139,7 +139,7 @@ class CheckTrace(Trace):
 
         place: of index vectors, along the last axis of `index`, the entry to look at.
         """
-        known = index.val if type(index) is Literal else index
+        known = index.value if type(index) is Literal else index
         if OOBError not in self.enabled or (isinstance(known, int) and 0 <= known <= last) or not aval_of(index).size:
             return
         if place is not None:

@@ -186,7 +186,8 @@ class ShapedArray(AbstractValue):
 
     def to_tangent_aval(self) -> ShapedArray:
         """Return the type of the tangents of values of this type: its own, or float0 if it is not differentiable."""
-        return self if dtypes.is_inexact(self.dtype) else ShapedArray(self.shape, dtypes.float0)
+        dtype = dtypes.tangent_dtype(self.dtype)
+        return self if dtype is self.dtype else ShapedArray(self.shape, dtype)
 
     def to_cotangent_aval(self) -> ShapedArray:
         """Return the type of the cotangents of values of this type: sums are formed where its own are not."""

@@ -103,13 +103,13 @@ def _check_use(bound: set[Var], atom: Atom, where: str) -> None:
 
 
 def _check_literal(literal: Literal, where: str) -> None:
-    value, aval = literal.val, literal.aval
+    value, aval = literal.value, literal.aval
     if aval.shape:
         raise JaxprTypeError(f"{where} uses the literal {abbreviate(literal)}, which is not a scalar")
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
     else:
-        extended = type(aval.dtype) is dtypes.ExtendedDType
+        extended = isinstance(aval.dtype, dtypes.ExtendedDType)
         agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)
     if not agrees:
         raise JaxprTypeError(

@@ -123,12 +123,66 @@ class prng_key(extended):
 class ExtendedDType:
     """An element type NumPy has not: each element is stored as a small array of a NumPy dtype.
 
-    `name` is printed in jaxprs; `physical` is the dtype of the storage and `trailing_shape` the shape of one element
-    in it; `type` is the abstract scalar class, and `maker` what makes the elements, such as a generator of random keys.
-    Two are equal when their classes and these five are.
+    `name` is printed in jaxprs, and `type` is the abstract scalar class. A library derives its own dtypes from this
+    class, with hash and equality. Each has `_rules`, an object with these functions of the dtype: the type of the array
+    that stores an element (`physical_element_aval`); what it converts to and from (`convert_from`, `convert_to`); the
+    dtype of tangents (`tangent_dtype`), the sum of two of them and what such a sum begins with (`add`, `zero`); and
+    arrays filled with a number (`full`).
+    """
+
+    __slots__ = ()
+
+    name: str
+    type: type[extended]
+    _rules: Any
+
+    @property
+    def physical(self) -> DType:
+        """The dtype of the storage."""
+        stored: DType = self._rules.physical_element_aval(self).dtype
+        return stored
+
+    @property
+    def trailing_shape(self) -> tuple[int, ...]:
+        """The shape of one element in the storage."""
+        shape: tuple[int, ...] = self._rules.physical_element_aval(self).shape
+        return shape
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.physical.itemsize * math.prod(self.trailing_shape)
+
+    def tangent_dtype(self) -> Any:
+        """Return the dtype of tangents."""
+        return self._rules.tangent_dtype(self)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """Return the sum of two tangents or cotangents."""
+        return self._rules.add(self, x, y)
+
+    def zero(self) -> Any:
+        """Return the scalar that a sum of tangents or cotangents begins with."""
+        return self._rules.zero(self)
+
+    def fill(self, value: Any) -> Any:
+        """Return the scalar that stands for a number."""
+        return self._rules.full((), value, self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class StoredDType(ExtendedDType):
+    """An extended dtype of xtrace's own, whose elements have no tangents: that of tokens, or of random keys.
+
+    `maker` is what makes the elements, such as a generator of random keys. Two are equal when all five fields are.
     """
 
     __slots__ = ("name", "physical", "trailing_shape", "type", "maker")
+
+    physical: DType
+    trailing_shape: tuple[int, ...]
 
     def __init__(
         self, name: str, physical: DType, trailing_shape: tuple[int, ...] = (), type: type[extended] = extended,
@@ -140,26 +194,22 @@ class ExtendedDType:
         self.type = type
         self.maker = maker
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.physical.itemsize * math.prod(self.trailing_shape)
+    def tangent_dtype(self) -> DType:
+        """Return float0: there are no tangents but zero."""
+        return float0
 
     def _key(self) -> tuple[Any, ...]:
-        return self.__class__, self.name, self.physical, self.trailing_shape, self.type, self.maker
+        return self.name, self.physical, self.trailing_shape, self.type, self.maker
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, ExtendedDType) and self._key() == other._key())
+        return self is other or (isinstance(other, StoredDType) and self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash(self._key())
 
-    def __repr__(self) -> str:
-        return self.name
-
 
 # The element type of tokens, which order operations and hold nothing: the runtime sees an empty array of booleans.
-token = ExtendedDType("token", bool_, (0,))
+token = StoredDType("token", bool_, (0,))
 
 
 def _plain_name(dtype: DType) -> str:
@@ -269,6 +319,25 @@ def is_complex(dtype: Any) -> bool:
 def is_inexact(dtype: object) -> bool:
     """Whether `dtype` is floating-point or complex."""
     return dtype in _floats or dtype in _complex
+
+
+def tangent_dtype(dtype: Any) -> Any:
+    """Return the dtype of tangents: a floating or complex one's own, float0 where there are none but zero."""
+    if dtype in _floats or dtype in _complex:
+        return dtype
+    return dtype.tangent_dtype() if isinstance(dtype, ExtendedDType) else float0
+
+
+def converts(source: Any, target: Any) -> bool:
+    """Whether arrays of the dtype `source` become arrays of `target`: an extended dtype says itself what it takes."""
+    extended, other = (target, source) if isinstance(target, ExtendedDType) else (source, target)
+    if not isinstance(extended, ExtendedDType) or extended == other:
+        return True
+    # From and to the dtype of the storage only: a conversion writes no operation.
+    if isinstance(extended, StoredDType) or extended.trailing_shape or extended.physical != other:
+        return False
+    rules = extended._rules
+    return bool((rules.convert_to if extended is target else rules.convert_from)(source, target))
 
 
 def real_part_dtype(dtype: object) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xtrace._src.core import config
+from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.source import Position
@@ -67,13 +67,24 @@ class Literal:
         Literal(1.0)
     """
 
-    __slots__ = ("val", "aval")
+    __slots__ = ("value", "aval")
 
     def __init__(self, val: Any, aval: ShapedArray) -> None:
-        self.val, self.aval = val, aval
+        self.value, self.aval = val, aval
+
+    @property
+    def val(self) -> Any:
+        """The scalar for interpreters of jaxprs: one of Python's only if it is a boolean or of a weak type.
+
+        A number of Python's would have the default dtype where it is bound.
+        """
+        value, dtype = self.value, self.aval.dtype
+        if self.aval.weak_type or type(value) is bool or not (dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)):
+            return value
+        return dtypes.cast(value, dtype)[()]
 
     def __repr__(self) -> str:
-        return f"Literal({self.val})"
+        return f"Literal({self.value})"
 
 
 aval_rules[Literal] = own_aval

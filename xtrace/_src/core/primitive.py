@@ -141,6 +141,7 @@ class Primitive:
             operands in which the operation is linear are `UndefinedPrimal`; where `multiple_results`, the cotangents
             are
             a list, None for zero.
+        transposes_zeros: whether `transpose` is called for zero cotangents alone, too: a user's may return others.
         batch: ``batch(mapped, operands, axes, **parameters)`` returns the result and the position of its mapped axis,
             or
             a list of each; None is the position of no axis.
@@ -184,7 +185,8 @@ class Primitive:
         effects: Callable[..., Effects] | None = None, jvp: Callable[..., Any] | Derived | None = None,
         linearize: Callable[..., Any] | Derived | None = None,
         partial_evaluate: Callable[..., Callable[[Sequence[Any]], list[Any]] | None] | None = None,
-        transpose: Callable[..., Any] | None = None, batch: Callable[..., Any] | Derived | None = None,
+        transpose: Callable[..., Any] | None = None, transposes_zeros: bool = False,
+        batch: Callable[..., Any] | Derived | None = None,
         evaluate: Callable[..., Any] | None = None, multiple_results: bool = False,
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sums: Callable[..., Any] | None = None,
@@ -202,6 +204,7 @@ class Primitive:
         self.batch = batch.of(self) if isinstance(batch, Derived) else batch
         self.linearize = linearize.of(self) if isinstance(linearize, Derived) else linearize
         self.partial_evaluate, self.transpose, self.evaluate = partial_evaluate, transpose, evaluate
+        self.transposes_zeros = transposes_zeros
         self.multiple_results, self.memoised, self.moves_elements = multiple_results, memoised, moves_elements
         self.varying, self.sharding, self.sharding_parameter = varying, sharding, sharding_parameter
         self.manual_sums = manual_sums
@@ -246,8 +249,10 @@ class Primitive:
         """Apply the primitive under the current trace, without any check or conversion of the operands."""
         if self.is_users:
             return current_trace.get().process(self, operands, (Parameters(parameters),))
-        if len(parameters) < len(self.parameters):
-            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | parameters
+        if parameters.keys() != set(self.parameters):
+            # A parameter that is None says nothing: one that is optional may be left out, one of another be given.
+            given = {p: v for p, v in parameters.items() if v is not None or p in self.parameters}
+            parameters = {p: None for p in self.parameters if p in _OPTIONAL} | given
         if len(parameters) != len(self.parameters) or any(p not in parameters for p in self.parameters):
             raise TypeError(
                 f"primitive {self.name} has the parameters ({', '.join(self.parameters)}); "

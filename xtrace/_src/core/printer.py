@@ -206,7 +206,7 @@ def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
 
 def _literal(literal: Literal) -> str:
     """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
-    value = literal.val
+    value = literal.value
     if isinstance(value, (float, complex)) and not literal.aval.weak_type:
         value = dtypes.cast(value, physical_aval(literal.aval).dtype)[()]
     return str(value.item() if isinstance(value, np.generic) else value)

@@ -47,8 +47,8 @@ pytree_registration.register_pytree_node(
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
-    """Whether values of this type have tangents other than zero: floating and complex ones."""
-    return dtypes.is_inexact(aval.dtype)
+    """Whether values of this type have tangents other than zero: floating and complex ones, and some of users'."""
+    return dtypes.tangent_dtype(aval.dtype) is not dtypes.float0
 
 
 def cotangent_avals(avals: Iterable[ShapedArray]) -> list[ShapedArray]:

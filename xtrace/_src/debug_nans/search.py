@@ -54,7 +54,7 @@ class _Wanted(NamedTuple):
 
 def _data(value: object) -> Any:
     """Return an array or a literal as NumPy's, of a dtype that NumPy computes with."""
-    data = np.asarray(value.val if type(value) is Literal else value)
+    data = np.asarray(value.value if type(value) is Literal else value)
     return data if data.dtype.isbuiltin == 1 else data.astype(np.float32)
 
 
@@ -180,7 +180,7 @@ class _Search:
 
     def give_literal(self, x: object) -> None:
         if type(x) is Literal:
-            self.give(x, f"the constant {x.val}")
+            self.give(x, f"the constant {x.value}")
 
     def results_of(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results of an equation, each bad one with its cause."""

@@ -49,7 +49,7 @@ def unused(shape: Sequence[int]) -> KeyUses:
 
 def has_keys(aval: ShapedArray) -> bool:
     """Return whether values of this type are keys, which have accounts."""
-    return type(aval.dtype) is ExtendedDType
+    return isinstance(aval.dtype, ExtendedDType)
 
 
 def new_accounts(avals: Sequence[Any]) -> Accounts:

@@ -276,7 +276,7 @@ class ConcreteArray(Array):
             return self._host
         if type(self.aval) is AbstractToken:
             raise TypeError("a token orders operations and has no value; pass it on to lax.after_all or return it")
-        if type(self.aval.dtype) is dtypes.ExtendedDType:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
                 f"an array of dtype {self.dtype.name} and shape {self.shape} cannot be converted to a NumPy array or a "
                 "Python number; xtrace.random.key_data(keys) returns the integers behind random keys"
@@ -291,7 +291,7 @@ class ConcreteArray(Array):
 
     def physical_array(self) -> np.ndarray[Any, Any]:
         """Return the result of `host`; of an extended dtype the array of the storage."""
-        if type(self.aval.dtype) is dtypes.ExtendedDType:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return self._copy_to_host(self._live_buffer(), self.aval.dtype.physical)
         return self.host()
 
@@ -339,7 +339,7 @@ class ConcreteArray(Array):
         copy: bool | None = None,
     ) -> Any:
         here, buffer = self.__dlpack_device__(), self._live_buffer()
-        if type(self.aval.dtype) is dtypes.ExtendedDType:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise BufferError(
                 f"dlpack does not know {self.dtype.name}; share the integers, xtrace.random.key_data(keys), instead"
             )
@@ -420,7 +420,7 @@ class ConcreteArray(Array):
         return self._describe()
 
     def __str__(self) -> str:
-        is_extended = type(self.aval.dtype) is dtypes.ExtendedDType
+        is_extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)
         return repr(self) if is_extended or not self._is_readable() else str(self.host())
 
     def _is_readable(self) -> bool:
@@ -431,7 +431,7 @@ class ConcreteArray(Array):
         )
 
     def __format__(self, specification: str) -> str:
-        if type(self.aval.dtype) is dtypes.ExtendedDType:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             if specification:
                 raise TypeError(
                     f"the format {abbreviate(specification)} is for numbers; this is an array of {self.dtype.name}"
@@ -449,7 +449,7 @@ class ConcreteArray(Array):
         if not self._is_readable():
             summed = f", sharding={self.sharding}" if self.sharding.is_unreduced else ""
             return f"Array(shape={self.shape}, dtype={self.dtype.name}{summed})"
-        if type(self.aval.dtype) is dtypes.ExtendedDType:
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.physical_array()}"
         weak = ", weak_type=True" if self.weak_type else ""
         tail = f"dtype={self.dtype.name}{weak})"

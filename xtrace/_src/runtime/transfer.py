@@ -216,7 +216,7 @@ def scalar_to_host(value: bool | int | float | complex, aval: ShapedArray) -> np
     """
     if aval.dtype == dtypes.float0:
         return np.zeros((), dtypes.bool_)
-    if type(aval.dtype) is dtypes.ExtendedDType:
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
         return np.full(aval.dtype.trailing_shape, value, aval.dtype.physical)
     # The four-bit types wrap around, as in JAX.
     if isinstance(value, int) and not isinstance(value, bool) and aval.dtype.kind in "iu":
@@ -275,8 +275,8 @@ def to_operand(value: Any) -> ConcreteArray:
     kind = type(value)
     if kind in _SCALARS:
         return scalar_array(value, scalar_aval(kind), current_device())
-    if kind is Literal and type(value.val) in _SCALARS:
-        return scalar_array(value.val, value.aval, current_device())
+    if kind is Literal and type(value.value) in _SCALARS:
+        return scalar_array(value.value, value.aval, current_device())
     return to_input(value)
 
 
@@ -305,7 +305,7 @@ def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
     if isinstance(value, Tracer):
         raise TypeError(f"a concrete value is needed; got the traced value {abbreviate(value)}")
     if type(value) is Literal:
-        value, aval = value.val, value.aval
+        value, aval = value.value, value.aval
     else:
         aval = aval_of_value(value)
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic) and aval.dtype != dtypes.float0:
@@ -369,7 +369,7 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
         return _put_unreduced(value, sharding, aval)
     if type(value) is not ConcreteArray:
         if type(value) is Literal:
-            value, aval = value.val, value.aval
+            value, aval = value.value, value.aval
         if aval is None or type(value) is ShapeDtypeStruct:
             aval = aval_of_value(value)
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)

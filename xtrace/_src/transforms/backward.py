@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import BILINEAR, add_any
+from xtrace._src.algebra.families import BILINEAR, add_cotangents
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_as
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
@@ -16,6 +16,7 @@ from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.source import call_at
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import Trace, current_trace
+from xtrace._src.transforms.dce import eliminate_dead_code
 from xtrace._src.transforms.replay import TraceStack
 
 
@@ -37,7 +38,10 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Any], cotan
     for atom, cotangent in zip(jaxpr.outvars, cotangents, strict=True):
         if cotangent is not None and atom in linear:
             before = cotangents_of.get(atom)  # type: ignore[arg-type]
-            cotangents_of[atom] = cotangent if before is None else add_any(before, cotangent)  # type: ignore[index]
+            cotangents_of[atom] = cotangent if before is None else add_cotangents(before, cotangent)  # type: ignore[index]
+    if any(e.primitive.transposes_zeros for e in pending):
+        read = set(map(id, eliminate_dead_code(jaxpr)[0].eqns))
+        pending = [e for e in pending if id(e) in read]
     stack = TraceStack.below(current_trace.get())
     for equation in reversed(pending):
         _transpose(equation, values, linear, cotangents_of, stack)
@@ -69,7 +73,7 @@ def _transpose(
     given: Any
     if primitive.multiple_results:
         given = [cotangents_of.pop(v, None) for v in equation.outvars]
-        if all(c is None for c in given):
+        if not primitive.transposes_zeros and all(c is None for c in given):
             return
     else:
         given = cotangents_of.pop(equation.outvars[0], None)
@@ -104,7 +108,7 @@ def _transpose(
                 cotangent = cast_to_auto(cotangent)
             before = cotangents_of.get(x)  # type: ignore[arg-type]
             if before is not None:
-                cotangent = call_at(equation, current_trace.get().process, add_any, (before, cotangent), ())
+                cotangent = call_at(equation, add_cotangents, before, cotangent)
             cotangents_of[x] = cotangent  # type: ignore[index]
 
 

@@ -241,7 +241,7 @@ def emit_equations(
         if name is not None:
             return Value(name, atom.aval)
         if type(atom) is Literal and atom not in values:
-            values[atom] = builder.literal(atom.val, atom.aval)
+            values[atom] = builder.literal(atom.value, atom.aval)
         return values[atom]
 
     explicit = builder.module.is_explicit
@@ -334,7 +334,7 @@ def _emit(builder: FunctionBuilder, equation: JaxprEqn, context: int, operands: 
     try:
         for aval in results:
             check_size(aval, primitive.name)
-        if primitive.moves_elements and any(type(a.dtype) is ExtendedDType for a in results):
+        if primitive.moves_elements and any(isinstance(a.dtype, ExtendedDType) for a in results):
             return _emit_on_physical_types(builder, primitive, parameters, operands)
         named = dict(zip(primitive.parameters, parameters, strict=True))
         if primitive.linearize is None and can_be_remembered(parameters) and key not in primitive.emission_templates:

@@ -20,8 +20,8 @@ def stage_on_physical_types(primitive: Primitive, parameters: tuple[Any, ...], a
     The physical type has ordinary elements, and the axes of one extended element last. What happens to the whole
     happens alike at each position along these, so it is the operation on ordinary elements, batched over them.
     """
-    (sizes,) = {a.dtype.trailing_shape for a in avals if type(a.dtype) is ExtendedDType}
-    extended = [type(a.dtype) is ExtendedDType for a in avals]
+    (sizes,) = {a.dtype.trailing_shape for a in avals if isinstance(a.dtype, ExtendedDType)}
+    extended = [isinstance(a.dtype, ExtendedDType) for a in avals]
 
     def apply(*values: object) -> list[Any]:
         result = primitive.bind_positional(values, parameters)

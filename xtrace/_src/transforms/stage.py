@@ -152,7 +152,7 @@ class StagingTrace(Trace):
         if not missing:
             return atom
         if type(atom) is Literal:
-            return Literal(atom.val, atom.aval.update(varying=axes))
+            return Literal(atom.value, atom.aval.update(varying=axes))
         formed = missing & atom.aval.manual_sums.reduced
         for primitive, names in ((reduced_vary_cast, formed), (pvary, missing - formed)):
             if names:
@@ -166,7 +166,7 @@ class StagingTrace(Trace):
         if not mixed.manual:
             return atom
         if type(atom) is Literal:
-            return Literal(atom.val, atom.aval.update(manual_sums=Sums(reduced=mixed.manual)))
+            return Literal(atom.value, atom.aval.update(manual_sums=Sums(reduced=mixed.manual)))
         return self._apply(preduced, atom, tuple(sorted(mixed.manual, key=str)))
 
     def append(self, template: EquationTemplate, inputs: list[Atom], source: Position | None) -> Sequence[Atom]:

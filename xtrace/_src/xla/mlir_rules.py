@@ -15,6 +15,8 @@ from jaxlib.mlir.dialects import func, sdy, stablehlo
 
 from xtrace._src.xla import modules
 
+Token = Value = ir.Value
+
 
 class RuleFunction(NamedTuple):
     """A function as text: its name, the types of its arguments and results, its body, and the values it returns."""
@@ -251,7 +253,7 @@ def custom_call(operands: Sequence[Any], result_types: Sequence[str], attributes
 
 
 # Trees of MLIR values and types: tuples and lists.
-tree_registry: Any = _jax.pytree.PyTreeRegistry(
+ir_tree_registry: Any = _jax.pytree.PyTreeRegistry(
     enable_none=False, enable_tuple=True, enable_namedtuple=False, enable_list=True, enable_dict=False
 )
 

@@ -147,8 +147,11 @@ def scalar_operand(value: Any, aval: ShapedArray, argument: str = "fill_value") 
     given = operand_aval(value, argument)
     if given.shape:
         raise TypeError(f"{called_function()}: {argument} must be a scalar, got an array of shape {given.shape}")
-    if type(aval.dtype) is dtypes.ExtendedDType:
-        return value if given.dtype == aval.dtype else Literal(int(value), aval)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
+        if given.dtype == aval.dtype:
+            return value
+        is_own = isinstance(aval.dtype, dtypes.StoredDType)
+        return Literal(int(value), aval) if is_own else aval.dtype.fill(value)
     if not isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
         return convert_to(value, aval.dtype, aval.weak_type)
     host = np.asarray(value)
@@ -166,7 +169,7 @@ def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
         aval = value.aval
         if isinstance(aval.dtype, np.dtype):
             # Piece by piece: all of it need not fit on one device.
-            host = np.broadcast_to(scalar_to_host(value.val, aval), shape)
+            host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
             return put_at(host, sharding, ShapedArray(shape, aval.dtype))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
@@ -190,7 +193,7 @@ def broadcast_scalar(value: Any, shape: tuple[int, ...]) -> Array:
     # NumPy has no scalars of extended dtypes.
     if shape or not isinstance(value.aval.dtype, np.dtype):
         return broadcast_in_dim.bind_positional((value,), (shape, (), None))
-    return constant_from_host(scalar_to_host(value.val, value.aval), value.aval)
+    return constant_from_host(scalar_to_host(value.value, value.aval), value.aval)
 
 
 def full_like(

@@ -103,8 +103,8 @@ def _key(jaxpr: Jaxpr) -> Any:
     def atom(x: Atom) -> Any:
         if isinstance(x, Var):
             return numbers[x]
-        value = x.val.tobytes() if isinstance(x.val, np.generic) else repr(x.val)
-        return type(x.val), value, x.aval
+        value = x.value.tobytes() if isinstance(x.value, np.generic) else repr(x.value)
+        return type(x.value), value, x.aval
 
     # The source line is part of the key since messages name it; a closure made for each call has the same line.
     info = jaxpr.debug_info

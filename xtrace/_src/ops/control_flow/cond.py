@@ -558,7 +558,7 @@ def _cast_results(closed: ClosedJaxpr, weak: tuple[bool, ...]) -> ClosedJaxpr:
 
 def _cast_result(value: Array, weak: bool) -> Any:
     aval = aval_of(value).update(weak_type=weak)
-    return Literal(value.val, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
+    return Literal(value.value, aval) if isinstance(value, Literal) else cast_weak_type(value, aval)
 
 
 @_per_branches

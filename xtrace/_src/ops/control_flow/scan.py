@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
@@ -474,7 +474,7 @@ def _transpose_body(
         results = evaluate(jaxpr, [], [*extras, *own, *own_carry, *own_xs, *cotangents, *cotangents_ys])
         consts, carry, xs = loop.split(scatter_by_mask(results, nonzero))
         sums = [
-            call_at(makers[v], add_any.bind_positional, (s, c)) if v in makers else add_any.bind_positional((s, c))
+            call_at(makers[v], add_cotangents, s, c) if v in makers else add_cotangents(s, c)
             for v, s, c in zip(jaxpr.outvars, sums, [c for c in consts if c is not None], strict=False)
         ]
         after = [zeros(a) if c is None else c for a, c, g in zip(carry_avals, carry, carry_given, strict=True) if g]

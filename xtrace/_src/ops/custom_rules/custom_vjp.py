@@ -159,6 +159,6 @@ def _lin_batch(
 
 custom_lin = Primitive(
     "custom_lin", ("name", "bwd", "in_nonzero", "num_res", "out_avals"), holds_jaxprs=True, abstract=_lin_abstract,
-    emit=_lin_jvp, evaluate=_lin_jvp, jvp=_lin_jvp, transpose=_lin_transpose, batch=_lin_batch, multiple_results=True,
-    memoised=False, unprinted={"out_avals": NEVER_PRINTED},
+    emit=_lin_jvp, evaluate=_lin_jvp, jvp=_lin_jvp, transpose=_lin_transpose, transposes_zeros=True, batch=_lin_batch,
+    multiple_results=True, memoised=False, unprinted={"out_avals": NEVER_PRINTED},
 )

@@ -19,7 +19,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.dtypes import ExtendedDType
+from xtrace._src.core.dtypes import StoredDType
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import appended, join
@@ -54,7 +54,7 @@ class Generator:
         self.split, self.random_bits, self.fold_in = split, random_bits, fold_in
         self._reduced = reduced
         kind: Any = dtypes.prng_key
-        self.dtype = ExtendedDType(f"key<{tag}>", dtypes.uint32, key_shape, kind, self)
+        self.dtype = StoredDType(f"key<{tag}>", dtypes.uint32, key_shape, kind, self)
 
     @property
     def is_users(self) -> bool:
@@ -98,10 +98,10 @@ def _find_generator(name: str) -> Generator:
 
 def is_key(aval: ShapedArray) -> bool:
     """Return whether values of this type are random keys."""
-    return type(aval.dtype) is ExtendedDType and aval.dtype.type is dtypes.prng_key
+    return isinstance(aval.dtype, StoredDType) and aval.dtype.type is dtypes.prng_key
 
 
-def generator_of(dtype: ExtendedDType) -> Generator:
+def generator_of(dtype: StoredDType) -> Generator:
     """Return the generator of keys with this dtype."""
     generator: Generator = dtype.maker
     return generator

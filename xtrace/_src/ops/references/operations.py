@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.families import add_any
+from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, aval_rules, own_aval
@@ -173,7 +173,7 @@ def _add_discharge(_: object, operands: Sequence[Any], *, transforms: Indexers) 
 
 
 def _add_to(x: Any, transforms: Indexers, traced: Sequence[Any], value: Any) -> Any:
-    return add_at(x, transforms, traced, value) if transforms else add_any.bind_positional((x, value))
+    return add_at(x, transforms, traced, value) if transforms else add_cotangents(x, value)
 
 
 def _freeze_discharge(_: object, operands: Sequence[Any]) -> tuple[list[Any], list[Any]]:
