@@ -23,9 +23,14 @@ def evaluate(lib, expression):
         given, wanted = [spec if spec is not None else lib.P("x", "y") for spec in (given, wanted)]
         return lib.module.shard_map(function, mesh=mesh, in_specs=given, out_specs=wanted, **options)
 
+    def within(mesh, function):
+        with lib.module.set_mesh(mesh):
+            return function()
+
     names = kinds | {
         "X": X, "P": lib.P, "N": named, "jit": lib.jit, "lax": lib.lax, "np": lib.np, "j": lib.module, "lib": lib,
-        "pieces": pieces, "e": lib.put(X, named(kinds["n"], "x")),
+        "pieces": pieces, "within": within, "e": lib.put(X, named(kinds["n"], "x")),
+        "a": lib.put(X, named(kinds["m"], "x")),
         "text": lambda f, *args: str(lib.module.make_jaxpr(f)(*args)),
     }
     return eval(expression, names)
@@ -111,6 +116,66 @@ ERRORS = [
 def test_errors(expression, text):
     for lib in (OURS, THEIRS):
         with pytest.raises(ValueError, match=f"(?s){text}"):
+            evaluate(lib, expression)
+
+
+# `a` is split over the compiler's axes, `e` over explicit ones.
+EQUAL, IN_FORCE = "Mesh for all inputs should be equal", "context mesh .* should match the aval mesh"
+MIXED = [
+    ("a + e", EQUAL), ("e @ a", EQUAL), ("jit(lambda x, y: x + y)(a, e)", EQUAL), ("lax.select(a > 0, e, e)", EQUAL),
+    ("jit(lambda x: x + e)(a)", EQUAL), ("jit(lambda x: x + a)(e)", EQUAL), ("e + j.device_put(X, N(m))", EQUAL),
+    ("jit(lambda x: lax.with_sharding_constraint(x, N(m, 'x')) + e)(X)", EQUAL),
+    ("jit(lambda x, y: jit(lambda x, y: x @ y)(x * 2, y + 1))(a, e)", EQUAL),
+    ("jit(lambda x, y: lax.scan(lambda c, _: (c + y, None), x, None, length=2)[0])(a, e)", EQUAL),
+    ("jit(lambda x, y: lax.while_loop(lambda c: (c + y).sum() < 0, lambda c: c, x))(a, e)", EQUAL),
+    ("jit(lambda x, y: lax.cond(x.sum() > 0, lambda: x, lambda: y * x))(a, e)", EQUAL),
+    ("j.grad(lambda x, y: (x * y).sum())(a, e)", EQUAL), ("jit(lambda x, y: x.sum() * y)(a, e)", EQUAL),
+    ("j.device_put(X, N(lib.mesh('x8', kind='Explicit'), 'x')) + e", EQUAL),
+    ("within(n, lambda: jit(lambda x: x * 2)(a))", IN_FORCE), ("within(m, lambda: jit(lambda x: x * 2)(e))", IN_FORCE),
+    ("within(lib.mesh('x8', kind='Explicit'), lambda: jit(lambda x: jit(np.sin)(x))(e))", IN_FORCE),
+]
+
+
+@pytest.mark.parametrize(("expression", "text"), MIXED)
+def test_explicit_axes_and_others_do_not_meet_in_an_operation(expression, text):
+    for lib in (OURS, THEIRS):
+        with pytest.raises(ValueError, match=f"(?s){text}"):
+            evaluate(lib, expression)
+
+
+def test_operands_on_different_meshes_are_named():
+    lines = (
+        r"add: Mesh .*, got\n  \* argument x of <lambda>, float32\[8,8\] on Abs.*Auto, Auto\)\)"
+        r"\n  \* argument y of <lambda>, float32\[8@x,8\] on .*\nMove one .*device_put"
+    )
+    with pytest.raises(ValueError, match=lines) as raised:
+        evaluate(OURS, "jit(lambda x, y: x + y)(a, e)")
+    assert "<string>:1" in str(raised.value.__notes__)
+
+
+# These operations take arrays from one mesh to another, or leave them where they are.
+ALLOWED = [
+    "jit(lambda x, y: (x * 2, y))(a, e)[0]", "jit(lambda x, y: j.device_put(x, N(n, 'x')) + y)(a, e)",
+    "jit(lambda x, y: j.reshard(x, N(n, 'x')) + y)(a, e)", "e + np.ones((8, 8))", "jit(np.add)(np.sin(e), X)",
+    "jit(lambda x: x, out_shardings=N(n, 'x'))(a)", "jit(lambda x: x, out_shardings=N(m, 'x'))(e)",
+    "a + j.device_put(X, N(lib.mesh('x8'), 'x'))", "within(n, lambda: j.device_put(a, P('x')))",
+    "within(n, lambda: j.reshard(a, P('x')))", "jit(lambda x: lax.with_sharding_constraint(x, N(n)))(X)",
+    "jit(lambda x, y: (x * 2, y * 2))(e, j.device_put(X, N(lib.mesh('x8', kind='Explicit'), 'x')))[1]",
+]
+
+
+@pytest.mark.parametrize("expression", ALLOWED)
+def test_arrays_go_from_one_mesh_to_another(expression):
+    test_arrays(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "lax.with_sharding_constraint(X, N(n, 'x'))", "jit(lambda x: lax.with_sharding_constraint(x, N(n, 'x')))(a)",
+    "lax.with_sharding_constraint(e, N(n, 'x'))", "jit(lambda x: lax.with_sharding_constraint(x, N(n, 'y')))(e)",
+])
+def test_constraints_name_no_explicit_axes(expression):
+    for lib in (OURS, THEIRS):
+        with pytest.raises(ValueError, match="passed to with_sharding_constraint can only refer to Auto axes"):
             evaluate(lib, expression)
 
 

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._src.api.mesh_agreement import check_meshes
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.mesh import AbstractMesh, Mesh, PlannedDevice, context_mesh
+from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh, PlannedDevice, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import (
@@ -141,24 +142,25 @@ def assign(
     values: Sequence[Any], function: str, names: _Names | None = None, jaxpr: Jaxpr | None = None,
     in_shardings: Sequence[Sharding | None] = (), out_shardings: Sequence[Sharding | None] = (),
     out_avals: Sequence[ShapedArray] = (), unread: frozenset[int] = frozenset(), out_names: _Names | None = None,
-    constants: Sequence[Any] = (),
+    constants: Sequence[Any] = (), of_user: bool = False,
 ) -> Assignment:
     """Return the devices of a program on `values`, and the shardings of its inputs and results.
 
     unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
     equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings: those that the
-    user gives. names, out_names: return the names of the values and of the results for messages.
+    user gives. names, out_names: return the names of the values and of the results for messages. of_user: whether a
+    user calls the program.
 
     ValueError if arguments or shardings are on different devices.
     """
-    meshes = meshes_of(jaxpr) if jaxpr is not None else ()
+    meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
     sources = [*_sources(values, function, names, unread), *_find_given("in_shardings", in_shardings)]
     sources += [
         *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
     ]
-    closed = [mesh_sharding(c) for c in constants if type(c) is ConcreteArray]
+    closed = [mesh_sharding(c) if type(c) is ConcreteArray else None for c in constants]
     sources += _find_given("an array that the function closes over", closed)
     if not context_mesh().empty:
         sources.append(_source_of_mesh("the context's", context_mesh()))
@@ -180,6 +182,9 @@ def assign(
             )
     if first is None:
         return Assignment((current_device(),))
+    if jaxpr is not None:
+        own = [committed_sharding(value) for value in values]
+        check_meshes(function, jaxpr, own, closed, [mesh.abstract_mesh for mesh in named_meshes], names, of_user)
     devices = first.devices
     inputs = _inputs(values, function, names, in_shardings, unread)
     wanted = list(out_shardings) or [None] * len(out_avals)
@@ -190,8 +195,9 @@ def assign(
     for position, (sharding, aval) in enumerate(zip(wanted, out_avals, strict=True)):
         if sharding is not None:
             _check(sharding, aval.shape, partial(_name, "result", out_names, position))
+    named = [*[s.mesh for s in given if isinstance(s, NamedSharding)], context_mesh(), *meshes]
     results = [
-        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh)
+        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh, named)
         for s, aval in zip(wanted, out_avals, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
@@ -337,13 +343,19 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     return sharding
 
 
-def _sharding_of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
-    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
+def _sharding_of_type(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:
+    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole.
+
+    others: the meshes that the program names besides `mesh`.
+    """
     own = aval.explicit_sharding
     if own is not None and own.mesh.auto_axes:
         # The compiler chooses the rest.
         return None
     if own is not None:
+        for other in others:
+            if isinstance(other, Mesh) and other.abstract_mesh is own.mesh:
+                return NamedSharding(other, own.spec)
         # In `auto_axes` and `explicit_axes` the axes have other types.
         return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None

@@ -563,7 +563,7 @@ class Jitted:
         inputs, results = self._given_shardings(traced.in_tree, traced.out_tree)
         return assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
-            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts,
+            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
         )
 
     def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:

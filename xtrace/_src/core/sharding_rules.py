@@ -64,6 +64,15 @@ def parts_of(entry: Any, mesh: BaseMesh) -> int:
 _RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"
 
 
+def different_meshes(name: str, operands: Sequence[tuple[str, BaseMesh]]) -> ShardingTypeError:
+    """Return the error of an operation whose operands, by their descriptions, are on meshes that do not go together."""
+    shown = "".join([f"\n  * {text} on {mesh.abstract_mesh.update(abstract_device=None)}" for text, mesh in operands])
+    return ShardingTypeError(
+        f"{name}: Mesh for all inputs should be equal, got{shown}\nMove one to the mesh of the other with "
+        "xtrace.device_put(x, xtrace.NamedSharding(mesh, xtrace.P(...))) first"
+    )
+
+
 def whole(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
     """The rule of an operation whose operands must be whole."""
     for position, x in enumerate(operands):

@@ -107,7 +107,8 @@ class Program:
             self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
-            if assignment.mesh.explicit_axes:
+            meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
+            if any(mesh.explicit_axes for mesh in meshes):
                 # The types of results on explicit axes say their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
                 self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
