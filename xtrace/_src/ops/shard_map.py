@@ -22,8 +22,10 @@ from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
 from xtrace._src.ops.collectives import psum, times
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.discharge import discharge_jaxpr, split_results
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
@@ -169,8 +171,19 @@ def bind_shard_map(
         in_specs = [*[PartitionSpec()] * len(closed.consts), *in_specs]
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     parameters = (check_vma, tuple(in_specs), closed, mesh, newly_manual_axes, tuple(out_specs))
-    results: list[Any] = shard_map_p.bind_positional(operands, parameters)
-    return results
+    return bind_with_references(shard_map_p, operands, parameters, closed.effects)
+
+
+def _discharge(
+    keys: Sequence[Any], operands: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> tuple[list[Any], list[Any]]:
+    details = mesh, newly_manual_axes, check_vma
+    with manual_axes_in_scope(*details):
+        pure = discharge_jaxpr(jaxpr)
+    # The last arrays of references are put together as their first ones were taken apart.
+    last = [spec for spec, key in zip(in_specs, keys, strict=True) if key is not None]
+    return split_results(keys, bind_shard_map(pure, operands, in_specs, [*out_specs, *last], *details))
 
 
 def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
@@ -392,4 +405,5 @@ shard_map_p = Primitive(
     "shard_map", ("check_vma", "in_specs", "jaxpr", "mesh", "newly_manual_axes", "out_specs"), abstract=_abstract,
     emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    discharge=_discharge,
 )
