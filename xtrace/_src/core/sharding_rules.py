@@ -161,15 +161,19 @@ def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], 
     return [(*x.entries[:axis], *x.entries[axis + 1 :])] * len(result)
 
 
-def leading(kept: int) -> Rule:
-    """Return the rule of operations on the last `kept` dimensions, which must be whole; the others are mapped over."""
+def leading(*kept: int) -> Rule:
+    """Return the rule of operations on the last dimensions of operands, which must be whole; others are mapped over.
+
+    kept: the number of these for each operand; the last one is also that for further operands.
+    """
 
     def rule(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-        batches = [x.entries[: max(x.aval.ndim - kept, 0)] for x in operands]
-        for position, (x, batch) in enumerate(zip(operands, batches, strict=True)):
+        own = [*kept, *kept[-1:] * len(operands)][: len(operands)]
+        batches = [x.entries[: max(x.aval.ndim - count, 0)] for x, count in zip(operands, own, strict=True)]
+        for position, (x, batch, count) in enumerate(zip(operands, batches, own, strict=True)):
             if any(x.entries[len(batch) :]):
                 raise ShardingTypeError(
-                    f"{name}: operand {position}, {x.show()}, must be unsharded along its last {kept} axes. {_RESHARD}"
+                    f"{name}: operand {position}, {x.show()}, must be unsharded along its last {count} axes. {_RESHARD}"
                 )
         longest = max(batches, key=len)
         batch = tuple([next((b[i] for b in batches if len(b) > i and b[i] is not None), None)

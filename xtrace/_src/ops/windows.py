@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
 from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid
-from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
+from xtrace._src.algebra.vector_space import LINEAR, operand_aval, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape
@@ -315,7 +315,7 @@ def _reduce_window_batch(
             "reduce_window cannot be mapped over init_value: it must be a neutral element of the computation, which "
             "is a constant. Combine with other values after the reduction"
         )
-    arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
+    arrays = [mapped.place(x, i) for x, i in zip(operands[:count], axes[:count], strict=True)]
     values = (jaxpr, consts, *Window(**window).with_axis(0))
     return reduce_window.bind_positional([*arrays, *operands[count:]], values), [0] * count
 
@@ -449,7 +449,7 @@ def _gather_transpose(
 def _gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     return select_and_gather_add.bind_positional(moved, (select_prim, *Window(**window).with_axis(0))), 0
 
 
@@ -536,7 +536,7 @@ def _scatter_transpose(
 def _scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     return select_and_scatter_add.bind_positional(
         moved, (select_prim, *_make_undilated_window(**window).with_axis(0)[:3])
     ), 0
@@ -582,7 +582,7 @@ def _select_and_scatter_batch(
             "select_and_scatter cannot be mapped over init_value: it must be the neutral element of scatter, which is "
             "a constant"
         )
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands[:2], axes[:2], strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands[:2], axes[:2], strict=True)]
     values = (
         select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_make_undilated_window(**window).with_axis(0)[:3]
     )

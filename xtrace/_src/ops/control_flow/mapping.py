@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
+from xtrace._src.algebra.vector_space import canonical_axis, reshape
 from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -99,7 +99,7 @@ def _call_on_batch(f: Callable[[Any], Any], xs: object) -> Any:
     mapped = MappedAxis(aval_of(elements[0]).shape[0])
     with scope(VMAP):
         results, axes = batch(flat, mapped, elements, [0] * len(elements))
-    placed = [with_axis(x, i, mapped.size) for x, i in zip(results, axes, strict=True)]
+    placed = [mapped.place(x, i) for x, i in zip(results, axes, strict=True)]
     return pytree.tree_unflatten(out_tree, placed)
 
 
