@@ -27,9 +27,14 @@ def evaluate(lib, expression):
         with lib.module.set_mesh(mesh):
             return function()
 
+    def image(*entries, y=1):
+        values = X[:, :, None] if y == 8 else X[None, None]
+        return lib.put(values, named(kinds["n"], *entries))
+
     names = kinds | {
         "X": X, "P": lib.P, "N": named, "jit": lib.jit, "lax": lib.lax, "np": lib.np, "j": lib.module, "lib": lib,
-        "pieces": pieces, "within": within, "e": lib.put(X, named(kinds["n"], "x")),
+        "pieces": pieces, "within": within, "image": image, "e": lib.put(X, named(kinds["n"], "x")),
+        "r": lib.mesh("x4y2", reverse=True), "b": lib.put(X, lib.named("x4y2", "x", reverse=True)),
         "a": lib.put(X, named(kinds["m"], "x")),
         "text": lambda f, *args: str(lib.module.make_jaxpr(f)(*args)),
     }
@@ -79,6 +84,95 @@ TEXTS = [
 def test_texts(expression):
     ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
     assert ours == theirs
+
+
+# The mesh `r` has the devices of `m` in another order, and `b` is split over it.
+REORDERED = [
+    "jit(lambda x: x * 2, in_shardings=N(r, 'x'))(a)", "jit(lambda x: x * 2, in_shardings=N(m, 'x'))(b)",
+    "jit(lambda x, y: x + y, in_shardings=(N(r, 'x'), N(r, 'x')))(a, b)", "jit(lambda x: x + b)(a)",
+    "jit(lambda x, y: x + y, in_shardings=(N(r, 'x'), None))(a, b)", "jit(lambda x: x + a)(b)",
+    "jit(lambda x: x + b, in_shardings=N(r, 'x'))(a)", "jit(lambda x: x + b, in_shardings=N(m, 'x'))(a)",
+    "jit(lambda x: x * 2, in_shardings=N(m, 'x'), donate_argnums=0)(j.device_put(X, N(r, 'x')))",
+    "jit(lambda x: x * 2, in_shardings=N(m, 'x', None))(a)", "jit(lambda x: x * 2, in_shardings=N(m))(b[:4, 0])",
+    "jit(lambda x: x.T, in_shardings=N(r, 'x'))(e)", "j.device_put(a, N(r, 'x'))",
+]
+
+
+@pytest.mark.parametrize("expression", REORDERED)
+def test_arrays_are_moved_to_the_same_devices_in_another_order(expression):
+    test_arrays(expression)
+
+
+def test_arrays_are_moved_at_every_call():
+    # jax ends the process at the second call.
+    double = xtrace.jit(lambda x: x * 2, in_shardings=OURS.named("x4y2", "x", reverse=True))
+    x = OURS.put(X, OURS.named("x4y2", "x"))
+    for _ in range(6):
+        np.testing.assert_array_equal(double(x), X * 2)
+
+
+# An image that is split over explicit axes along its rows, its columns, both, and its batch.
+WINDOWS = [
+    "lax.conv(image(None, None, 'x'), np.ones((1, 1, 3, 3)), (1, 1), 'SAME')",
+    "lax.conv(image(None, None, None, 'x'), np.ones((1, 1, 3, 3)), (1, 1), 'SAME')",
+    "lax.conv(image(None, None, 'x', 'y'), np.ones((1, 1, 3, 3)), (1, 1), 'SAME')",
+    "lax.conv(image(None, None, 'x'), np.ones((1, 1, 1, 3)), (1, 1), 'VALID')",
+    "lax.conv(image(None, None, 'x'), np.ones((1, 1, 3, 3)), (2, 1), 'SAME')",
+    "lax.conv(image(None, None, 'x'), np.ones((2, 1, 3, 3)), (1, 1), 'SAME')",
+    "j.vmap(lambda x: lax.conv(x[None, None], np.ones((1, 1, 3)), (1,), 'SAME'))(j.device_put(X, N(n, None, 'x')))",
+    "lax.reduce_window(e, 0., lax.add, (2, 1), (1, 1), 'SAME')", "j.vmap(np.cumsum)(e)",
+    "lax.reduce_window(e, 0., lax.add, (2, 2), (2, 2), 'SAME')",
+    "lax.reduce_window(e, 0., lax.add, (1, 2), (1, 1), ((4, 0), (0, 0)))",
+    "lax.reduce_window(e, -np.inf, lax.max, (2, 1), (1, 1), 'SAME')",
+    "lax.reduce_window(e, np.inf, lax.min, (1, 2), (2, 1), 'SAME')",
+    "within(n, lambda: j.jvp(lambda e: lax.reduce_window(e, -np.inf, lax.max, (2, 2), (1, 1), 'SAME'), (e,), (e,))[1])",
+    "within(n, lambda: j.grad(lambda e: lax.conv(e, np.ones((1, 1, 3, 3)), (1, 1), 'SAME').sum())"
+    "(image(None, None, 'x')))",
+    "within(n, lambda: j.grad(lambda e: lax.reduce_window(e, 0., lax.add, (1, 2), (1, 1), 'SAME').sum())(e))",
+    "within(n, lambda: j.grad(lambda e: lax.reduce_window(e, -np.inf, lax.max, (2, 2), (2, 2), 'VALID').sum())(e))",
+    "within(n, lambda: jit(j.grad(lambda w: lax.conv(image('x', y=8), w, (1,), 'SAME').sum()))(np.ones((8, 8, 3))))",
+    "within(n, lambda: j.grad(lambda w: (e @ w).sum())(X))",
+]
+
+
+@pytest.mark.parametrize("expression", WINDOWS)
+def test_windows_over_split_axes(expression):
+    test_arrays(expression)
+
+
+@pytest.mark.parametrize(("expression", "text"), [
+    ("lax.conv(image(None, None, 'x'), np.ones((1, 1, 3, 3)), (1, 1), 'VALID')", "sharded dims where"),
+    ("np.convolve(j.device_put(X[0], N(n, 'x')), np.ones(3))", "sharded dims where"),
+    ("lax.conv(image(None, 'x', y=8), np.ones((8, 8, 1)), (1,), 'SAME')", "specify the output sharding via"),
+])
+def test_windows_that_need_a_sharding(expression, text):
+    for lib in (OURS, THEIRS):
+        with pytest.raises(Exception, match=text) as raised:
+            evaluate(lib, expression)
+        assert type(raised.value).__name__ == "ShardingTypeError"
+
+
+@pytest.mark.parametrize("entries", [(None, None, "x"), (None, None, "x", "y"), ("y", None, None, "x")])
+def test_gradients_of_convolutions_are_those_of_whole_arrays(entries):
+    # jax's of the kernel is too large by the size of a mesh axis.
+    image, weights = np.stack([X, X + 1])[:, None], np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
+    placed = OURS.put(image, OURS.named("x4y2", *entries, kind="Explicit"))
+
+    def loss(image, weights):
+        return (xtrace.lax.conv(image, weights, (1, 1), "SAME") ** 2).sum()
+
+    for transform in (lambda f: f, xtrace.jit):
+        gradients = transform(xtrace.grad(loss, (0, 1)))
+        for ours, whole in zip(gradients(placed, weights), gradients(image, weights), strict=True):
+            np.testing.assert_allclose(ours, whole, rtol=1e-5)
+
+
+def test_arrays_of_linear_programs_are_where_their_types_say():
+    place = OURS.named("x4y2", "x", kind="Explicit")
+    gradient = xtrace.grad(lambda x: (2 * x).sum())(OURS.put(X, place))
+    assert (gradient.sharding.mesh, str(xtrace.typeof(gradient))) == (place.mesh, "float32[8@x,8]")
+    (cotangent,) = xtrace.vjp(lambda x: x * 2, OURS.put(X, place))[1](X)
+    assert xtrace.typeof(cotangent).explicit_sharding is None
 
 
 # What vmap maps over stays split as the type says.
@@ -144,6 +238,10 @@ ERRORS = [
     ("lax.map(lambda r: r * 2, e)", "0th dimension of all xs should be replicated. Got P.'x', None"),
     ("lax.scan(lambda c, r: (c, r), 0., e)", "0th dimension of all xs should be replicated"),
     ("jit(lambda e: lax.scan(lambda c, r: (c, r), 0., e))(e)", "0th dimension of all xs should be replicated"),
+    ("jit(lambda x: x * 2, in_shardings=N(r, 'y'))(a)", "Sharding passed to jit does not match the sharding on"),
+    ("jit(lambda x: x * 2, in_shardings=N(m, 'x'))(j.device_put(X, m.devices[0, 0]))", "Sharding passed to jit"),
+    ("jit(lambda x, y: x + y, in_shardings=(None, N(r, 'x')))(a, b)", "incompatible devices for jitted computation"),
+    ("jit(lambda x: x * 2, out_shardings=N(r, 'x'))(a)", "incompatible devices for jitted computation"),
     ("lib.sharding.set_mesh(3)", "Expected mesh of type"), ("lib.sharding.use_abstract_mesh(m)",
      "Expected mesh of type"),
     ("j.device_put(X, n.devices.ravel().tolist())", "device_put device specification must be a tree prefix of the"),

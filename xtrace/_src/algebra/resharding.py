@@ -123,6 +123,13 @@ def with_out_sharding(
     return result
 
 
+def in_sharding_of(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:
+    """Return a cotangent of the type `wanted`, which `function` computes of `operands`; the compiler splits these."""
+    if all(aval_of(x).explicit_sharding is None for x in operands):
+        return function(*operands)
+    return reshard_as(function(*map(cast_to_auto, operands)), wanted)
+
+
 def knows_devices(x: Any, mesh: BaseMesh) -> bool:
     """Whether the devices of `mesh` are known where `x` is used; for an array on no mesh an abstract one has none."""
     return type(x) is not ConcreteArray or isinstance(mesh, Mesh) or mesh_sharding(x) is not None or (

@@ -156,12 +156,18 @@ def assign(
     meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
-    sources = [*_sources(values, function, names, unread), *_find_given("in_shardings", in_shardings)]
+    # Where a sharding is given for an argument, that has the say; `_inputs` compares.
+    given_for = frozenset([i for i, s in enumerate(in_shardings) if s is not None and not _is_abstract(s)])
+    sources = [*_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
     sources += [
         *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
     ]
     closed = [mesh_sharding(c) if type(c) is ConcreteArray else None for c in constants]
-    sources += _find_given("an array that the function closes over", closed)
+    # Arrays go from devices to the same ones in another order.
+    places = {*sources[0].devices} if sources else set()
+    sources += _find_given(
+        "an array that the function closes over", [s for s in closed if s is not None and {*s.devices} != places]
+    )
     if not context_mesh().empty:
         sources.append(_source_of_mesh("the context's", context_mesh()))
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
@@ -276,19 +282,24 @@ def _inputs(
         given = _in_memory_of(value, given, function, names, position)
         own = None if position in unread else committed_sharding(value)
         if own is not None and given is not None and not _is_abstract(given):
-            if not own.is_equivalent_to(given, len(value.shape)):
+            if not own.has_same_pieces(given, len(value.shape)) or {*own.devices} != {*given.devices}:
                 name = names()[position] if names is not None else str(position)
                 raise ValueError(
                     f"Sharding passed to jit does not match the sharding on the respective arg. {function}: argument "
                     f"{name} has the sharding {own}, and in_shardings says {given}. Move it with "
                     "xtrace.device_put(x, sharding) first, or leave in_shardings out for it"
                 )
-            given = own
+            if own.devices == given.devices and _axis_types(own) != _axis_types(given):
+                given = own
         sharding = given if given is not None else own
         if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
             _check(sharding, getattr(value, "shape", ()), partial(_name, "argument", names, position))
         inputs.append(sharding)
     return inputs
+
+
+def _axis_types(sharding: Sharding) -> Any:
+    return sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else None
 
 
 def _in_memory_of(

@@ -188,17 +188,22 @@ def leading(*kept: int) -> Rule:
 
 
 def resized(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-    """The rule of slices and pads: a dimension whose size changes stays split if its parts still divide it."""
+    """The rule of slices, pads and windows: a dimension whose size changes stays split if its parts still divide it."""
     if isinstance(result, list):
         return [resized(name, operands, r) for r in result]
     x = operands[0]
-    for i, (before, after) in enumerate(zip(x.aval.shape, result.shape, strict=True)):
-        if before != after and after % x.parts(i):
-            raise ShardingTypeError(
-                f"{name}: axis {i} of {x.show()} would have the size {after}, which its {x.parts(i)} parts do not "
-                f"divide. {_RESHARD}"
-            )
+    for i, size in enumerate(result.shape):
+        _check_size(name, x, i, size)
     return x.entries
+
+
+def _check_size(name: str, x: Split, axis: int, size: int) -> None:
+    """Raise ShardingTypeError if an axis of a result would have another size, which the parts do not divide."""
+    if x.aval.shape[axis] != size and size % x.parts(axis):
+        raise ShardingTypeError(
+            f"{name} on sharded dims where the size is not divisible by mesh axes: axis {axis} of {x.show()} would "
+            f"have the size {size}, which its {x.parts(axis)} parts do not divide. {_RESHARD}"
+        )
 
 
 def broadcast(
@@ -348,16 +353,20 @@ def contract(
 def convolve(
     name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, **_: object
 ) -> Entries:
-    """The rule of convolutions: batches and output features may be split."""
+    """The rule of convolutions: batches, spatial axes and output features may be split."""
     left, right = operands[0], operands[1]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    if any(left.entries[i] for i in lhs_spec[1:]) or any(right.entries[i] for i in rhs_spec[1:]):
+    if left.entries[lhs_spec[1]] or any(right.entries[i] for i in rhs_spec[1:]):
         raise ShardingTypeError(
-            f"{name}: only the batch of {left.show()} and the output features of {right.show()} may be split. "
-            f"{_RESHARD}"
+            f"{name}: only the batch and the spatial axes of {left.show()}, and the output features of {right.show()}, "
+            "may be split. Please specify the output sharding via the `out_sharding` parameter of "
+            "conv_general_dilated, or split them otherwise with xtrace.reshard(x, xtrace.P(...)) first"
         )
     entries: list[Any] = [None] * result.ndim
-    entries[out_spec[0]], entries[out_spec[1]] = left.entries[lhs_spec[0]], right.entries[rhs_spec[0]]
+    entries[out_spec[1]] = right.entries[rhs_spec[0]]
+    for own, place in zip((lhs_spec[0], *lhs_spec[2:]), (out_spec[0], *out_spec[2:]), strict=True):
+        entries[place] = left.entries[own]
+        _check_size(name, left, own, result.shape[place])
     return _distinct(name, operands, tuple(entries))
 
 

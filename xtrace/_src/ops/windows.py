@@ -19,6 +19,7 @@ from xtrace._src.core.callables import check_callable
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.sharding_rules import resized
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -171,7 +172,9 @@ class WindowReduction(ArrayPrimitive):
     """The reduction of each window by a monoid; padding is its neutral element."""
 
     def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:
-        super().__init__(name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
+        super().__init__(
+            name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, sharding=resized, **rules
+        )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__doc__ = doc
 
@@ -455,7 +458,7 @@ def _gather_batch(
 
 select_and_gather_add = Primitive(
     "select_and_gather_add", ("select_prim", *Window._fields), abstract=_gather_abstract, emit=_gather_emit,
-    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch,
+    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch, sharding=resized,
 )
 
 
@@ -544,7 +547,7 @@ def _scatter_batch(
 
 select_and_scatter_add = Primitive(
     "select_and_scatter_add", ("select_prim", *Window._fields[:3]), abstract=_scatter_abstract, emit=_scatter_emit,
-    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch,
+    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resized,
 )
 
 
