@@ -71,6 +71,19 @@ TEXTS = [
     "text(pieces(lambda x: lax.all_to_all(x, 'y', 0, 1, tiled=True)), X)",
     "text(pieces(lambda x: lax.psum(x, 'x'), wanted=P(None, 'y'), check_vma=False), X)",
     "text(pieces(lambda x: lax.pmax(x, 'x'), wanted=P(None, 'y')), X)",
+    "text(jit(np.sin, in_shardings=N(m, 'x')), X)", "text(jit(np.sin, out_shardings=N(m, 'x')), X)",
+    "text(jit(lambda x, y: (x * y, y), in_shardings=(N(m, 'x'), None), out_shardings=(None, N(m, 'y'))), X, X)",
+    "text(jit(np.sin, in_shardings=N(n, 'x')), X)", "text(jit(np.sin, out_shardings=N(n, 'y')), e)",
+    "text(jit(np.sin, in_shardings=N(n, 'y')), e)", "within(m, lambda: text(jit(np.sin), X))",
+    "within(m, lambda: text(jit(np.sin, in_shardings=P('x')), X))", "within(n, lambda: text(jit(np.sin), e))",
+    "within(n, lambda: text(jit(np.sin, out_shardings=P('x')), X))",
+    "text(j.vmap(jit(np.sin, in_shardings=N(m, 'x'), out_shardings=N(m, 'y'))), X)",
+    "text(j.vmap(jit(np.sin, in_shardings=N(m, 'x')), spmd_axis_name='y'), X)",
+    "text(lambda x: j.jvp(jit(np.sin, in_shardings=N(m, 'x'), out_shardings=N(m, 'y')), (x,), (x,)), X)",
+    "text(lambda x: j.vjp(jit(np.sin, in_shardings=N(m, 'x'), out_shardings=N(m, 'y')), x)[1](x), X)",
+    "text(lambda x: j.linearize(jit(np.sin, in_shardings=N(m, 'x'), out_shardings=N(m, 'y')), x)[1](x), X)",
+    "text(jit(lambda x: np.sin(jit(np.cos, in_shardings=N(m, 'x'), out_shardings=N(m, 'y'))(x))), X)",
+    "str(j.make_jaxpr(jit(np.sin, in_shardings=N(m, 'x')))(X).eqns[0].params['in_shardings'])",
     "text(j.vmap(pieces(lambda x: lax.psum(x, 'y'), P('y'), P()), spmd_axis_name='x'), X)",
     "text(j.vmap(pieces(np.sin, P('y'), P('y')), spmd_axis_name='x'), X)",
     "text(j.vmap(pieces(np.sin, P('y'), P('y'), check_vma=False), spmd_axis_name='x'), X)",
@@ -220,6 +233,21 @@ def test_constants_are_split_as_mapped_axes(expression):
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
 
 
+def test_calls_say_how_values_are_split_inside_of_programs():
+    for lib in (OURS, THEIRS):
+        inner = lib.jit(lib.np.sin, in_shardings=lib.named("x4y2", "x"), out_shardings=lib.named("x4y2", "y"))
+        for function in (inner, lib.module.checkpoint(inner), lib.module.vmap(inner)):
+            outer = lib.jit(lambda x, function=function: function(x) + 1)
+            text = outer.lower(X).as_text()
+            assert text.count("sdy.sharding_constraint") == 2, text
+            np.testing.assert_allclose(outer(X), np.sin(X) + 1, rtol=1e-5, atol=1e-6)
+        with lib.module.set_mesh(lib.mesh("x4y2")):
+            assert lib.jit(lambda x: inner(x))(X).sharding.spec == lib.P("y")
+        gradient = lib.jit(lib.module.grad(lambda x: inner(x).sum()))(X)
+        np.testing.assert_allclose(gradient, np.cos(X), rtol=1e-5, atol=1e-6)
+        assert gradient.sharding.spec == lib.P("x")
+
+
 # The words that programs match with regular expressions.
 ERRORS = [
     ("jit(lambda x: x, out_shardings=N(m, P.UNCONSTRAINED, 'y'))(X)",
@@ -358,3 +386,68 @@ def test_the_older_context_of_a_mesh_warns():
     for lib in (OURS, THEIRS):
         with pytest.warns(DeprecationWarning, match="`with mesh:`"), lib.mesh("x8"):
             pass
+
+
+# Where arrays are made and what they are, with and without a mesh in force.
+MADE = [
+    "within(n, lambda: np.array(X))", "within(m, lambda: np.array(X))", "within(n, lambda: np.asarray([1., 2.]))",
+    "within(n, lambda: np.array(a))", "within(n, lambda: np.array([np.ones(2), np.ones(2)]))",
+    "within(n, lambda: np.array(3.))", "jit(lambda: np.array(3.))()",
+    "within(n, lambda: np.full((8,), 2, out_sharding=P('x')))", "np.full((8,), 2., device=N(n, 'x'))",
+    "within(n, lambda: np.full((8,), 2, 'float32', out_sharding=P('x')))", "lax.full((8,), 2., sharding=N(n, 'x'))",
+    "np.full((8,), 2.)", "lax.full((8,), 2)",
+]
+
+
+@pytest.mark.parametrize("expression", MADE)
+def test_arrays_are_made_as_jaxs(expression):
+    ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
+    assert (ours.weak_type, str(xtrace.typeof(ours))) == (theirs.weak_type, str(jax.typeof(theirs)))
+    test_arrays(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jit(lambda x: x * 2).lower(e).out_info", "jit(lambda x: x * 2).lower(a).out_info",
+    "jit(lambda x: x * 2, out_shardings=N(m, 'x')).lower(X).out_info", "jit(lambda x: x * 2).lower(X).out_info",
+    "jit(lambda x: x * 2).trace(e).out_info", "jit(lambda x: x * 2).lower(e).compile().out_info",
+    "jit(lambda x: x * 2).lower(a).compile().out_info", "jit(lambda x: x * 2).lower(X).compile().out_info",
+])
+def test_descriptions_of_results(expression):
+    ours, theirs = [evaluate(lib, expression) for lib in (OURS, THEIRS)]
+    assert repr(ours.sharding) == repr(theirs.sharding)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+@pytest.mark.parametrize(("place", "target"), [
+    ("N(m, 'x')", "N(r, 'x')"), ("N(m, 'x')", "N(m, 'y')"), ("N(m, 'x')", "N(m, 'x')"), ("N(m)", "m.devices[0, 0]"),
+    ("N(m)", "N(m, 'x')"), ("m.devices[0, 0]", "N(m, 'x')"), ("m.devices[0, 0]", "m.devices[1, 1]"),
+    ("m.devices[0, 0]", "None"), ("m.devices[0, 0]", "j.memory.Space.Host"), ("N(n, 'x')", "N(n, 'y')"),
+])
+def test_donated_arrays_are_gone_where_pieces_move_as_they_are(place, target):
+    gone = []
+    for lib in (OURS, THEIRS):
+        x = evaluate(lib, f"j.device_put(X, {place})")
+        moved = lib.put(x, evaluate(lib, target), donate=True)
+        np.testing.assert_array_equal(np.asarray(moved), X)
+        gone.append(x.is_deleted())
+    assert gone[0] == gone[1]
+
+
+def test_the_older_context_is_none_for_jit_and_device_put():
+    for lib in (OURS, THEIRS):
+        with pytest.warns(DeprecationWarning), lib.mesh("x4y2"):
+            assert evaluate(lib, "lax.with_sharding_constraint(X, P('x'))").sharding.spec == lib.P("x")
+            for expression in ("jit(lambda x: x, in_shardings=P('x'))(X)", "jit(lambda x: x, out_shardings=P('x'))(X)"):
+                with pytest.raises(RuntimeError, match="jit requires a non-empty mesh in context"):
+                    evaluate(lib, expression)
+            with pytest.raises(ValueError, match="set_mesh"):
+                evaluate(lib, "j.device_put(X, P('x'))")
+
+
+def test_devices_of_jit_are_deprecated():
+    for lib in (OURS, THEIRS):
+        for options in ({"device": lib.devices[1]}, {"backend": "cpu"}):
+            with pytest.warns(DeprecationWarning, match="backend and device argument on jit is deprecated") as caught:
+                double = lib.jit(lambda x: x * 2, **options)
+            assert caught[0].filename == __file__
+            assert len(double(X).devices()) == 1

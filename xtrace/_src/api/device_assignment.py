@@ -72,7 +72,7 @@ class ShardingTree(NamedTuple):
                 f"{function}: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
                 f"{error}. Give one sharding for all, or a tree like the {what}"
             ) from None
-        shardings = tuple([requested_sharding(function, argument, leaf) for leaf in given])
+        shardings = tuple([requested_sharding(function, argument, leaf, entered=False) for leaf in given])
         for sharding in shardings if argument == "out_shardings" else ():
             if sharding is not None and unconstrained_dimensions(sharding):
                 raise ValueError(

@@ -40,6 +40,12 @@ def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> Shape
 def _emit(
     builder: FunctionBuilder, x: Value, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object
 ) -> Value:
+    return emit_constraint(builder, x, sharding)
+
+
+def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> Value:
+    """Write the constraint of a value to a sharding; one on a single device says nothing within a program."""
+    unconstrained_dims = unconstrained_dimensions(sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return x
     own = x.aval.explicit_sharding

@@ -137,7 +137,8 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     """
     aval = operand_aval("full", fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype("full", dtype)
-    value = scalar_operand("full", fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    weak = dtype is None and aval.weak_type and not isinstance(sharding, NamedSharding)
+    value = scalar_operand("full", fill_value, ShapedArray((), wanted, weak))
     return fill_operand("full", value, canonical_shape("full", shape), sharding)
 
 
@@ -166,7 +167,7 @@ def fill_operand(function: str, value: Any, shape: tuple[int, ...], sharding: ob
         if isinstance(aval.dtype, np.dtype):
             # Piece by piece: all of it need not fit on one device.
             host = np.broadcast_to(scalar_to_host(value.val, aval), shape)
-            return put_at(host, sharding, ShapedArray(shape, aval.dtype))
+            return put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
     array = broadcast_scalar(value, shape)

@@ -16,7 +16,7 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.comparisons import bitwise_or
 from xtrace._src.ops.control_flow.bodies import argument_leaf_paths, check_function, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
@@ -160,7 +160,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         "associative_scan", scan_leaves, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals
     )
     results = jit_call.bind_positional(
-        [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False)
+        [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False, *NO_PLACES)
     )
     return pytree.tree_unflatten(tree, results)
 

@@ -11,7 +11,7 @@ from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import (
@@ -63,7 +63,7 @@ def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
 def evaluate_call(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:
     """Call a Python function, or run a jaxpr as one program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
-        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))
+        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False, *NO_PLACES))
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
         raise UnexpectedTracerError(closed_over_message(name))
