@@ -724,7 +724,8 @@ def test_calls_on_tracers_of_several_levels():
 def test_a_device_may_be_given():
     device = xtrace.devices()[0]
     for options in ({"device": device}, {"backend": "cpu"}):
-        f = jit(lambda x: x + 1, **options)
+        with pytest.warns(DeprecationWarning, match="backend and device argument on jit is deprecated"):
+            f = jit(lambda x: x + 1, **options)
         for x in (1.0, floats(1), np.ones(2)):
             for _ in range(6):
                 result = f(x)

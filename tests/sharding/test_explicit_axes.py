@@ -231,9 +231,11 @@ def test_constraints_assert_on_explicit_axes():
     x = OURS.put(np.arange(8.0), OURS.named("x4y2", "x", kind="Explicit"))
     same, other = OURS.named("x4y2", "x", kind="Explicit"), OURS.named("x4y2", "y", kind="Explicit")
     constrain = xtrace.lax.with_sharding_constraint
-    assert xtrace.jit(lambda x: constrain(x, same))(x).sharding == same
+    with xtrace.set_mesh(same.mesh):
+        assert xtrace.jit(lambda x: constrain(x, same))(x).sharding == same
     for run in (xtrace.jit, lambda function: function):
-        with pytest.raises(AssertionError, match=r"the type of the array says P\('x',\) where P\('y',\) is given"):
+        message = r"the type of the array says P\('x',\) where P\('y',\) is given"
+        with xtrace.set_mesh(same.mesh), pytest.raises(AssertionError, match=message):
             run(lambda x: constrain(x, other))(x)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from xtrace._src.algebra.vector_space import convert_to, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.core import config, dtypes
+from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
@@ -17,6 +17,8 @@ from xtrace._src.core.avals import ShapedArray, aval_of, check_unmasked, not_an_
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
+from xtrace._src.core.mesh import context_mesh
+from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.trace import base_trace, current_trace
@@ -111,6 +113,9 @@ def _array(
             f"{called_function()}: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
     device = place_of(device, out_sharding)
+    if device is None and config.mesh.value is not None and not isinstance(value, Array):
+        # Arrays are made on the mesh in force; lists may hold some.
+        device = _mesh_in_force(value)
     wanted = requested_dtype(dtype)
     if wanted is not None and isinstance(value, (Array, np.ndarray)):
         warn_of_lost_part(value.dtype, wanted)
@@ -125,6 +130,14 @@ def _array(
 
 def _is_plain(value: object) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
+
+
+def _mesh_in_force(value: object) -> NamedSharding | None:
+    """Return where an array of `value` is made while a mesh is in force; None if it is where arrays in `value` are."""
+    leaves = pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else ()
+    if current_trace.get() is not base_trace or any(isinstance(leaf, Array) for leaf in leaves):
+        return None
+    return NamedSharding(context_mesh(), PartitionSpec())
 
 
 def _from_value(value: object, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:

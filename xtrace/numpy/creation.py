@@ -22,7 +22,7 @@ from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand
 from xtrace._src.ops.comparisons import eq, ge
@@ -161,7 +161,8 @@ def full(
     device = place_of(device, out_sharding)
     aval = type_of(fill_value, 1)
     wanted = requested_dtype(dtype)
-    weak = wanted is None and aval.weak_type
+    # As in JAX, an array made on a `device` is strongly typed.
+    weak = wanted is None and aval.weak_type and (out_sharding is not None or not isinstance(device, Sharding))
     return _fill(canonical_shape(shape), fill_value, aval, wanted or aval.dtype, weak, device)
 
 

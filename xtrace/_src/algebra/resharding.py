@@ -11,7 +11,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.ir import NEVER_PRINTED
-from xtrace._src.core.mesh import AbstractMesh, AxisType, Mesh, context_mesh
+from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, full_entries
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.requested_shardings import requested_out_sharding
@@ -123,11 +123,24 @@ def with_out_sharding(
     return result
 
 
+def in_sharding_of(wanted: ShapedArray, function: Callable[..., Any], *operands: Any) -> Any:
+    """Return a cotangent of the type `wanted`, which `function` computes of `operands`; the compiler splits these."""
+    if all(aval_of(x).explicit_sharding is None for x in operands):
+        return function(*operands)
+    return reshard_as(function(*map(cast_to_auto, operands)), wanted)
+
+
+def knows_devices(x: Any, mesh: BaseMesh) -> bool:
+    """Whether the devices of `mesh` are known where `x` is used; for an array on no mesh an abstract one has none."""
+    return type(x) is not ConcreteArray or isinstance(mesh, Mesh) or mesh_sharding(x) is not None or (
+        not context_mesh().empty
+    )
+
+
 def reshard_as(x: Any, aval: ShapedArray) -> Any:
     """Return `x` with the sharding over explicit mesh axes that the type `aval` says."""
     if aval.explicit_sharding is None or aval_of(x).explicit_sharding == aval.explicit_sharding:
         return x
-    if type(x) is ConcreteArray and mesh_sharding(x) is None and context_mesh().empty:
-        # It is on no mesh, and which devices the axes have is not known here.
+    if not knows_devices(x, aval.explicit_sharding.mesh):
         return x
     return reshard_p.bind_positional((x,), (aval.explicit_sharding,))

@@ -561,12 +561,17 @@ def move_axis(x: Array, source: int, destination: int) -> Array:
     return transpose.bind_positional((x,), (tuple(order),))
 
 
-def with_axis(x: Array, axis: int | None, size: int, destination: int = 0) -> Array:
-    """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
+def with_axis(
+    x: Array, axis: int | None, size: int, destination: int = 0, sharding: NamedSharding | None = None
+) -> Array:
+    """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it.
+
+    sharding: that of the repeated operand, where a user's arrays say one.
+    """
     if axis is not None:
         return move_axis(x, axis, destination)
     shape = aval_of(x).shape
     spread = (*shape[:destination], size, *shape[destination:])
     return broadcast_in_dim.bind_positional(
-        (x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), None)
+        (x,), (spread, tuple([i for i in range(len(spread)) if i != destination]), sharding)
     )

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._src.api.mesh_agreement import check_meshes
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import MemorySpace, ShapedArray, memory_space_of_kind
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.memory_layout import Format
-from xtrace._src.core.mesh import AbstractMesh, Mesh, PlannedDevice, context_mesh
+from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh, PlannedDevice, context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_shardings import requested_sharding
 from xtrace._src.core.shardings import (
@@ -71,7 +72,7 @@ class ShardingTree(NamedTuple):
                 f"{function}: {argument} specification must be a tree prefix of the {what}, pytree structure error: "
                 f"{error}. Give one sharding for all, or a tree like the {what}"
             ) from None
-        shardings = tuple([requested_sharding(argument, leaf, function=function) for leaf in given])
+        shardings = tuple([requested_sharding(argument, leaf, entered=False, function=function) for leaf in given])
         for sharding in shardings if argument == "out_shardings" else ():
             if sharding is not None and unconstrained_dimensions(sharding):
                 raise ValueError(
@@ -141,25 +142,32 @@ def assign(
     values: Sequence[Any], function: str, names: _Names | None = None, jaxpr: Jaxpr | None = None,
     in_shardings: Sequence[Sharding | None] = (), out_shardings: Sequence[Sharding | None] = (),
     out_avals: Sequence[ShapedArray] = (), unread: frozenset[int] = frozenset(), out_names: _Names | None = None,
-    constants: Sequence[Any] = (),
+    constants: Sequence[Any] = (), of_user: bool = False,
 ) -> Assignment:
     """Return the devices of a program on `values`, and the shardings of its inputs and results.
 
     unread: the positions of values that the program does not read, which have no say. jaxpr: the program, whose
     equations may name a mesh; `constants` are the arrays it closes over. in_shardings, out_shardings: those that the
-    user gives. names, out_names: return the names of the values and of the results for messages.
+    user gives. names, out_names: return the names of the values and of the results for messages. of_user: whether a
+    user calls the program.
 
     ValueError if arguments or shardings are on different devices.
     """
-    meshes = meshes_of(jaxpr) if jaxpr is not None else ()
+    meshes = named_meshes = meshes_of(jaxpr) if jaxpr is not None else ()
     # An argument goes to the one device that is given for it, wherever it is.
     unread |= frozenset([i for i, s in enumerate(in_shardings) if isinstance(s, SingleDeviceSharding)])
-    sources = [*_sources(values, function, names, unread), *_find_given("in_shardings", in_shardings)]
+    # Where a sharding is given for an argument, that has the say; `_inputs` compares.
+    given_for = frozenset([i for i, s in enumerate(in_shardings) if s is not None and not _is_abstract(s)])
+    sources = [*_sources(values, function, names, unread | given_for), *_find_given("in_shardings", in_shardings)]
     sources += [
         *_find_given("out_shardings", out_shardings), *[_source_of_mesh("the function's", mesh) for mesh in meshes]
     ]
-    closed = [mesh_sharding(c) for c in constants if type(c) is ConcreteArray]
-    sources += _find_given("an array that the function closes over", closed)
+    closed = [mesh_sharding(c) if type(c) is ConcreteArray else None for c in constants]
+    # Arrays go from devices to the same ones in another order.
+    places = {*sources[0].devices} if sources else set()
+    sources += _find_given(
+        "an array that the function closes over", [s for s in closed if s is not None and {*s.devices} != places]
+    )
     if not context_mesh().empty:
         sources.append(_source_of_mesh("the context's", context_mesh()))
     if not sources and any(a.explicit_sharding is not None for a in out_avals):
@@ -180,6 +188,9 @@ def assign(
             )
     if first is None:
         return Assignment((current_device(),))
+    if jaxpr is not None:
+        own = [committed_sharding(value) for value in values]
+        check_meshes(function, jaxpr, own, closed, [mesh.abstract_mesh for mesh in named_meshes], names, of_user)
     devices = first.devices
     inputs = _inputs(values, function, names, in_shardings, unread)
     wanted = list(out_shardings) or [None] * len(out_avals)
@@ -190,8 +201,9 @@ def assign(
     for position, (sharding, aval) in enumerate(zip(wanted, out_avals, strict=True)):
         if sharding is not None:
             _check(sharding, aval.shape, partial(_name, "result", out_names, position))
+    named = [*[s.mesh for s in given if isinstance(s, NamedSharding)], context_mesh(), *meshes]
     results = [
-        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh)
+        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh, named)
         for s, aval in zip(wanted, out_avals, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
@@ -270,19 +282,24 @@ def _inputs(
         given = _in_memory_of(value, given, function, names, position)
         own = None if position in unread else committed_sharding(value)
         if own is not None and given is not None and not _is_abstract(given):
-            if not own.is_equivalent_to(given, len(value.shape)):
+            if not own.has_same_pieces(given, len(value.shape)) or {*own.devices} != {*given.devices}:
                 name = names()[position] if names is not None else str(position)
                 raise ValueError(
                     f"Sharding passed to jit does not match the sharding on the respective arg. {function}: argument "
                     f"{name} has the sharding {own}, and in_shardings says {given}. Move it with "
                     "xtrace.device_put(x, sharding) first, or leave in_shardings out for it"
                 )
-            given = own
+            if own.devices == given.devices and _axis_types(own) != _axis_types(given):
+                given = own
         sharding = given if given is not None else own
         if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
             _check(sharding, getattr(value, "shape", ()), partial(_name, "argument", names, position))
         inputs.append(sharding)
     return inputs
+
+
+def _axis_types(sharding: Sharding) -> Any:
+    return sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else None
 
 
 def _in_memory_of(
@@ -337,13 +354,19 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     return sharding
 
 
-def _sharding_of_type(aval: ShapedArray, mesh: Mesh) -> Sharding | None:
-    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole."""
+def _sharding_of_type(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:
+    """Return the sharding of a result that its type says, None if it says none; on explicit axes it is whole.
+
+    others: the meshes that the program names besides `mesh`.
+    """
     own = aval.explicit_sharding
     if own is not None and own.mesh.auto_axes:
         # The compiler chooses the rest.
         return None
     if own is not None:
+        for other in others:
+            if isinstance(other, Mesh) and other.abstract_mesh is own.mesh:
+                return NamedSharding(other, own.spec)
         # In `auto_axes` and `explicit_axes` the axes have other types.
         return NamedSharding(mesh.update(axis_types=own.mesh.axis_types), own.spec)
     return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim)) if mesh.are_all_axes_explicit else None

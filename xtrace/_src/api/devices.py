@@ -294,7 +294,7 @@ def _check_target(target: object) -> Any:
             f"device_put: sharding and layout should be concrete, since no compiler chooses here. Got {target}"
         )
     if target is None or isinstance(target, (Sharding, PartitionSpec, Format)):
-        return requested_sharding("device", target)
+        return requested_sharding("device", target, entered=False)
     raise ValueError(
         "device_put: device must be a device (see xtrace.devices()), a memory such as xtrace.memory.Space.Host, a "
         f"sharding, a Format or None. Received invalid value: {abbreviate(target)}"
@@ -315,15 +315,20 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     if move.target is None:
         return to_concrete(leaf)
     moved = put_on(leaf, device, MemorySpace.Device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
-    if move.donated and isinstance(leaf, ConcreteArray) and not _shares_memory(moved, leaf):
+    if move.donated and isinstance(leaf, ConcreteArray) and _takes_over(moved, leaf):
         leaf.delete()
     return moved
 
 
-def _shares_memory(moved: ConcreteArray, array: ConcreteArray) -> bool:
-    """Whether `moved` is the memory of `array`, or of the copy that one of several devices holds."""
-    on_mesh = mesh_sharding(array) is not None and array.is_fully_replicated and moved.sharding.num_devices == 1
-    return moved.buffer is array.buffer or (on_mesh and moved.devices() <= array.devices())
+def _takes_over(moved: ConcreteArray, array: ConcreteArray) -> bool:
+    """Whether a donated array is gone once it has moved; on CPU, as in JAX, only where each piece moves as it is."""
+    old, new = mesh_sharding(array), mesh_sharding(moved)
+    if moved.buffer is array.buffer:
+        return False
+    if next(iter(array.devices())).platform == "cpu":
+        return old is not None and new is not None and old.has_same_pieces(new, array.ndim)
+    # One of several devices may hold a copy.
+    return not (old is not None and array.is_fully_replicated and moved.devices() <= array.devices() and new is None)
 
 
 def _put_at(leaf: Any, sharding: Sharding, aval: ShapedArray, name: str) -> Any:

@@ -23,7 +23,8 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
 from xtrace._src.core.trace import current_trace
-from xtrace._src.runtime.transfer import as_value
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.transfer import as_value, put_at
 from xtrace._src.transforms.backward import backward
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import JVPTrace, JVPTracer
@@ -501,6 +502,9 @@ def value_and_grad(
         seed: Any = Literal(dtypes.scalar_type_of(one.dtype)(1), one)
         if any(one.sums):
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
+        elif one.explicit_sharding is not None and type(results[0]) is ConcreteArray:
+            # Operations on it know the devices of the mesh then.
+            seed = put_at(seed, results[0].sharding)
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import re
 import time
 import warnings
@@ -17,7 +16,13 @@ from xtrace._src.api import call_arguments, dispatch, stages
 from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module
-from xtrace._src.api.device_assignment import assign, device_option, sharding_tree, types_in_shardings
+from xtrace._src.api.device_assignment import (
+    NO_SHARDINGS,
+    assign,
+    device_option,
+    sharding_tree,
+    types_in_shardings,
+)
 from xtrace._src.api.eager import check_live
 from xtrace._src.api.jit_cache import Cache, Compiled, Options
 from xtrace._src.api.reference_programs import ReferenceProgram
@@ -26,15 +31,16 @@ from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import LazySignature, check_callable, debug_info_of, function_name
 from xtrace._src.core.compiler_choices import Inline, inlining
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import UNSPECIFIED, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
@@ -104,8 +110,8 @@ def jit(
             Where the function is called under grad, vmap or another jit, they are kept.
         donate_argnames: names of such parameters.
         keep_unused: whether arguments that the program does not read are passed to it.
-        device: the device on which the program runs.
-        backend: the platform on which the program runs, such as "cpu".
+        device: the device on which the program runs. Deprecated: put the arguments there.
+        backend: the platform on which the program runs, such as "cpu". Deprecated, likewise.
         inline: whether a call inside of another traced function records the operations without a call; or an
             `Inline`, another time at which it becomes part of the caller.
         compiler_options: options of XLA by name.
@@ -129,12 +135,18 @@ def jit(
         keywords = {k: v for k, v in locals().items() if k != "fun"}
         return functools.partial(jit, **keywords)
     check_callable(fun)
+    chosen = device_option(device, backend, in_shardings, out_shardings)
+    if chosen is not None:
+        warn_user(
+            "backend and device argument on jit is deprecated: put the arguments of the jitted function on the device "
+            "with xtrace.device_put(x, device)", DeprecationWarning,
+        )
     static = Selection("static", fun, static_argnums, static_argnames)
     donated = Selection("donate", fun, donate_argnums, donate_argnames)
     _check_disjoint(fun, static, donated)
     options = Options(
         static.numbers, static.names, donated.numbers, donated.names, bool(keep_unused),
-        device_option(device, backend, in_shardings, out_shardings), inlining(inline),
+        chosen, inlining(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
     )
@@ -182,29 +194,10 @@ def _wrap(fun: Callable[..., Any], static: Selection, donated: Selection, option
     return Jitted(fun, static, donated, options, cache).callable()
 
 
-class _SignatureOf(inspect.Signature):
-    """The signature of a function, computed when it is asked for: it is that of the jitted function."""
-
-    __slots__ = ("_function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    # The two places that all other methods of a signature read.
-    @property
-    def _parameters(self) -> Any:
-        return inspect.signature(self._function).parameters
-
-    @property
-    def _return_annotation(self) -> Any:
-        return inspect.signature(self._function).return_annotation
-
-    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
-        """Return the signature with other parameters, or another annotation of the result."""
-        return inspect.signature(self._function).replace(**changes)
-
-    def __reduce__(self) -> Any:
-        return inspect.signature, (self._function,)
+def _with_options(fun: Callable[..., Any], options: Options) -> Callable[..., Any]:
+    """Return `fun` jitted with the options of another function, which have been checked."""
+    static = Selection("static", fun, options.static_numbers, options.static_names)
+    return _wrap(fun, static, Selection("donate", fun, options.donated_numbers, options.donated_names), options)
 
 
 class Jitted:
@@ -230,7 +223,7 @@ class Jitted:
         functools.update_wrapper(jitted, self.fun, updated=("__dict__",) if isinstance(self.fun, FunctionType) else ())
         if not hasattr(self.fun, "__name__"):
             jitted.__name__ = jitted.__qualname__ = self.name
-        jitted.__signature__ = _SignatureOf(self.fun)  # type: ignore[attr-defined]
+        jitted.__signature__ = LazySignature(self.fun)  # type: ignore[attr-defined]
         jitted.trace = self.trace  # type: ignore[attr-defined]
         jitted.lower = self.lower  # type: ignore[attr-defined]
         jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
@@ -284,12 +277,9 @@ class Jitted:
             return self.fun(*args, **kwargs)
         values = importlib.import_module("xtrace._src.core.high_nodes")
         if self.cache.on_nodes is None:
-            options = self.options
-            self.cache.on_nodes = jit(
-                values.with_written_arguments(self.fun), static_argnums=options.static_numbers,
-                static_argnames=options.static_names, keep_unused=options.keep_unused, device=options.device,
-                compiler_options=dict(options.compiler_options) or None,
-            )
+            self.cache.on_nodes = _with_options(values.with_written_arguments(self.fun), self.options._replace(
+                donated_numbers=(), donated_names=(), in_shardings=NO_SHARDINGS, out_shardings=NO_SHARDINGS,
+            ))
         return values.call_and_write_back(self.cache.on_nodes, args, kwargs)
 
     def _aval(self, leaf: object, static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> ShapedArray:
@@ -310,7 +300,7 @@ class Jitted:
         fusion_level = current_trace.get().fusion_level
         if self.inlines and not fusion_level and (self.of_library or all(isinstance(x, Array) for x in leaves)):
             return self.fun(*args, **kwargs)  # A user's function sees numbers as arrays, below.
-        if self.options.has_shardings:
+        if self.options.has_shardings and self.inlines:
             leaves = constrain_all(leaves, self._given_shardings(in_tree, None)[0])
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of)
         # Jits nest as deep as Python's stack allows, so there are as few frames between two of them as possible.
@@ -325,15 +315,26 @@ class Jitted:
         operands = [*traced.consts, *leaves]
         parameters = (
             self.name, jaxpr, donated, self.options.keep_unused, self.options.compiler_options or None,
-            self.options.inline,
+            self.options.inline, *self._places(traced, in_tree),
         )
         if has_references(jaxpr.jaxpr):
             results = bind_with_references(jit_call, operands, parameters, jaxpr.effects)
         else:
             results = jit_call.bind_positional(operands, parameters)
-        if self.options.has_shardings:
+        if self.options.has_shardings and self.inlines:
             results = constrain_all(results, self._given_shardings(None, traced.out_tree)[1])
         return pytree.tree_unflatten(traced.out_tree, results)
+
+    def _places(self, traced: TracedFunction, in_tree: PyTreeDef) -> Places:
+        """Return the shardings that the equation of a call says, and the mesh in force."""
+        places = Places(ctx_mesh=config.mesh.value)
+        if not self.options.has_shardings or self.inlines:
+            return places
+        rows = [
+            [UNSPECIFIED if s is None else s for s in row] for row in self._given_shardings(in_tree, traced.out_tree)
+        ]
+        before = [UNSPECIFIED] * len(traced.consts) if rows[0] else []
+        return Places.of([*before, *rows[0]], rows[1], config.mesh.value)
 
     def traced(self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> TracedFunction:
         """Return the trace for a signature, made if it is new."""
@@ -438,12 +439,12 @@ class Jitted:
         function, captured = traced.function_of_arrays(self.name)
         donated = self.donated_leaves(static, traced.in_tree)
         shardings = self._given_shardings(traced.in_tree, None)[0]
-        return jit(
-            function, keep_unused=self.options.keep_unused, device=self.options.device,
-            donate_argnums=[captured + i for i, gone in enumerate(donated) if gone and not traced.is_reference(i)],
-            in_shardings=(*[None] * captured, *shardings) if shardings else None,
-            compiler_options=dict(self.options.compiler_options) or None,
-        )
+        gone = [captured + i for i, flag in enumerate(donated) if flag and not traced.is_reference(i)]
+        given = (*[None] * captured, *shardings) if shardings else None
+        return _with_options(function, self.options._replace(
+            static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
+            in_shardings=sharding_tree("jit", "in_shardings", given), out_shardings=NO_SHARDINGS,
+        ))
 
     def _count_compilation(self, text: str, key: tuple[Any, ...]) -> None:
         """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
@@ -563,7 +564,7 @@ class Jitted:
         inputs, results = self._given_shardings(traced.in_tree, traced.out_tree)
         return assign(
             leaves, self.name, traced.debug_info.argument_paths, traced.jaxpr, inputs, results, traced.out_avals,
-            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts,
+            unread, functools.partial(_paths_of_results, traced.out_tree), traced.consts, not self.of_library,
         )
 
     def _given_shardings(self, in_tree: Any, out_tree: Any) -> tuple[Sequence[Any], Sequence[Any]]:

@@ -19,6 +19,7 @@ from xtrace._src.core.partition_spec import UNCONSTRAINED, PartitionSpec, axes_o
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
+from xtrace._src.ops.references.binding import check_results, unwrap, wrap
 from xtrace._src.ops.shard_map import bind_shard_map, manual_axes_in_scope, named_axes, parts_of, piece_aval
 from xtrace._src.transforms.jaxpr_transforms import stage_to_jaxpr
 
@@ -143,7 +144,7 @@ class ShardMap:
                 f"{correction(min(unknown, key=str), mesh.axis_names)}"
             )
         pairs, in_tree = pytree.tree_flatten_with_path(args)
-        leaves, paths = [leaf for _, leaf in pairs], [path for path, _ in pairs]
+        leaves, paths = unwrap([leaf for _, leaf in pairs]), [path for path, _ in pairs]
         avals = [aval_of(x) for x in leaves]
         specs = self._in_specs(args, avals)
         for path, aval, spec in zip(paths, avals, specs, strict=True):
@@ -151,7 +152,10 @@ class ShardMap:
         out: list[Any] = []
 
         def flat(*pieces: Any) -> Sequence[Any]:
-            results, tree = pytree.tree_flatten(self.function(*pytree.tree_unflatten(in_tree, pieces)))
+            given = pytree.tree_unflatten(in_tree, wrap(pieces, types))
+            result = self.function(*given)
+            results, tree = pytree.tree_flatten(result)
+            check_results(results, result, lambda: self.name)
             specs = self._out_specs(tree)
             out[:] = [tree, specs]
             return [self._as_result(x, s) for x, s in zip(results, specs, strict=True)]

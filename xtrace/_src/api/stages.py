@@ -263,6 +263,17 @@ class Lowered(Stage):
         self._around: Traced | None = None
         self._module, self._kept = jitted.lowered_module(traced, static, platform, assignment=assignment)
 
+    @property
+    def out_info(self) -> ShapeDtypeStruct:
+        """The result's shapes and dtypes, and the shardings that types or `jit` say, on the program's devices."""
+        leaves, tree = pytree.tree_flatten(super().out_info)
+        places = self._assignment.results or (None,) * len(leaves)
+        given = zip(leaves, places, strict=True)
+        result: ShapeDtypeStruct = pytree.tree_unflatten(
+            tree, [x if s is None or x.sharding is None else x.update(sharding=s) for x, s in given]
+        )
+        return result
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """Return the module's text: ``dialect`` "stablehlo" (the default) or "hlo"; with user lines if `debug_info`."""
         if dialect in (None, "stablehlo"):
@@ -442,6 +453,15 @@ class Compiled(Stage):
         return self._traced.debug_info.argument_paths()
 
     call = __call__
+
+    @property
+    def out_info(self) -> ShapeDtypeStruct:
+        """The result's shapes, dtypes and shardings."""
+        leaves, tree = pytree.tree_flatten(super().out_info)
+        places = pytree.tree_leaves(self.output_shardings)
+        given = zip(leaves, places, strict=True)
+        result: ShapeDtypeStruct = pytree.tree_unflatten(tree, [x.update(sharding=s) for x, s in given])
+        return result
 
     def as_text(self) -> str:
         """Return XLA's optimised HLO."""

@@ -28,7 +28,7 @@ from xtrace._src.core.high_values import lower_result
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, Literal
 from xtrace._src.core.shardings import Sharding
 from xtrace._src.core.trace import NamedAxisTrace, current_trace, use_trace
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.references.binding import bind_with_references, check_results, unwrap, wrap
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
@@ -317,7 +317,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: object, propagate_sou
     if has_references(jaxpr):
         closed = move_constants_to_inputs(ClosedJaxpr(jaxpr, consts))
         operands = [*consts, *unwrap(list(args))]
-        return bind_with_references(jit_call, operands, ("jaxpr", closed, (), False, None, True), closed.effects)
+        parameters = ("jaxpr", closed, (), False, None, True, *NO_PLACES)
+        return bind_with_references(jit_call, operands, parameters, closed.effects)
     return [x.val if isinstance(x, Literal) else x for x in evaluate(jaxpr, consts, args)]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import concrete, convert_to, with_axis
+from xtrace._src.algebra.vector_space import concrete, convert_to
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.grad import for_each
@@ -20,10 +20,12 @@ from xtrace._src.core.avals import aval_of, is_array_like
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.key_paths import keystr
-from xtrace._src.core.partition_spec import axes_of_entry
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.references import Reference
+from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
+from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
 from xtrace._src.runtime.transfer import as_value
 from xtrace._src.transforms.batch import MappedAxis, batch, without_axis
 from xtrace._src.transforms.scopes import VMAP, scope
@@ -109,7 +111,7 @@ def vmap(
             values[i] = read_reference(reference)
         axes = for_each(lambda i: _canonical(axes[i], values[i], i, paths, name), len(values))
         size = _size(values, axes, axis_size, paths, name)
-        _check_split(values, axes, spmd_axis_name, paths, name)
+        split = _split_of_mapped(values, axes, spmd_axis_name, paths, name)
         out_tree: Any = None
 
         def flat(*inner: object) -> list[Any]:
@@ -121,12 +123,12 @@ def vmap(
             check_results(results, result, described)
             return [*results, *map(read_reference, copies.values())] if copies else results
 
-        mapped_axis = MappedAxis(size, axis_name, spmd_axis_name)
+        mapped_axis = MappedAxis(size, axis_name, spmd_axis_name, split)
         described: Callable[[], Any] = lambda: debug_info_of("vmap", fun, paths)  # noqa: E731
         with scope(VMAP):
             results, places = batch(flat, mapped_axis, values, axes, described)
         for i, reference in reversed(references.items()):
-            write_reference(reference, with_axis(concrete(results.pop()), places.pop(), size, axes[i]))
+            write_reference(reference, mapped_axis.place(concrete(results.pop()), places.pop(), axes[i]))
         wanted = _expand_prefix("out_axes", out_axes, pytree.tree_unflatten(out_tree, results), name)
         out: list[Any] = []
         for i, (x, place, target) in enumerate(zip(results, places, wanted, strict=True)):
@@ -151,7 +153,7 @@ def vmap(
                 shape = aval_of(x).shape if place is None else without_axis(aval_of(x), place).shape
                 out.append(np.zeros((*shape[: target % rank], size, *shape[target % rank :]), dtypes.float0))
                 continue
-            out.append(with_axis(x, place, size, target % rank))
+            out.append(mapped_axis.place(x, place, target % rank))
         return pytree.tree_unflatten(out_tree, out)
 
     return mapped
@@ -195,13 +197,16 @@ def _canonical(axis: int | None, value: object, position: int, paths: Callable[[
     return axis % aval.ndim
 
 
-def _check_split(
+def _split_of_mapped(
     values: list[Any], axes: list[int | None], spmd_axis_name: object, paths: Callable[[], list[str]], name: str
-) -> None:
-    """Raise ValueError if arguments are split differently along the mapped axis, or `spmd_axis_name` says it, too."""
+) -> NamedSharding | None:
+    """Return how the arguments are split over explicit axes along the mapped axis, None if they are not.
+
+    ValueError if they are split differently, or `spmd_axis_name` says it, too.
+    """
     mapped = {i: aval_of(values[i]) for i, axis in enumerate(axes) if axis is not None}
     if not any(aval.is_placed for aval in mapped.values()):
-        return
+        return None
     entries = {
         i: aval.explicit_sharding.spec[axes[i]] if aval.explicit_sharding is not None else None
         for i, aval in mapped.items()
@@ -222,6 +227,12 @@ def _check_split(
             f"vmap: the mapped axes of the arguments of {name} should be split the same, got\n" + "\n".join(lines)
             + "\nSplit one otherwise with xtrace.reshard(x, xtrace.P(...)) first"
         )
+    if not split:
+        return None
+    value = values[split[0]]
+    own = mesh_sharding(value) if type(value) is ConcreteArray else None
+    sharding = own if isinstance(own, NamedSharding) else aval_of(value).explicit_sharding
+    return NamedSharding(sharding.mesh, PartitionSpec(entries[split[0]]))
 
 
 def _size(

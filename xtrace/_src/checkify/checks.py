@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.checkify.errors import (
     BatchedError,
     FailedCheckError,
@@ -142,7 +141,7 @@ def _evaluate(code: Array, *payload: Array, sites: tuple[Site, ...], slots: tupl
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: Any
 ) -> tuple[list[Any], list[Any]]:
-    operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    operands = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     return check_p.bind_positional(operands, tuple(parameters.values())), []
 
 

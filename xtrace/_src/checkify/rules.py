@@ -46,7 +46,7 @@ from xtrace._src.ops.arrays.index_vectors import (
 )
 from xtrace._src.ops.arrays.sorting import sort, top_k
 from xtrace._src.ops.call_primitives import call_p, close_jaxpr, closed_call_p
-from xtrace._src.ops.calls import bind_jit, evaluate_as_program, jit_call
+from xtrace._src.ops.calls import bind_jit, constrain_row, evaluate_as_program, jit_call
 from xtrace._src.ops.collectives import pmax, pmin
 from xtrace._src.ops.comparisons import eq, ne
 from xtrace._src.ops.composites import composite_p
@@ -188,10 +188,11 @@ def _first_of_mapped(leaves: Sequence[Any]) -> list[Any]:
 
 def _jit(
     checker: CheckTrace, operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object,
-    **_: object,
+    in_shardings: tuple[Any, ...], out_shardings: tuple[Any, ...], **_: object,
 ) -> list[Any]:
     inner = checker.of(jaxpr)
-    return checker.take(inner, bind_jit(inner.jaxpr, operands, name, compiler_options))
+    operands = constrain_row(operands, in_shardings)
+    return constrain_row(checker.take(inner, bind_jit(inner.jaxpr, operands, name, compiler_options)), out_shardings)
 
 
 def _remat(

@@ -89,3 +89,28 @@ def check_callable(fun: object, *, function: str = "") -> None:
         raise TypeError(
             f"{function or called_function()}: Expected a callable value, got {short_repr(fun)} of type {type(fun)}"
         )
+
+
+class LazySignature(inspect.Signature):
+    """The signature of a function, computed when it is asked for: it is that of the jitted function."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    # The two places that all other methods of a signature read.
+    @property
+    def _parameters(self) -> Any:
+        return inspect.signature(self._function).parameters
+
+    @property
+    def _return_annotation(self) -> Any:
+        return inspect.signature(self._function).return_annotation
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        """Return the signature with other parameters, or another annotation of the result."""
+        return inspect.signature(self._function).replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return inspect.signature, (self._function,)

@@ -468,11 +468,14 @@ def axes_in_force(mesh: AbstractMesh) -> Iterator[None]:
         config.abstract_mesh.leave(outer)
 
 
-def naming_mesh() -> BaseMesh:
-    """Return the mesh whose axes a `PartitionSpec` without a mesh names; the empty one if none is in force."""
+def naming_mesh(entered: bool = True) -> BaseMesh:
+    """Return the mesh whose axes a `PartitionSpec` without a mesh names; the empty one if none is in force.
+
+    entered: whether that of ``with mesh:`` counts.
+    """
     mesh, axes = context_mesh(), context_abstract_mesh()
     if not mesh.empty:
         # Functions such as `shard_map` change the types of the axes for their bodies.
         is_changed = axes.shape_tuple == mesh.shape_tuple and axes.axis_types != mesh.axis_types
         return mesh.update(axis_types=axes.axis_types) if is_changed else mesh
-    return config.naming_mesh.value or context_abstract_mesh()
+    return (config.naming_mesh.value if entered else None) or context_abstract_mesh()

@@ -16,7 +16,7 @@ from xtrace._src.core.diagnostics.tracebacks import hide_frames
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import ShardingTypeError
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
-from xtrace._src.core.sharding_rules import Split, join, whole
+from xtrace._src.core.sharding_rules import Split, different_meshes, join, whole
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.source import describe, user_position
 from xtrace._src.core.sums import NO_SUMS, Sums
@@ -448,10 +448,8 @@ def result_shardings(
     if not meshes:
         return [None] * len(sums)
     if len(meshes) > 1:
-        raise ShardingTypeError(
-            f"{primitive.name}: the operands are on different meshes, {' and '.join(map(str, meshes))}. Move one with "
-            "xtrace.device_put"
-        )
+        placed = [(a.str_short(short_dtypes=False), a.explicit_sharding) for a in avals]
+        raise different_meshes(primitive.name, [(text, s.mesh) for text, s in placed if s is not None])
     (mesh,) = meshes
     operands = [Split(p, _entries_of(a), mesh) for a, p in zip(avals, plain, strict=True)]
     rule = primitive.sharding or whole

@@ -13,10 +13,13 @@ from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.shardings import NamedSharding, Sharding
 
 
-def requested_sharding(argument: str, given: Any, *, function: str = "") -> Sharding | None:
+def requested_sharding(
+    argument: str, given: Any, *, entered: bool = True, function: str = ""
+) -> Sharding | None:
     """Return a sharding that a user gives; a `PartitionSpec` is one on the mesh in force.
 
-    TypeError for another object; NoMeshError, a ValueError, where no mesh is in force.
+    entered: whether the mesh of ``with mesh:`` counts. TypeError for another object; NoMeshError, a ValueError, where
+    no mesh is in force.
     """
     if isinstance(given, Format):
         check_default_order(argument, given.layout, function=function)
@@ -28,7 +31,7 @@ def requested_sharding(argument: str, given: Any, *, function: str = "") -> Shar
             f"{function or called_function()}: {argument} leaf specifications are expected to be shardings such as "
             f"xtrace.NamedSharding(mesh, xtrace.P('x')), PartitionSpec instances or None, but got {abbreviate(given)}"
         )
-    mesh = naming_mesh()
+    mesh = naming_mesh(entered)
     if mesh.empty:
         raise NoMeshError(
             f"{function or called_function()} requires a non-empty mesh in context if you are passing "

@@ -64,6 +64,15 @@ def parts_of(entry: Any, mesh: BaseMesh) -> int:
 _RESHARD = "Split it otherwise with xtrace.reshard(x, xtrace.P(...)) first"
 
 
+def different_meshes(name: str, operands: Sequence[tuple[str, BaseMesh]]) -> ShardingTypeError:
+    """Return the error of an operation whose operands, by their descriptions, are on meshes that do not go together."""
+    shown = "".join([f"\n  * {text} on {mesh.abstract_mesh.update(abstract_device=None)}" for text, mesh in operands])
+    return ShardingTypeError(
+        f"{name}: Mesh for all inputs should be equal, got{shown}\nMove one to the mesh of the other with "
+        "xtrace.device_put(x, xtrace.NamedSharding(mesh, xtrace.P(...))) first"
+    )
+
+
 def whole(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
     """The rule of an operation whose operands must be whole."""
     for position, x in enumerate(operands):
@@ -152,15 +161,19 @@ def take_apart(name: str, operands: Sequence[Split], result: list[ShapedArray], 
     return [(*x.entries[:axis], *x.entries[axis + 1 :])] * len(result)
 
 
-def leading(kept: int) -> Rule:
-    """Return the rule of operations on the last `kept` dimensions, which must be whole; the others are mapped over."""
+def leading(*kept: int) -> Rule:
+    """Return the rule of operations on the last dimensions of operands, which must be whole; others are mapped over.
+
+    kept: the number of these for each operand; the last one is also that for further operands.
+    """
 
     def rule(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-        batches = [x.entries[: max(x.aval.ndim - kept, 0)] for x in operands]
-        for position, (x, batch) in enumerate(zip(operands, batches, strict=True)):
+        own = [*kept, *kept[-1:] * len(operands)][: len(operands)]
+        batches = [x.entries[: max(x.aval.ndim - count, 0)] for x, count in zip(operands, own, strict=True)]
+        for position, (x, batch, count) in enumerate(zip(operands, batches, own, strict=True)):
             if any(x.entries[len(batch) :]):
                 raise ShardingTypeError(
-                    f"{name}: operand {position}, {x.show()}, must be unsharded along its last {kept} axes. {_RESHARD}"
+                    f"{name}: operand {position}, {x.show()}, must be unsharded along its last {count} axes. {_RESHARD}"
                 )
         longest = max(batches, key=len)
         batch = tuple([next((b[i] for b in batches if len(b) > i and b[i] is not None), None)
@@ -175,17 +188,22 @@ def leading(kept: int) -> Rule:
 
 
 def resized(name: str, operands: Sequence[Split], result: Any, **_: object) -> Any:
-    """The rule of slices and pads: a dimension whose size changes stays split if its parts still divide it."""
+    """The rule of slices, pads and windows: a dimension whose size changes stays split if its parts still divide it."""
     if isinstance(result, list):
         return [resized(name, operands, r) for r in result]
     x = operands[0]
-    for i, (before, after) in enumerate(zip(x.aval.shape, result.shape, strict=True)):
-        if before != after and after % x.parts(i):
-            raise ShardingTypeError(
-                f"{name}: axis {i} of {x.show()} would have the size {after}, which its {x.parts(i)} parts do not "
-                f"divide. {_RESHARD}"
-            )
+    for i, size in enumerate(result.shape):
+        _check_size(name, x, i, size)
     return x.entries
+
+
+def _check_size(name: str, x: Split, axis: int, size: int) -> None:
+    """Raise ShardingTypeError if an axis of a result would have another size, which the parts do not divide."""
+    if x.aval.shape[axis] != size and size % x.parts(axis):
+        raise ShardingTypeError(
+            f"{name} on sharded dims where the size is not divisible by mesh axes: axis {axis} of {x.show()} would "
+            f"have the size {size}, which its {x.parts(axis)} parts do not divide. {_RESHARD}"
+        )
 
 
 def broadcast(
@@ -335,16 +353,20 @@ def contract(
 def convolve(
     name: str, operands: Sequence[Split], result: ShapedArray, *, dimension_numbers: Any, **_: object
 ) -> Entries:
-    """The rule of convolutions: batches and output features may be split."""
+    """The rule of convolutions: batches, spatial axes and output features may be split."""
     left, right = operands[0], operands[1]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    if any(left.entries[i] for i in lhs_spec[1:]) or any(right.entries[i] for i in rhs_spec[1:]):
+    if left.entries[lhs_spec[1]] or any(right.entries[i] for i in rhs_spec[1:]):
         raise ShardingTypeError(
-            f"{name}: only the batch of {left.show()} and the output features of {right.show()} may be split. "
-            f"{_RESHARD}"
+            f"{name}: only the batch and the spatial axes of {left.show()}, and the output features of {right.show()}, "
+            "may be split. Please specify the output sharding via the `out_sharding` parameter of "
+            "conv_general_dilated, or split them otherwise with xtrace.reshard(x, xtrace.P(...)) first"
         )
     entries: list[Any] = [None] * result.ndim
-    entries[out_spec[0]], entries[out_spec[1]] = left.entries[lhs_spec[0]], right.entries[rhs_spec[0]]
+    entries[out_spec[1]] = right.entries[rhs_spec[0]]
+    for own, place in zip((lhs_spec[0], *lhs_spec[2:]), (out_spec[0], *out_spec[2:]), strict=True):
+        entries[place] = left.entries[own]
+        _check_size(name, left, own, result.shape[place])
     return _distinct(name, operands, tuple(entries))
 
 

@@ -140,7 +140,11 @@ class Sharding:
         """Return whether `other` puts the same pieces of arrays of `ndim` axes on the same devices."""
         if self is other or self == other:
             return True
-        if not isinstance(other, Sharding) or self.devices != other.devices or self.memory_kind != other.memory_kind:
+        return isinstance(other, Sharding) and self.devices == other.devices and self.has_same_pieces(other, ndim)
+
+    def has_same_pieces(self, other: Sharding, ndim: int) -> bool:
+        """Return whether `other` puts the same pieces of arrays of `ndim` axes on as many devices, in their order."""
+        if self.num_devices != other.num_devices or self.memory_kind != other.memory_kind:
             return False
         return self.tiles(ndim) == other.tiles(ndim) and self._summed_axes() == other._summed_axes()
 

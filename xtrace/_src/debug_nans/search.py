@@ -25,7 +25,7 @@ from xtrace._src.core.ir import ClosedJaxpr, JaxprEqn, Literal, called_jaxpr
 from xtrace._src.core.source import Position, user_position
 from xtrace._src.core.trace import base_trace, use_trace
 from xtrace._src.debug_nans.rules import RULES
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import to_concrete
 from xtrace._src.transforms.jaxpr_transforms import move_constants_to_inputs
@@ -252,7 +252,7 @@ def _results(closed: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """Return the results of a jaxpr as one program."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    result: list[Any] = base_trace.process(jit_call, operands, ("step", closed, (), False, None, False))
+    result: list[Any] = base_trace.process(jit_call, operands, ("step", closed, (), False, None, False, *NO_PLACES))
     return result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
@@ -11,9 +11,11 @@ from xtrace._src.core.compiler_choices import Inline
 from xtrace._src.core.effects import Effects
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.primitive import ListPrimitive
+from xtrace._src.core.shardings import NamedSharding, insert_entry
 from xtrace._src.core.source import path_inside
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import current_trace
+from xtrace._src.ops.sharding_constraints import constrain_all, emit_constraint
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_call
@@ -37,13 +39,79 @@ from xtrace._src.transforms.scopes import call_in_scopes
 from xtrace._src.transforms.stage import StagingTrace
 
 
+class _Unspecified:
+    """Stands for the sharding of an operand or result of `jit` that was given none."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+    def __reduce__(self) -> str:
+        return "UNSPECIFIED"
+
+
+UNSPECIFIED = _Unspecified()
+_Row = tuple[Any, ...]
+
+
+class Places(NamedTuple):
+    """The shardings that `jit` was given for the operands and the results of a call, and the mesh in force at it.
+
+    A row is empty where none is given; the mesh is None for none.
+    """
+
+    in_shardings: _Row = ()
+    out_shardings: _Row = ()
+    ctx_mesh: Any = None
+
+    @staticmethod
+    def of(in_shardings: Sequence[Any], out_shardings: Sequence[Any], ctx_mesh: Any) -> Places:
+        """Return places with rows that may hold nothing but `UNSPECIFIED`."""
+        return Places(_shorten(in_shardings), _shorten(out_shardings), ctx_mesh)
+
+    def full(self, jaxpr: ClosedJaxpr) -> tuple[_Row, _Row]:
+        """Return the rows for the operands and the results of `jaxpr`, with an element for each."""
+        ins, outs = len(jaxpr.in_avals), len(jaxpr.out_avals)
+        return self.in_shardings or (UNSPECIFIED,) * ins, self.out_shardings or (UNSPECIFIED,) * outs
+
+    def around(self, jaxpr: ClosedJaxpr) -> Places:
+        """Return the places of a call of `jaxpr`, which has operands before these, and results after these."""
+        ins = [*[UNSPECIFIED] * (len(jaxpr.in_avals) - len(self.in_shardings)), *self.in_shardings]
+        outs = [*self.out_shardings, *[UNSPECIFIED] * (len(jaxpr.out_avals) - len(self.out_shardings))]
+        return Places.of(ins, outs, self.ctx_mesh)
+
+
+NO_PLACES = Places()
+
+
+def _shorten(row: Sequence[Any]) -> _Row:
+    return () if all(s is UNSPECIFIED for s in row) else tuple(row)
+
+
+def constrain_row(values: Sequence[Any], row: _Row) -> list[Any]:
+    """Return values, each with its sharding in a row of `Places`."""
+    return constrain_all(values, [None if s is UNSPECIFIED else s for s in row])
+
+
 def _abstract(*avals: ShapedArray, jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
     """Call a jitted function."""
     return infer_result_types(jaxpr, avals)
 
 
 def _emit(
-    builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, inline: bool | Inline = False, **_: Any
+    builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, name: str, inline: bool | Inline = False,
+    in_shardings: _Row = (), out_shardings: _Row = (), **_: Any,
+) -> list[Value]:
+    operands = _emit_constraints(builder, values, in_shardings)
+    return _emit_constraints(builder, _emit_body(builder, operands, jaxpr, name, inline), out_shardings)
+
+
+def _emit_constraints(builder: FunctionBuilder, values: Sequence[Value], row: _Row) -> list[Value]:
+    pairs = zip(values, row or (UNSPECIFIED,) * len(values), strict=True)
+    return [x if s is UNSPECIFIED else emit_constraint(builder, x, s) for x, s in pairs]
+
+
+def _emit_body(
+    builder: FunctionBuilder, values: Sequence[Value], jaxpr: ClosedJaxpr, name: str, inline: bool | Inline
 ) -> list[Value]:
     if builder.place is not None:
         source, path = builder.place
@@ -60,61 +128,81 @@ def _effects(*, jaxpr: ClosedJaxpr, **_: object) -> Effects:
 
 def _discharge(
     keys: Sequence[Any], operands: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
-    inline: bool | Inline, **_: Any,
+    inline: bool | Inline, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None, **_: Any,
 ) -> tuple[list[Any], list[Any]]:
+    places = Places(in_shardings, out_shardings, ctx_mesh)
     return discharge_call(
-        lambda closed, values: bind_jit(closed, values, name, compiler_options, inline), keys, operands, jaxpr
+        lambda closed, values: bind_jit(closed, values, name, compiler_options, inline, places.around(closed)),
+        keys, operands, jaxpr,
     )
 
 
 def bind_jit(
-    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: object = None, inline: bool | Inline = False
+    closed: ClosedJaxpr, operands: Sequence[Any], name: str, options: object = None, inline: bool | Inline = False,
+    places: Places = NO_PLACES,
 ) -> list[Any]:
     """Bind a call of `closed`; its constants become operands."""
     if closed.consts:
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
-    return jit_call.bind_positional(operands, (name, closed, (), False, options, inline))
+        places = places.around(closed)
+    return jit_call.bind_positional(operands, (name, closed, (), False, options, inline, *places))
 
 
 def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr, compiler_options: Any,
-    inline: bool | Inline = False, **_: Any,
+    inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None, **_: Any,
 ) -> tuple[list[Any], list[Any]]:
-    both, nonzero = jvp_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = bind_jit(both, [*primals, *[t for t in tangents if t is not None]], name, compiler_options, inline)
+    given = tuple([t is not None for t in tangents])
+    both, nonzero = jvp_jaxpr(jaxpr, given)
+    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    places = Places.of([*ins, *filter_by_mask(ins, given)], [*outs, *filter_by_mask(outs, nonzero)], ctx_mesh)
+    operands = [*primals, *[t for t in tangents if t is not None]]
+    results = bind_jit(both, operands, name, compiler_options, inline, places)
     count = len(nonzero)
     return results[:count], scatter_by_mask(results[count:], nonzero)
 
 
 def _linearize(
     primals: Sequence[Any], tangents: Sequence[Any], *, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: object, inline: bool | Inline = False, **_: object,
+    compiler_options: object, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
+    ctx_mesh: Any = None, **_: object,
 ) -> tuple[list[Any], list[Any]]:
-    parts = linearize_jaxpr(jaxpr, tuple([t is not None for t in tangents]))
-    results = bind_jit(parts.known, primals, name, compiler_options, inline)
+    given = tuple([t is not None for t in tangents])
+    parts = linearize_jaxpr(jaxpr, given)
+    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    places = Places(in_shardings, out_shardings, ctx_mesh).around(parts.known)
+    results = bind_jit(parts.known, primals, name, compiler_options, inline, places)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline is True:
         # The linear equations are inlined on the tape.
         moved = call_in_scopes(evaluate, parts.linear.jaxpr, parts.linear.consts, operands)
     else:
-        moved = bind_jit(parts.linear, operands, name, compiler_options, inline)
+        places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.nonzero), ctx_mesh)
+        moved = bind_jit(parts.linear, operands, name, compiler_options, inline, places.around(parts.linear))
     return results[: len(parts.nonzero)], scatter_by_mask(moved, parts.nonzero)
 
 
 def _partial_evaluate(
     unknown: tuple[bool, ...], *, name: str, jaxpr: ClosedJaxpr, compiler_options: object = None,
-    inline: bool | Inline = False, **_: object,
+    inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (), ctx_mesh: Any = None,
+    **_: object,
 ) -> Callable[[Sequence[Any]], list[Any]] | None:
     works, pending = analyze_unknowns(jaxpr, unknown)
     if not works and all(pending):
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
+    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    known, late = [not u for u in unknown], parts.nonzero
+    first = Places.of(filter_by_mask(ins, known), filter_by_mask(outs, [not n for n in late]), ctx_mesh)
+    second = Places.of(filter_by_mask(ins, unknown), filter_by_mask(outs, late), ctx_mesh)
 
     def compute(operands: Sequence[Any]) -> list[Any]:
-        given = filter_by_mask(operands, [not u for u in unknown])
-        results = bind_jit(parts.known, given, name, compiler_options, inline)
+        given = filter_by_mask(operands, known)
+        results = bind_jit(parts.known, given, name, compiler_options, inline, first.around(parts.known))
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
-        moved = bind_jit(parts.linear, rest, name, compiler_options, inline) if any(parts.nonzero) else []
+        moved = bind_jit(
+            parts.linear, rest, name, compiler_options, inline, second.around(parts.linear)
+        ) if any(late) else []
         return merge_by_mask(results, moved, parts.nonzero)
 
     return compute
@@ -122,30 +210,48 @@ def _partial_evaluate(
 
 def _transpose(
     cotangents: Sequence[Any], *operands: Array | UndefinedPrimal, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: object, inline: bool | Inline = False, **_: object,
+    compiler_options: object, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
+    ctx_mesh: Any = None, **_: object,
 ) -> list[Any]:
     linear = tuple([type(x) is UndefinedPrimal for x in operands])
     nonzero = tuple([c is not None for c in cotangents])
     transposed, has_cotangent = transpose_jaxpr(jaxpr, linear, nonzero)
     known = [x for x in operands if type(x) is not UndefinedPrimal]
     given = [*known, *[c for c in cotangents if c is not None]]
-    results = bind_jit(transposed, given, name, compiler_options, inline)
+    ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
+    back = filter_by_mask(filter_by_mask(ins, linear), has_cotangent)
+    ins = (*filter_by_mask(ins, [not x for x in linear]), *filter_by_mask(outs, nonzero))
+    results = bind_jit(transposed, given, name, compiler_options, inline, Places.of(ins, back, ctx_mesh))
     return scatter_by_mask(scatter_by_mask(results, has_cotangent), linear)
 
 
 def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, jaxpr: ClosedJaxpr,
-    compiler_options: Any, inline: bool | Inline = False, **_: Any,
+    compiler_options: Any, inline: bool | Inline = False, in_shardings: _Row = (), out_shardings: _Row = (),
+    ctx_mesh: Any = None, **_: Any,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
     batched, out_axes = batch_jaxpr(jaxpr, mapped, tuple(axes))
-    return bind_jit(batched, operands, name, compiler_options, inline), out_axes
+    places = Places.of(
+        [_with_axis(mapped, s, a.ndim, i) for s, a, i in zip(in_shardings, jaxpr.in_avals, axes, strict=False)],
+        [_with_axis(mapped, s, a.ndim, i) for s, a, i in zip(out_shardings, jaxpr.out_avals, out_axes, strict=False)],
+        ctx_mesh,
+    )
+    return bind_jit(batched, operands, name, compiler_options, inline, places), out_axes
+
+
+def _with_axis(mapped: MappedAxis, sharding: Any, ndim: int, axis: int | None) -> Any:
+    """Return the sharding of values with the mapped axis at `axis`."""
+    if axis is None or not isinstance(sharding, NamedSharding):
+        return sharding
+    return insert_entry(sharding, ndim, axis, mapped.spmd_name if mapped.split is None else mapped.split.spec[0])
 
 
 jit_call = ListPrimitive(
-    "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline"), abstract=_abstract,
-    emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
-    transpose=_transpose, batch=_batch, multiple_results=True, memoised=False, discharge=_discharge,
-    unprinted={"donated_invars": (), "keep_unused": False, "inline": False},
+    "jit", ("name", "jaxpr", "donated_invars", "keep_unused", "compiler_options", "inline", *Places._fields),
+    abstract=_abstract, emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize,
+    partial_evaluate=_partial_evaluate, transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    discharge=_discharge,
+    unprinted={"donated_invars": (), "keep_unused": False, "inline": False, "in_shardings": (), "out_shardings": ()},
 )
 
 

@@ -25,7 +25,6 @@ from xtrace._src.algebra.vector_space import (
     convert_to,
     operand_aval,
     reduce_sum,
-    with_axis,
 )
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
@@ -221,7 +220,7 @@ class AxisReduction(Primitive):
                 return self.bind_positional((x,), (axes, axis_index_groups)), place
             if rest:
                 raise NotImplementedError(f"{self.name}: axis_index_groups need a single axis under vmap, got {axes}")
-            return self._reduce_groups(with_axis(x, place, mapped.size), axis_index_groups), 0
+            return self._reduce_groups(mapped.place(x, place), axis_index_groups), 0
         if mapped.name in axes:
             x = self.repeated(x, mapped.size) if place is None else self.across(x, (place,))
             place = None

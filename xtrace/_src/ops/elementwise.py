@@ -29,7 +29,6 @@ from xtrace._src.algebra.vector_space import (
     broadcast_like,
     convert_to,
     unbroadcast,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -652,12 +651,12 @@ def _clamp_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, An
 def _clamp_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
     low, x, high = operands
     bounds = []
-    x, rank = with_axis(x, axes[1], mapped.size), aval_of(x).ndim - (axes[1] is not None)
+    x, rank = mapped.place(x, axes[1]), aval_of(x).ndim - (axes[1] is not None)
     for bound, axis in ((low, axes[0]), (high, axes[2])):
         if axis is not None and aval_of(bound).ndim == 1 and rank:
             bound = broadcast_in_dim(bound, aval_of(x).shape, (0,))
         elif axis is not None or aval_of(bound).shape:
-            bound = with_axis(bound, axis, mapped.size)
+            bound = mapped.place(bound, axis)
         bounds.append(bound)
     return clamp(bounds[0], x, bounds[1]), 0
 

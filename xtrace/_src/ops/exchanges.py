@@ -14,7 +14,6 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reduce_sum,
     reshape,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -118,7 +117,7 @@ def _all_gather_batch(
         return all_gather_p.bind_positional(
             (x,), (all_gather_dimension + 1, axis_index_groups, axis_name, axis_size, tiled)
         ), 0
-    x = with_axis(x, place, mapped.size)
+    x = mapped.place(x, place)
     if axis_index_groups is not None:
         parts = {i: [slice_in_dim(x, j, j + 1) for j in g] for g in axis_index_groups for i in g}
         rows = [_place_gathered(concatenate(parts[i], 0), all_gather_dimension, tiled) for i in range(mapped.size)]
@@ -449,7 +448,7 @@ def _all_to_all_batch(
         ), 0
     if axis_index_groups is not None:
         raise NotImplementedError("all_to_all: axis_index_groups are not supported along an axis of vmap")
-    x = with_axis(x, place, mapped.size)
+    x = mapped.place(x, place)
     if tiled:
         shape = aval_of(x).shape
         count = mapped.size * axis_size([n for n in names if n != mapped.name])
@@ -569,7 +568,7 @@ def _ppermute_batch(
     (x,), (place,) = operands, places
     if _is_other_axis(mapped, axis_name, "ppermute"):
         return ppermute_p.bind_positional((x,), (axis_name, perm)), place or 0
-    x = with_axis(x, place, mapped.size)
+    x = mapped.place(x, place)
     source = {destination: origin for origin, destination in perm}
     nothing = zeros(aval_of(x).update(shape=(1, *aval_of(x).shape[1:]))) if len(source) < mapped.size else None
     parts = [slice_in_dim(x, source[i], source[i] + 1) if i in source else nothing for i in range(mapped.size)]

@@ -15,7 +15,6 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reduce_sum,
     reshape,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -204,7 +203,7 @@ def _batch(
             raise NotImplementedError(
                 "ragged_all_to_all along an axis of vmap takes one name and no axis_index_groups; use a shard_map"
             )
-        stacked, outputs, *ranges = [with_axis(x, p, size) for x, p in zip(operands, places, strict=True)]
+        stacked, outputs, *ranges = [mapped.place(x, p) for x, p in zip(operands, places, strict=True)]
         count = aval_of(ranges[0]).shape[1]
         # Axis 0 is that of the receivers.
         starts, _, offsets = [
@@ -215,9 +214,9 @@ def _batch(
         ]
         return _stack(each), 0
     if all(p is None for p in places[2:]):
-        moved = [with_axis(x, p, size, 1) for x, p in zip(operands[:2], places, strict=False)]
+        moved = [mapped.place(x, p, 1) for x, p in zip(operands[:2], places, strict=False)]
         return ragged_all_to_all_p.bind_positional([*moved, *operands[2:]], parameters), 1
-    all_mapped = [with_axis(x, p, size) for x, p in zip(operands, places, strict=True)]
+    all_mapped = [mapped.place(x, p) for x, p in zip(operands, places, strict=True)]
     each = [ragged_all_to_all_p.bind_positional([_element(x, i) for x in all_mapped], parameters) for i in range(size)]
     return _stack(each), 0
 

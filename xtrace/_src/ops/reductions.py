@@ -505,7 +505,7 @@ def _reduce_batch(
             "reduce cannot be mapped over init_values: they must be neutral elements of the computation, which are "
             "constants. Combine with other values after the reduction"
         )
-    arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
+    arrays = [mapped.place(x, i) for x, i in zip(operands[:count], axes[:count], strict=True)]
     shifted = tuple([d + 1 for d in dimensions])
     return reduce.bind_positional([*arrays, *operands[count:]], (computation, shifted, jaxpr)), [0] * count
 

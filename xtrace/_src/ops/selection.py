@@ -11,7 +11,6 @@ from xtrace._src.algebra.kinds import (
 from xtrace._src.algebra.vector_space import (
     LINEAR,
     broadcast_in_dim,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -83,10 +82,10 @@ def _select_batch(mapped: Any, operands: Array, axes: Sequence[int]) -> tuple[An
     which, *cases = operands
     if axes[0] is None and not aval_of(which).shape:
         place = next(i for i in axes if i is not None)
-        cases = [with_axis(x, i, mapped.size, place) for x, i in zip(cases, axes[1:], strict=True)]
+        cases = [mapped.place(x, i, place) for x, i in zip(cases, axes[1:], strict=True)]
         return select_n(which, *cases), place
-    cases = [with_axis(x, i, mapped.size) for x, i in zip(cases, axes[1:], strict=True)]
-    which, own = with_axis(which, axes[0], mapped.size), aval_of(which).ndim - (axes[0] is not None)
+    cases = [mapped.place(x, i) for x, i in zip(cases, axes[1:], strict=True)]
+    which, own = mapped.place(which, axes[0]), aval_of(which).ndim - (axes[0] is not None)
     if not own:
         which = broadcast_in_dim(which, aval_of(cases[0]).shape, (0,))
     return select_n(which, *cases), 0

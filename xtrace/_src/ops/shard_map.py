@@ -13,7 +13,7 @@ from xtrace._src.core.annotations import Shape
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.effects import Effects, named_axis
-from xtrace._src.core.ir import Atom, ClosedJaxpr
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.mesh import AbstractMesh, AxisType, BaseMesh, axes_in_force, context_abstract_mesh
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry, full_entries
 from xtrace._src.core.primitive import Primitive
@@ -22,8 +22,10 @@ from xtrace._src.core.sums import NO_SUMS, Sums
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.core.trace import ManualAxisTrace, current_trace, use_trace
 from xtrace._src.ops.collectives import psum, times
+from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
+from xtrace._src.transforms.discharge import discharge_jaxpr, split_results
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
     analyze_unknowns,
@@ -169,8 +171,19 @@ def bind_shard_map(
         in_specs = [*[PartitionSpec()] * len(closed.consts), *in_specs]
         closed, operands = move_constants_to_inputs(closed), [*closed.consts, *operands]
     parameters = (check_vma, tuple(in_specs), closed, mesh, newly_manual_axes, tuple(out_specs))
-    results: list[Any] = shard_map_p.bind_positional(operands, parameters)
-    return results
+    return bind_with_references(shard_map_p, operands, parameters, closed.effects)
+
+
+def _discharge(
+    keys: Sequence[Any], operands: Sequence[Any], *, check_vma: bool, in_specs: _Specs, jaxpr: ClosedJaxpr,
+    mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
+) -> tuple[list[Any], list[Any]]:
+    details = mesh, newly_manual_axes, check_vma
+    with manual_axes_in_scope(*details):
+        pure = discharge_jaxpr(jaxpr)
+    # The last arrays of references are put together as their first ones were taken apart.
+    last = [spec for spec, key in zip(in_specs, keys, strict=True) if key is not None]
+    return split_results(keys, bind_shard_map(pure, operands, in_specs, [*out_specs, *last], *details))
 
 
 def _residual_spec(aval: ShapedArray, mesh: BaseMesh, manual: frozenset[Any], check_vma: bool) -> PartitionSpec:
@@ -344,28 +357,43 @@ def _batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, check_vma: bool, in_specs: _Specs,
     jaxpr: ClosedJaxpr, mesh: BaseMesh, newly_manual_axes: frozenset[Any], out_specs: _Specs,
 ) -> tuple[list[Any], tuple[int | None, ...]]:
-    entry = mapped.spmd_name
     parts = _parts_of_mapped(mapped, jaxpr, mesh, (*in_specs, *out_specs), newly_manual_axes)
-    with manual_axes_in_scope(mesh, newly_manual_axes, check_vma):
-        inner = mapped._replace(size=mapped.size // parts, spmd_name=None)
-        batched, out_axes = batch_jaxpr(jaxpr, inner, tuple(axes))
+    entry, split, manual = mapped.spmd_name, mapped.split, newly_manual_axes
+    if split is not None:
+        # The function does not use these axes, and along them the mapped axis stays split as its type says.
+        manual -= named_axes(split.spec)
+        split = split.update(mesh=_inner_mesh(mesh, manual))
     given = [_insert_entry(s, i, entry) for s, i in zip(in_specs, axes, strict=True)]
+    pairs = zip(operands, given, strict=True)
+    avals = tuple([piece_aval(aval_of(x), mesh, s, manual, check_vma) for x, s in pairs])
+    with manual_axes_in_scope(mesh, manual, check_vma):
+        inner = mapped._replace(size=mapped.size // parts, spmd_name=None, split=split)
+        batched, out_axes = batch_jaxpr(jaxpr, inner, tuple(axes), None, avals)
     wanted = [_insert_entry(s, i, entry) for s, i in zip(out_specs, out_axes, strict=True)]
-    return bind_shard_map(batched, operands, given, wanted, mesh, newly_manual_axes, check_vma), out_axes
+    return bind_shard_map(batched, operands, given, wanted, mesh, manual, check_vma), out_axes
 
 
 def _parts_of_mapped(
     mapped: MappedAxis, jaxpr: ClosedJaxpr, mesh: BaseMesh, specs: Sequence[PartitionSpec], manual: frozenset[Any]
 ) -> int:
-    """Return the number of shards of a mapped axis, which ``vmap(spmd_axis_name=)`` places along mesh axes."""
-    names = axes_of_entry(mapped.spmd_name)
+    """Return the number of pieces of a mapped axis, which ``vmap(spmd_axis_name=)`` places along mesh axes.
+
+    ValueError if the mapped function uses these, or those that the type splits the mapped axis over.
+    """
+    names, split = axes_of_entry(mapped.spmd_name), named_axes(mapped.split.spec) if mapped.split is not None else ()
+    for name in split:
+        if _uses(jaxpr.jaxpr, specs, name):
+            raise ValueError(
+                f"vmap: the mapped axis is split over the mesh axis {abbreviate(name)}, which the shard_map in the "
+                "mapped function uses for another axis; split it otherwise with xtrace.reshard first"
+            )
     for name in names:
         if name not in manual:
             raise ValueError(
                 f"vmap: spmd_axis_name names {abbreviate(name)}, which is no manual axis of the shard_map in the "
                 f"mapped function, {tuple(sorted(map(str, manual)))}"
             )
-        if any(name in named_axes(spec) for spec in specs) or named_axis(name) in jaxpr.effects:
+        if _uses(jaxpr.jaxpr, specs, name):
             raise ValueError(
                 f"vmap: spmd_axis_name names {abbreviate(name)}, which the shard_map in the mapped function uses for "
                 "another axis; name a mesh axis of its own"
@@ -377,6 +405,23 @@ def _parts_of_mapped(
             f"{names} of spmd_axis_name"
         )
     return parts
+
+
+def _uses(jaxpr: Jaxpr, specs: Sequence[PartitionSpec], name: Any) -> bool:
+    """Whether the specifications or the body of a mapped function name a mesh axis."""
+    return any(name in named_axes(spec) for spec in specs) or _names_axis(jaxpr, name)
+
+
+def _names_axis(jaxpr: Jaxpr, name: Any) -> bool:
+    for equation in jaxpr.eqns:
+        for key, value in equation.params.items():
+            parts = value if isinstance(value, (tuple, list)) else (value,)
+            if key in ("axes", "axis_name") and name in parts:
+                return True
+            inner = [x.jaxpr if isinstance(x, ClosedJaxpr) else x for x in parts]
+            if any(isinstance(x, Jaxpr) and _names_axis(x, name) for x in inner):
+                return True
+    return False
 
 
 def _insert_entry(spec: PartitionSpec, axis: int | None, entry: Any) -> PartitionSpec:
@@ -392,4 +437,5 @@ shard_map_p = Primitive(
     "shard_map", ("check_vma", "in_specs", "jaxpr", "mesh", "newly_manual_axes", "out_specs"), abstract=_abstract,
     emit=_emit, effects=_effects, jvp=_jvp, linearize=_linearize, partial_evaluate=_partial_evaluate,
     transpose=_transpose, batch=_batch, multiple_results=True, memoised=False,
+    discharge=_discharge,
 )

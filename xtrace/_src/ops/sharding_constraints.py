@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.resharding import reshard_p
+from xtrace._src.algebra.resharding import cast_to_auto, reshard_p
 from xtrace._src.algebra.vector_space import LINEAR
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
@@ -21,6 +21,7 @@ from xtrace._src.core.shardings import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    explicit_part,
     unconstrained_dimensions,
 )
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
@@ -39,6 +40,12 @@ def _abstract(operand: ShapedArray, *, sharding: Sharding, **_: object) -> Shape
 def _emit(
     builder: FunctionBuilder, x: Value, *, sharding: Sharding, unconstrained_dims: frozenset[int], **_: object
 ) -> Value:
+    return emit_constraint(builder, x, sharding)
+
+
+def emit_constraint(builder: FunctionBuilder, x: Value, sharding: Sharding) -> Value:
+    """Write the constraint of a value to a sharding; one on a single device says nothing within a program."""
+    unconstrained_dims = unconstrained_dimensions(sharding)
     if isinstance(sharding, SingleDeviceSharding):
         return x
     own = x.aval.explicit_sharding
@@ -139,29 +146,43 @@ def _path_of_leaf(tree: Any, position: int) -> str:
     return key_paths.keystr(pytree.leaf_paths(tree)[position])
 
 
-def constrain(x: Array, sharding: Sharding) -> Any:
-    """Return `x` with a sharding; AssertionError if its type says another one on explicit axes."""
-    own = aval_of(x).explicit_sharding
-    if own is not None and own.mesh.are_all_axes_explicit and isinstance(sharding, NamedSharding):
+def _check_axes(x: Array, sharding: Sharding) -> None:
+    """Raise ValueError if a user's constraint names mesh axes that are not the compiler's.
+
+    Where all axes in force are explicit a constraint asserts what the type says: AssertionError if it differs.
+    """
+    if not isinstance(sharding, NamedSharding):
+        return
+    own, mesh = aval_of(x).explicit_sharding, sharding.mesh
+    if own is not None and own.mesh.are_all_axes_explicit and context_abstract_mesh() is mesh.abstract_mesh is own.mesh:
         wanted = full_entries(sharding.spec, len(own.spec))
         if wanted != full_entries(own.spec, len(wanted)) or sharding.sums != own.sums:
             raise AssertionError(
                 f"with_sharding_constraint: on explicit axes it asserts, and the type of the array says {own.spec} "
                 f"where {sharding.spec} is given; change it with xtrace.reshard(x, {sharding.spec})"
             )
+        return
+    named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
+    # In `shard_map` a value is a piece along the manual axes.
+    manual = {*mesh.manual_axes, *context_abstract_mesh().manual_axes}
+    for axis in [*named, *sharding.spec.unreduced]:
+        if axis in manual or axis in mesh.explicit_axes:
+            raise ValueError(
+                f"the spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the "
+                f"mesh, got {sharding.spec}, and {axis!s} is {'a manual' if axis in manual else 'an explicit'} "
+                f"axis of {abbreviate(mesh)}. Leave it out, or change the split over explicit axes with xtrace.reshard"
+            )
+
+
+def constrain(x: Array, sharding: Sharding) -> Any:
+    """Return `x` with a sharding."""
+    own = aval_of(x).explicit_sharding
     if isinstance(sharding, NamedSharding):
-        named = [axis for entry in sharding.spec.partitions for axis in axes_of_entry(entry)]
-        # In `shard_map` a value is a piece along the manual axes.
-        manual = {*sharding.mesh.manual_axes, *context_abstract_mesh().manual_axes}
-        explicit = sharding.mesh.explicit_axes if sharding.mesh.auto_axes else ()
-        for axis in [*named, *sharding.spec.unreduced]:
-            if axis in manual or axis in explicit:
-                raise ValueError(
-                    f"the spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the "
-                    f"mesh, got {sharding.spec}, and {axis!s} is {'a manual' if axis in manual else 'an explicit'} "
-                    f"axis of {abbreviate(sharding.mesh)}. Leave it out, or change the split over explicit "
-                    "axes with xtrace.reshard"
-                )
+        if not sharding.mesh.explicit_axes:
+            # The result is on a mesh of the compiler's axes, whatever the operand is on.
+            x = cast_to_auto(x)
+        elif sharding.mesh.are_all_axes_explicit and own not in (None, explicit_part(sharding, aval_of(x).ndim)):
+            x = reshard_p.bind_positional((x,), (sharding,))
     return sharding_constraint_p.bind(
         x, context_mesh=context_mesh(), layout=None, sharding=sharding,
         unconstrained_dims=unconstrained_dimensions(sharding),
@@ -207,6 +228,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         sharding = requested_sharding("shardings", one, function=name)
         aval_of(leaf)
         try:
+            if sharding is not None:
+                _check_axes(leaf, sharding)
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))
         except ValueError as error:
             path = _path_of_leaf(tree, i)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.algebra.families import add_any, neg
-from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core import pytree
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -153,7 +153,7 @@ def _batch(
         batched, _ = batch_jaxpr(closed, mapped, (*at, *[0] * len(right)), (True,) * len(closed.out_avals))
         new_consts.append([*batched.consts, *own])
         new_jaxprs.append(move_constants_to_inputs(batched))
-    right = [with_axis(x, i, mapped.size) for x, i in zip(right, places, strict=True)]
+    right = [mapped.place(x, i) for x, i in zip(right, places, strict=True)]
     results = _bind(LinearSolve(*new_consts), LinearSolve(*new_jaxprs), right)
     return results, [0] * len(results)
 

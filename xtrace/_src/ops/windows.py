@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, NUMBER, ORDERED, check_kind, check_same_dtype
 from xtrace._src.algebra.monoids import MAXIMUM, MINIMUM, SUM, Monoid
-from xtrace._src.algebra.vector_space import LINEAR, operand_aval, with_axis, zeros
+from xtrace._src.algebra.vector_space import LINEAR, operand_aval, zeros
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape
@@ -20,6 +20,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
+from xtrace._src.core.sharding_rules import resized
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -176,7 +177,9 @@ class WindowReduction(ArrayPrimitive):
     """The reduction of each window by a monoid; padding is its neutral element."""
 
     def __init__(self, name: str, monoid: Monoid, kinds: Sequence[str], doc: str, **rules: Any) -> None:
-        super().__init__(name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, **rules)
+        super().__init__(
+            name, Window._fields, abstract=self._abstract, emit=self._emit, batch=self._batch, sharding=resized, **rules
+        )
         self.monoid, self.kinds = monoid, tuple(kinds)
         self.__doc__ = doc
 
@@ -320,7 +323,7 @@ def _reduce_window_batch(
             "reduce_window cannot be mapped over init_value: it must be a neutral element of the computation, which "
             "is a constant. Combine with other values after the reduction"
         )
-    arrays = [with_axis(x, i, mapped.size) for x, i in zip(operands[:count], axes[:count], strict=True)]
+    arrays = [mapped.place(x, i) for x, i in zip(operands[:count], axes[:count], strict=True)]
     values = (jaxpr, consts, *Window(**window).with_axis(0))
     return reduce_window.bind_positional([*arrays, *operands[count:]], values), [0] * count
 
@@ -454,13 +457,13 @@ def _gather_transpose(
 def _gather_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     return select_and_gather_add.bind_positional(moved, (select_prim, *Window(**window).with_axis(0))), 0
 
 
 select_and_gather_add = Primitive(
     "select_and_gather_add", ("select_prim", *Window._fields), abstract=_gather_abstract, emit=_gather_emit,
-    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch,
+    jvp=_gather_jvp, transpose=_gather_transpose, batch=_gather_batch, sharding=resized,
 )
 
 
@@ -541,7 +544,7 @@ def _scatter_transpose(
 def _scatter_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, select_prim: Primitive, **window: Any
 ) -> tuple[Any, int]:
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     return select_and_scatter_add.bind_positional(
         moved, (select_prim, *_make_undilated_window(**window).with_axis(0)[:3])
     ), 0
@@ -549,7 +552,7 @@ def _scatter_batch(
 
 select_and_scatter_add = Primitive(
     "select_and_scatter_add", ("select_prim", *Window._fields[:3]), abstract=_scatter_abstract, emit=_scatter_emit,
-    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch,
+    jvp=_scatter_jvp, transpose=_scatter_transpose, batch=_scatter_batch, sharding=resized,
 )
 
 
@@ -587,7 +590,7 @@ def _select_and_scatter_batch(
             "select_and_scatter cannot be mapped over init_value: it must be the neutral element of scatter, which is "
             "a constant"
         )
-    moved = [with_axis(x, i, mapped.size) for x, i in zip(operands[:2], axes[:2], strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands[:2], axes[:2], strict=True)]
     values = (
         select_jaxpr, select_consts, scatter_jaxpr, scatter_consts, *_make_undilated_window(**window).with_axis(0)[:3]
     )

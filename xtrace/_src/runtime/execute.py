@@ -103,12 +103,15 @@ class Program:
         self.results: list[Sharding] | None = None
         places: Sequence[Any] = [self.device] * len(self.out_avals)
         if assignment.mesh is None:
+            # A type may say a mesh whose devices are not known here; the array is on none.
+            self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
             self.hidden = [put_on(x, self.device).buffer for x in hidden]
         else:
             self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
-            if assignment.mesh.explicit_axes:
+            meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
+            if any(mesh.explicit_axes for mesh in meshes):
                 # The types of results on explicit axes say their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
                 self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
@@ -237,9 +240,15 @@ def request_partitioning(assignment: Assignment, hidden: int) -> executables.Par
 
 
 def sharding_of_constant(constant: object, mesh: Mesh) -> Sharding:
-    """Return the sharding of an array that a program on `mesh` closes over: its own if it is on the mesh's devices."""
+    """Return the sharding of an array that a program on `mesh` closes over: its own if it is on the mesh's devices.
+
+    From the same devices in another order the pieces are moved.
+    """
     own = mesh_sharding(constant) if type(constant) is ConcreteArray else None
-    return own if own is not None and own.devices == mesh.flat_devices else NamedSharding(mesh, PartitionSpec())
+    if own is not None and own.devices == mesh.flat_devices:
+        return own
+    is_reordered = isinstance(own, NamedSharding) and own.mesh.shape_tuple == mesh.shape_tuple
+    return NamedSharding(mesh, own.spec if is_reordered else PartitionSpec())  # type: ignore[union-attr]
 
 
 def _in_memory(sharding: Sharding, aval: ShapedArray) -> Sharding:

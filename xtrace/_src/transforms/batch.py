@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xtrace._src.algebra.resharding import knows_devices
+from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core import config, explain
+from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_rules, own_aval
 from xtrace._src.core.diagnostics.rule_error_notes import note_rule
 from xtrace._src.core.effects import Effects, NamedAxis
 from xtrace._src.core.ir import DebugInfo
+from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.primitive import Primitive
-from xtrace._src.core.shardings import insert_entry
+from xtrace._src.core.shardings import NamedSharding, explicit_part, insert_entry
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Trace, Tracer, current_trace, use_trace
 from xtrace._src.transforms.replay import StackedTrace, TraceStack
@@ -21,11 +25,34 @@ if TYPE_CHECKING:
 
 
 class MappedAxis(NamedTuple):
-    """The axis that a function is mapped over: its size, its name if it has one, the mesh axis it is spread over."""
+    """The axis that a function is mapped over.
+
+    `name` is its name, if it has one, `spmd_name` the mesh axis that the compiler splits it over. `split` is the
+    sharding of the arguments along it over explicit mesh axes, with the mesh; None where they are whole.
+    """
 
     size: int
     name: Any = None
     spmd_name: Any = None
+    split: NamedSharding | None = None
+
+    def place(self, x: Any, axis: int | None, destination: int = 0) -> Array:
+        """Return `x` with its mapped axis at `destination`; an operand that is not mapped is repeated along it."""
+        if axis is not None or self.split is None or not knows_devices(x, self.split.mesh):
+            return with_axis(x, axis, self.size, destination)
+        return with_axis(x, axis, self.size, destination, self._insert_split(aval_of(x), destination))
+
+    def stack(self, aval: ShapedArray, axis: int) -> ShapedArray:
+        """Return the type of values of type `aval` stacked along the mapped axis."""
+        stacked = insert_axis(aval, axis, self.size)
+        if self.split is None:
+            return stacked
+        return stacked.update(sharding=explicit_part(self._insert_split(aval, axis), stacked.ndim))
+
+    def _insert_split(self, aval: ShapedArray, axis: int) -> NamedSharding:
+        assert self.split is not None
+        own = aval.explicit_sharding.spec if aval.explicit_sharding is not None else PartitionSpec()
+        return insert_entry(self.split.update(spec=own), aval.ndim, axis, self.split.spec[0])
 
 
 @memoize(4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.algebra.varying import vary
 from xtrace._src.core.avals import AbstractRef, array_type
 from xtrace._src.core.effects import REFERENCE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -82,7 +83,8 @@ def _evaluate(equation: JaxprEqn, operands: Sequence[Any], environment: dict[Var
     updates, results = call_at(equation, apply_rule, primitive, keys, operands, equation.parameters)
     for x, update in zip(equation.invars, updates, strict=True):
         if update is not None:
-            environment[x] = cast_weak_type(update, array_type(x.aval))  # type: ignore[index]
+            update = cast_weak_type(update, array_type(x.aval))
+            environment[x] = vary(update, sorted(x.aval.varying, key=str)) if x.aval.varying else update  # type: ignore[index]
     return results  # type: ignore[no-any-return]
 
 

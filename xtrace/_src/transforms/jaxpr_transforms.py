@@ -9,14 +9,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from xtrace._src.core.source import Place, Scopes, call_at, drop_scopes, user_position
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.transforms.backward import backward
-from xtrace._src.transforms.batch import MappedAxis, batch, insert_axis
+from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jvp import jvp
 from xtrace._src.transforms.linearize import KnownResults, LinearMap, linearize, partial_evaluate
@@ -370,11 +370,13 @@ def _split_of_calls(closed: ClosedJaxpr, operands: Sequence[Any], linear: Sequen
 
 @memoize_by_owner
 def batch_jaxpr(
-    closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], always: tuple[bool, ...] | None = None
+    closed: ClosedJaxpr, mapped: MappedAxis, axes: tuple[int | None, ...], always: tuple[bool, ...] | None = None,
+    in_avals: tuple[ShapedArray, ...] | None = None,
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     """Return the jaxpr of inputs that are mapped at `axes`, and the position of the mapped axis in each result.
 
     With `always`, the mapped axis of results is at 0, and results that `always` marks are broadcast along it.
+    in_avals: the types of the inputs with the mapped axis, where they do not follow from the jaxpr.
     """
     jaxpr = closed.jaxpr
     out_axes: list[int | None] = []
@@ -383,7 +385,7 @@ def batch_jaxpr(
         results, places = batch(lambda *args: evaluate(jaxpr, closed.consts, args), mapped, values, axes)
         if always is not None:
             results = [
-                with_axis(x, i, mapped.size) if wanted or i is not None else x
+                mapped.place(x, i) if wanted or i is not None else x
                 for x, i, wanted in zip(results, places, always, strict=True)
             ]
             places = [0 if wanted or i is not None else None for i, wanted in zip(places, always, strict=True)]
@@ -391,7 +393,7 @@ def batch_jaxpr(
         return results
 
     avals = [
-        a if i is None else insert_axis(a, i, mapped.size)
+        a if i is None else mapped.stack(a, i)
         for a, i in zip(closed.in_avals, axes, strict=True)
     ]
-    return stage_to_jaxpr(mapped_function, avals, jaxpr.debug_info), tuple(out_axes)
+    return stage_to_jaxpr(mapped_function, in_avals or avals, jaxpr.debug_info), tuple(out_axes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.dtypes import ExtendedDType
 from xtrace._src.core.ir import DebugInfo, Jaxpr
@@ -42,6 +41,6 @@ def _map_over_elements(
     def call(*values: Any) -> list[Any]:
         axes = [x.ndim - 1 if last else None for x, last in zip(values, extended, strict=True)]
         results, places = batch(function, mapped, values, axes)
-        return [with_axis(x, i, mapped.size, x.ndim - (i is not None)) for x, i in zip(results, places, strict=True)]
+        return [mapped.place(x, i, x.ndim - (i is not None)) for x, i in zip(results, places, strict=True)]
 
     return call

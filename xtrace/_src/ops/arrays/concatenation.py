@@ -14,7 +14,6 @@ from xtrace._src.algebra.vector_space import (
     reduce_sum,
     reshape,
     shift_past,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import sharding_rules
@@ -73,7 +72,7 @@ def _concatenate_transpose(cotangent: Array, *operands: Array | UndefinedPrimal,
 def _align_axes(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], int]:
     """Return all operands with the mapped axis at its position in the first mapped operand, and the position."""
     place = next(i for i in axes if i is not None)
-    return [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)], place
+    return [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)], place
 
 
 def _concatenate_batch(

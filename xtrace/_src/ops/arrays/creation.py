@@ -138,7 +138,8 @@ def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *
     """
     aval = operand_aval(fill_value, "fill_value")
     wanted = aval.dtype if dtype is None else requested_dtype(dtype)
-    value = scalar_operand(fill_value, ShapedArray((), wanted, dtype is None and aval.weak_type))
+    weak = dtype is None and aval.weak_type and not isinstance(sharding, NamedSharding)
+    value = scalar_operand(fill_value, ShapedArray((), wanted, weak))
     return fill_operand(value, canonical_shape(shape), sharding)
 
 
@@ -170,7 +171,7 @@ def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
         if isinstance(aval.dtype, np.dtype):
             # Piece by piece: all of it need not fit on one device.
             host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
-            return put_at(host, sharding, ShapedArray(shape, aval.dtype))
+            return put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))
     array = broadcast_scalar(value, shape)

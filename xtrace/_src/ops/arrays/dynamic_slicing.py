@@ -14,7 +14,6 @@ from xtrace._src.algebra.vector_space import (
     canonical_axis,
     convert_to,
     operand_aval,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import config, dtypes
@@ -83,7 +82,7 @@ def _dynamic_slice_transpose(cotangent: Array, operand: Array, *indices: Array, 
 
 def _stack_indices(mapped: MappedAxis, indices: Sequence[Any], axes: Sequence[int | None]) -> Array:
     """Return the start indices as a matrix with a row for each index of the mapped axis."""
-    return stack.bind_positional([with_axis(x, i, mapped.size) for x, i in zip(indices, axes, strict=True)], (1,))
+    return stack.bind_positional([mapped.place(x, i) for x, i in zip(indices, axes, strict=True)], (1,))
 
 
 def _insert_zero(axis: int, indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -307,7 +306,7 @@ def _dynamic_update_slice_batch(
         return update, own
     if all(i is None for i in places):
         place = next(i for i in axes if i is not None)
-        operand, update = [with_axis(x, i, mapped.size, place) for x, i in ((operand, axis), (update, own))]
+        operand, update = [mapped.place(x, i, place) for x, i in ((operand, axis), (update, own))]
         return dynamic_update_slice.bind_positional([operand, update, *_insert_zero(place, indices)]), place
     every = tuple(range(len(indices)))
     result: tuple[Any, int | None] = scatter.rule("batch")(

@@ -27,7 +27,6 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reshape,
     shift_past,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -441,7 +440,7 @@ class Scatter(ArrayPrimitive):
         dimension_numbers: ScatterDimensionNumbers, **others: Any,
     ) -> tuple[Any, int]:
         where = axes[1]
-        operand, updates = [with_axis(x, i, mapped.size) for x, i in zip(operands[::2], axes[::2], strict=True)]
+        operand, updates = [mapped.place(x, i) for x, i in zip(operands[::2], axes[::2], strict=True)]
         indices = operands[1] if where is None else move_axis(operands[1], where, 0)
         window, inserted, positioned, batch, indices_batch = dimension_numbers
         window, inserted, positioned, batch = [shift_past(0, d) for d in (window, inserted, positioned, batch)]

@@ -14,7 +14,6 @@ from xtrace._src.algebra.vector_space import (
     linear,
     operand_aval,
     reduce_sum,
-    with_axis,
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -235,7 +234,7 @@ def _pad_batch(
         assert axis is not None
         return pad.bind_positional(operands, (shift_over(axis, padding_config, (0, 0, 0)),)), axis
     place = 0 if axis is None else axis
-    operand = with_axis(operand, axis, mapped.size, place)
+    operand = mapped.place(operand, axis, place)
     configuration = shift_over(place, padding_config, (0, 0, 0))
     padded = pad.bind_positional((operand, zero_like(operand)), (configuration,))
     inside = full(aval_of(operand).shape, True)

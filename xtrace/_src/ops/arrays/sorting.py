@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, check_kind
-from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_past, with_axis
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, shift_past
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -96,7 +96,7 @@ def _sort_batch(
     num_keys: int,
 ) -> tuple[Sequence[Any], list[int]]:
     place = next(i for i in axes if i is not None)
-    operands = [with_axis(x, i, mapped.size, place) for x, i in zip(operands, axes, strict=True)]
+    operands = [mapped.place(x, i, place) for x, i in zip(operands, axes, strict=True)]
     results = sort.bind_positional(operands, (*shift_past(place, [dimension]), is_stable, num_keys))
     return results, [place] * len(results)
 

@@ -446,12 +446,16 @@ def _dot_transpose(
     partner = dict(zip(other_contracting, own_contracting, strict=True))
     order = [*own_batch, *own_free, *[partner[i] for i in sorted(other_contracting)]]
     sharding = wanted.explicit_sharding
-    if sharding is not None:
+    if sharding is None:
+        # Of an operand on no mesh the cotangent is whole.
+        meshes = [s.mesh for s in (aval_of(x).explicit_sharding for x in (cotangent, known)) if s is not None]
+        sharding = NamedSharding(meshes[0], PartitionSpec(*[None] * wanted.ndim)) if meshes else None
+    else:
         entries = tuple([sharding.spec[i] for i in order])
         terms = sharding.spec.unreduced if _are_terms(cotangent, known, numbers, sharding.spec.unreduced) else ()
         sharding = sharding.update(spec=PartitionSpec(*entries, unreduced=frozenset(terms)))
     of_operand = dot_general.bind_positional((cotangent, known), (numbers, precision, preferred_element_type, sharding))
-    of_operand = move_axes(of_operand, order)
+    of_operand = move_axes(cast_to_auto(of_operand) if wanted.explicit_sharding is None else of_operand, order)
     of_operand = convert_to(of_operand, wanted.dtype, aval_of(of_operand).weak_type)
     return [of_operand, None] if left else [None, of_operand]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from xtrace._src.algebra.families import BILINEAR
 from xtrace._src.algebra.kinds import check_same_dtype
-from xtrace._src.algebra.resharding import with_out_sharding
+from xtrace._src.algebra.resharding import in_sharding_of, with_out_sharding
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     convert_to,
@@ -19,7 +19,7 @@ from xtrace._src.algebra.vector_space import (
     transpose,
     zeros,
 )
-from xtrace._src.core import dtypes
+from xtrace._src.core import dtypes, sharding_rules
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
@@ -27,7 +27,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sharding_rules import convolve
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -265,6 +264,10 @@ def _conv_transpose(
     ))
     known = convert_to(known, aval_of(cotangent).dtype)
     pads: list[tuple[int, int]] = []
+
+    def convolve(x: Array, y: Array) -> Array:
+        return conv_general_dilated.bind_positional((x, y), parameters)
+
     if left:
         # The cotangent, dilated by the strides, is convolved with the reversed kernel, its feature axes swapped.
         for own, kernel, reach, (low, _) in extents:
@@ -273,22 +276,22 @@ def _conv_transpose(
         groups = max(feature_group_count, batch_group_count)
         flipped = rev(_move_groups(known, rhs_spec[0], rhs_spec[1], groups), rhs_spec[2:])
         numbers = ConvDimensionNumbers(out_spec, _swap_first_two(rhs_spec), lhs_spec)
-        of_operand = conv_general_dilated.bind_positional(
-            (cotangent, flipped),
-            (lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
-             preferred_element_type, None),
+        parameters = (
+            lhs_dilation, tuple(pads), window_strides, rhs_dilation, numbers, groups, 1, precision,
+            preferred_element_type, None,
         )
+        of_operand = in_sharding_of(wanted, convolve, cotangent, flipped)
         of_operand = _move_groups(of_operand, lhs_spec[1], lhs_spec[0], batch_group_count)
         return [convert_to(of_operand, wanted.dtype, wanted.weak_type), None]
     # The lhs is convolved with the cotangent as kernel and summed over the batch instead of the features.
     for own, kernel, reach, (low, _) in extents:
         pads.append((low, reach + kernel - 1 - own - low))
     numbers = ConvDimensionNumbers(_swap_first_two(lhs_spec), _swap_first_two(out_spec), _swap_first_two(rhs_spec))
-    of_operand = conv_general_dilated.bind_positional(
-        (known, cotangent),
-        (rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
-         precision, preferred_element_type, None),
+    parameters = (
+        rhs_dilation, tuple(pads), lhs_dilation, window_strides, numbers, batch_group_count, feature_group_count,
+        precision, preferred_element_type, None,
     )
+    of_operand = in_sharding_of(wanted, convolve, known, cotangent)
     return [None, convert_to(of_operand, wanted.dtype, wanted.weak_type)]
 
 
@@ -349,7 +352,7 @@ def _conv_batch(
         "window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
         "batch_group_count", "precision", "preferred_element_type", "out_sharding",
     ),
-    sharding=convolve, sums=nonlinear,
+    sharding=sharding_rules.convolve, sums=nonlinear,
     abstract=_conv_abstract, emit=_conv_emit, jvp=BILINEAR, transpose=_conv_transpose,
     batch=_conv_batch,
 )

@@ -18,7 +18,6 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reshape,
     transpose,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -292,7 +291,7 @@ def _batch_group_sizes(mapped: MappedAxis, sizes: Array, axis: int | None, outer
     own = aval_of(sizes).ndim - (axis is not None)
     if axis is None and own == 1:
         return sizes
-    sizes = with_axis(sizes, axis, mapped.size)
+    sizes = mapped.place(sizes, axis)
     if own == 1 and outer:
         count = aval_of(sizes).shape[-1]
         sizes = broadcast_in_dim(sizes, (mapped.size, *outer, count), (0, 1 + len(outer)))
@@ -324,13 +323,13 @@ def _ragged_batch(
         rhs = move_axis(rhs, right, 0)
         pairs = (a.lhs_summed, _shift(a.rhs_summed)), (a.lhs_batch, _shift(a.rhs_batch))
         return product(lhs, rhs, sizes, pairs, a.ragged, _shift(a.group)), batch + len(a.lhs_free)
-    lhs = with_axis(lhs, left, mapped.size)
+    lhs = mapped.place(lhs, left)
     if free and right is None:
         # The mapped axis is a free axis of lhs, outside of the ragged one, so that rhs is not repeated.
         sizes = _batch_group_sizes(mapped, sizes, sized, outer, batch)
         pairs = (_shift(a.lhs_summed), a.rhs_summed), (_shift(a.lhs_batch), a.rhs_batch)
         return product(lhs, rhs, sizes, pairs, a.ragged + 1, a.group), batch
-    rhs = with_axis(rhs, right, mapped.size)
+    rhs = mapped.place(rhs, right)
     sizes = _batch_group_sizes(mapped, sizes, sized, outer, 0)
     pairs = (_shift(a.lhs_summed), _shift(a.rhs_summed)), ((0, *_shift(a.lhs_batch)), (0, *_shift(a.rhs_batch)))
     return product(lhs, rhs, sizes, pairs, a.ragged + 1, _shift(a.group)), 1 if a.summed else 0
@@ -505,7 +504,7 @@ def _scaled_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, dimension_numbers: _Pairs,
     preferred_element_type: np.dtype[Any],
 ) -> tuple[Any, int]:
-    operands = [with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    operands = [mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     (lhs, rhs), (lhs_batch, rhs_batch) = dimension_numbers
     pairs = (_shift(lhs), _shift(rhs)), ((0, *_shift(lhs_batch)), (0, *_shift(rhs_batch)))
     return scaled_dot.bind_positional(operands, (pairs, preferred_element_type)), 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, move_axis, with_axis, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, move_axis, zeros
 from xtrace._src.core import config, dtypes, key_paths, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -347,7 +347,7 @@ def _batch_with_mapped_index(
         )
     differentiable = [current_trace.get() is not base_trace and is_differentiable(aval_of(x)) for x in operands]
     operands = [
-        with_axis(x, i, mapped.size) if i is not None or smooth else x
+        mapped.place(x, i) if i is not None or smooth else x
         for x, i, smooth in zip(operands, axes, differentiable, strict=True)
     ]
     places = tuple([0 if i is not None or smooth else None for i, smooth in zip(axes, differentiable, strict=True)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, reshape, with_axis
+from xtrace._src.algebra.vector_space import canonical_axis, reshape
 from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -17,7 +17,7 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
 from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.comparisons import bitwise_or
 from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage_body
 from xtrace._src.ops.control_flow.scan import length_of, run_scan, scan
@@ -100,7 +100,7 @@ def _call_on_batch(f: Callable[[Any], Any], xs: object) -> Any:
     mapped = MappedAxis(aval_of(elements[0]).shape[0])
     with scope(VMAP):
         results, axes = batch(flat, mapped, elements, [0] * len(elements))
-    placed = [with_axis(x, i, mapped.size) for x, i in zip(results, axes, strict=True)]
+    placed = [mapped.place(x, i) for x, i in zip(results, axes, strict=True)]
     return pytree.tree_unflatten(out_tree, placed)
 
 
@@ -161,7 +161,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
         "associative_scan", scan_leaves, pytree.treedef_tuple([pytree.tree_structure(0)] * len(leaves)), avals
     )
     results = jit_call.bind_positional(
-        [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False)
+        [*body.consts, *leaves], ("associative_scan", body.jaxpr, (), False, None, False, *NO_PLACES)
     )
     return pytree.tree_unflatten(tree, results)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xtrace._src.algebra.families import add_cotangents
-from xtrace._src.algebra.vector_space import move_axis, with_axis, zeros
+from xtrace._src.algebra.vector_space import move_axis, zeros
 from xtrace._src.core import config, dtypes, explain, pytree, pytree_differences
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -545,7 +545,7 @@ def _batch(
     batched, places, carried = _batch_body(jaxpr, mapped, tuple(axes), loop)
     extra = batched.consts
     values, where = loop.split(operands), loop.split(axes)
-    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
+    carry = [mapped.place(x, i) if c else x for x, i, c in zip(values[1], where[1], carried, strict=True)]
     xs = [x if i is None else move_axis(x, i, 1) for x, i in zip(values[2], where[2], strict=True)]
     new = loop._replace(num_consts=loop.num_consts + len(extra))
     results = bind_scan(move_constants_to_inputs(batched), new, [*extra, *values[0], *carry, *xs])

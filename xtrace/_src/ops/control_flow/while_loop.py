@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xtrace._src.algebra.monoids import OR, write_reduction
-from xtrace._src.algebra.vector_space import convert_to, with_axis, zeros
+from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core import config, dtypes, pytree
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
@@ -410,7 +410,7 @@ def _batch(
     )
     cond_consts, body_consts, carry = loop.split(operands)
     where = loop.split(axes)[2]
-    carry = [with_axis(x, i, mapped.size) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
+    carry = [mapped.place(x, i) if c else x for x, i, c in zip(carry, where, carried, strict=True)]
     new = WhileLoop(loop.cond_nconsts, cond, loop.body_nconsts, body)
     return bind_while(new, cond_consts, body_consts, carry), [0 if c else None for c in carried]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.effects import NO_EFFECTS, Effects
 from xtrace._src.core.errors import UnexpectedTracerError
 from xtrace._src.core.ir import Atom, ClosedJaxpr
 from xtrace._src.ops.arrays.slicing import index_in_dim
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.jaxpr_transforms import (
@@ -64,7 +63,7 @@ def effects_of_call(*, call_jaxpr: ClosedJaxpr, **_: object) -> Effects:
 def evaluate_call(*operands: object, call_jaxpr: Any, name: str, **_: object) -> list[Any]:
     """Call a Python function, or run a jaxpr as one program."""
     if isinstance(call_jaxpr, ClosedJaxpr):
-        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False))
+        return jit_call.bind_positional(operands, (name, call_jaxpr, (), False, None, False, *NO_PLACES))
     results: list[Any] = call_jaxpr.function(*operands)
     if any(type(x) is JVPTracer for x in results):
         raise UnexpectedTracerError(closed_over_message(name))
@@ -107,7 +106,6 @@ def batch_call(
     The mapped axis is at 0 in mapped results. Of a jaxpr, a result is mapped if it depends on the axis or its flag in
     `also` is set. Of a Python function the mapped results are known after the call only.
     """
-    size = mapped.size
     if isinstance(call_jaxpr, ClosedJaxpr):
         mapped_results = find_mapped_results(call_jaxpr, mapped, axes)
         if also is not None:
@@ -118,7 +116,7 @@ def batch_call(
         def align(results: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
             # A result that does not depend on the axis may have it in the rule: all its indices are equal.
             return [
-                with_axis(x, i, size) if wanted else x if i is None else index_in_dim(x, 0, i, False)
+                mapped.place(x, i) if wanted else x if i is None else index_in_dim(x, 0, i, False)
                 for x, i, wanted in zip(results, places, mapped_results, strict=True)
             ]
 
@@ -128,7 +126,7 @@ def batch_call(
 
     def align_found(results: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
         where[:] = [None if i is None else 0 for i in places]
-        return [x if i is None else with_axis(x, i, size) for x, i in zip(results, places, strict=True)]
+        return [x if i is None else mapped.place(x, i) for x, i in zip(results, places, strict=True)]
 
     def call(*values: ArrayLike) -> list[Any]:
         return align_found(*mapping(call_jaxpr.function, values, axes))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
 from xtrace._src.core.ir import NEVER_PRINTED, ClosedJaxpr, DebugInfo
@@ -93,15 +92,14 @@ def _custom_jvp_batch(
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         primals_out, where, moved, moved_where = mapped_rule(primals, tangents)
         together = [i if i is not None else j for i, j in zip(where, moved_where, strict=True)]
-        size = mapped.size
         results = in_order(
-            [x if i is None and j is None else with_axis(x, i, size)
+            [x if i is None and j is None else mapped.place(x, i)
              for x, i, j in zip(primals_out, where, together, strict=True)],
             [None if j is None else 0 for j in together],
         )
         wanted = places()
         return results, [
-            t if t is None or j is None else with_axis(t, i, size)
+            t if t is None or j is None else mapped.place(t, i)
             for t, i, j in zip(moved, moved_where, wanted, strict=True)
         ]
 

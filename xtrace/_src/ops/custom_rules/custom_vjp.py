@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import with_axis
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
@@ -105,15 +104,15 @@ def _batch_backward(
         in_cotangents, where = batch(each, mapped, values, residual_axes + filter_by_mask(out_axes, nonzero))
         in_cotangents, where = scatter_by_mask(in_cotangents, found_nonzero), scatter_by_mask(where, found_nonzero)
         each_input = zip(in_cotangents, where, in_axes, strict=True)
-        return [None if c is None else _align_with_input(c, i, j, mapped.size) for c, i, j in each_input]
+        return [None if c is None else _align_with_input(c, i, j, mapped) for c, i, j in each_input]
 
     return backward.batched(batched)
 
 
-def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, size: int) -> Array:
+def _align_with_input(cotangent: Array, axis: int | None, in_axis: int | None, mapped: MappedAxis) -> Array:
     """Return a cotangent with the mapped axis of the input, or summed over it if the input is not mapped."""
     if in_axis is not None:
-        return with_axis(cotangent, axis, size, in_axis)
+        return mapped.place(cotangent, axis, in_axis)
     return cotangent if axis is None else add_elements(cotangent, (axis,))
 
 
@@ -148,11 +147,10 @@ def _lin_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, name: str, bwd: Rule,
     in_nonzero: Sequence[bool], num_res: int, out_avals: Sequence[ShapedArray],
 ) -> tuple[list[Any], list[int | None]]:
-    size = mapped.size
-    tangents = [with_axis(t, i, size) for t, i in zip(operands[num_res:], axes[num_res:], strict=True)]
+    tangents = [mapped.place(t, i) for t, i in zip(operands[num_res:], axes[num_res:], strict=True)]
     in_axes = [0] * len(in_nonzero)
     rule = _batch_backward(mapped, bwd, axes[:num_res], [0] * len(out_avals), in_axes)
-    avals = tuple([a.update(shape=(size, *a.shape)) for a in out_avals])
+    avals = tuple([mapped.stack(a, 0) for a in out_avals])
     outputs = custom_lin.bind_positional([*operands[:num_res], *tangents], (name, rule, in_nonzero, num_res, avals))
     return outputs, [0] * len(outputs)
 

@@ -63,7 +63,7 @@ def _custom_vmap_jvp(
 
         results, where = batch(each, mapped, values, [0 if b else None for b in batched])
         return (
-            [x if i is None else with_axis(x, i, size) for x, i in zip(results, where, strict=True)],
+            [x if i is None else mapped.place(x, i) for x, i in zip(results, where, strict=True)],
             [i is not None for i in where],
         )
 
@@ -114,7 +114,7 @@ def _custom_vmap_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, call: ClosedJaxpr, rule: Rule, name: str
 ) -> tuple[list[Any], list[int | None]]:
     batched = [i is not None for i in axes]
-    values = [x if i is None else with_axis(x, i, mapped.size) for x, i in zip(operands, axes, strict=True)]
+    values = [x if i is None else mapped.place(x, i) for x, i in zip(operands, axes, strict=True)]
     results, where = rule.function(mapped.size, batched, values)
     for x, b, aval in zip(results, where, call.out_avals, strict=True):
         shape = (mapped.size, *aval.shape) if b else aval.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import with_axis, zeros
+from xtrace._src.algebra.vector_space import zeros
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.effects import Effects
@@ -79,9 +79,9 @@ def _linear_batch(
     mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], *, callee: ClosedJaxpr, transpose: Rule,
     num_res: int,
 ) -> tuple[list[Any], list[int | None]]:
-    size, count = mapped.size, len(callee.out_avals)
+    count = len(callee.out_avals)
     residual_axes = tuple(axes[:num_res])
-    moved = [with_axis(x, i, size) for x, i in zip(operands[num_res:], axes[num_res:], strict=True)]
+    moved = [mapped.place(x, i) for x, i in zip(operands[num_res:], axes[num_res:], strict=True)]
 
     def batch_all(closed: ClosedJaxpr, leading: Sequence[int | None]) -> tuple[ClosedJaxpr, list[Any]]:
         places = (*leading, *[0] * (len(closed.in_avals) - len(leading)))

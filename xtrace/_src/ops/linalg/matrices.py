@@ -15,7 +15,6 @@ from xtrace._src.algebra.vector_space import (
     convert_to,
     reduce_sum,
     transpose,
-    with_axis,
     zeros,
 )
 from xtrace._src.core import dtypes
@@ -174,7 +173,7 @@ def as_column(x: ArrayLike) -> Array:
 def _batch_leading(
     primitive: Primitive, mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None], **parameters: object
 ) -> tuple[Any, Any]:
-    moved = [with_axis(x, axis, mapped.size) for x, axis in zip(operands, axes, strict=True)]
+    moved = [mapped.place(x, axis) for x, axis in zip(operands, axes, strict=True)]
     results = primitive.bind_positional(moved, tuple(parameters.values()))
     return results, [0] * len(results) if primitive.multiple_results else 0
 

@@ -94,7 +94,7 @@ def _geqp3_emit(builder: FunctionBuilder, x: Value, pivots: Value, *, use_magma:
 
 
 @primitive(
-    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2),
+    "geqp3", ("use_magma",), abstract=_geqp3_abstract, emit=_geqp3_emit, batch=LEADING, sharding=leading(2, 1),
     multiple_results=True,
     jvp=no_rule("geqp3 has no derivative; use qr with pivoting=True"),
 )
@@ -142,7 +142,8 @@ def _householder_emit(builder: FunctionBuilder, a: Value, taus: Value) -> Value:
 
 
 @primitive(
-    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING, sharding=leading(2),
+    "householder_product", abstract=_householder_abstract, emit=_householder_emit, batch=LEADING,
+    sharding=leading(2, 1),
     jvp=no_rule("Differentiation rule for 'householder_product' not implemented; differentiate qr instead"),
 )
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -201,7 +202,8 @@ def _ormqr_emit(builder: FunctionBuilder, a: Value, taus: Value, c: Value, *, le
 
 
 @primitive(
-    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING, sharding=leading(2),
+    "ormqr", ("left", "transpose"), abstract=_ormqr_abstract, emit=_ormqr_emit, batch=LEADING,
+    sharding=leading(2, 1, 2),
     jvp=no_rule("Differentiation rule for 'ormqr' not implemented; differentiate qr instead"),
 )
 def ormqr(a: ArrayLike, taus: object, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:

@@ -319,7 +319,7 @@ def _solve_transpose(
 
 @primitive(
     "tridiagonal_solve", ("perturb_singular",), abstract=_solve_abstract, emit=_solve_emit,
-    jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING, sharding=leading(2),
+    jvp=_solve_jvp, transpose=_solve_transpose, batch=LEADING, sharding=leading(1, 1, 1, 2),
 )
 def tridiagonal_solve(dl: object, d: ArrayLike, du: object, b: ArrayLike, *, perturb_singular: bool = False) -> Array:
     """Solve systems A x = b with tridiagonal matrices A.

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.algebra.families import add_any, neg
-from xtrace._src.algebra.vector_space import move_axis, operand_aval, reshape, with_axis
+from xtrace._src.algebra.vector_space import move_axis, operand_aval, reshape
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.primitive import primitive
-from xtrace._src.core.sharding_rules import leading
+from xtrace._src.core.sharding_rules import Split, leading
 from xtrace._src.ops.arrays.shape import squeeze
 from xtrace._src.ops.constants import constant_like
 from xtrace._src.ops.elementwise import add, div
@@ -197,13 +197,27 @@ def _solve_batch(
         joined = (*shape[:-2], shape[-2] * shape[-1]) if left_side else (*shape[:-3], shape[-3] * shape[-2], shape[-1])
         solved = triangular_solve.bind_positional((a, reshape(b, joined)), values)
         return reshape(solved, shape), ndim - 1 if left_side else ndim - 3
-    a, b = with_axis(a, axes[0], mapped.size), with_axis(b, axes[1], mapped.size)
+    a, b = mapped.place(a, axes[0]), mapped.place(b, axes[1])
     return triangular_solve.bind_positional((a, b), values), 0
+
+
+def _solve_split(
+    name: str, operands: Sequence[Split], result: ShapedArray, *, left_side: bool, **_: object
+) -> tuple[Any, ...]:
+    """The sharding rule: the right-hand sides are split as they are, and are solved apart."""
+    a, b = operands
+    place = result.ndim - 1 if left_side else result.ndim - 2
+    entries = list(b.entries)
+    entries[place] = None
+    batches = list(leading(2)(name, (a, b._replace(entries=tuple(entries))), result))
+    batches[place] = b.entries[place]
+    return tuple(batches)
 
 
 @primitive(
     "triangular_solve", ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal"),
     abstract=_solve_abstract, emit=_solve_emit, jvp=_solve_jvp, transpose=_solve_transpose, batch=_solve_batch,
+    sharding=_solve_split,
 )
 def triangular_solve(
     a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,

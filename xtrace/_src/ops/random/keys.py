@@ -13,7 +13,6 @@ from xtrace._src.algebra.vector_space import (
     convert_to,
     move_axis,
     reshape,
-    with_axis,
 )
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -289,7 +288,7 @@ def _fold_in_words(impl: Generator, words: Array, data: Array) -> Array:
 def _fold_in_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[Any, int]:
     ranks = [aval_of(x).ndim - (i is not None) for x, i in zip(operands, axes, strict=True)]
     moved = [
-        x if i is None and not (rank or max(ranks)) else with_axis(x, i, mapped.size)
+        x if i is None and not (rank or max(ranks)) else mapped.place(x, i)
         for x, i, rank in zip(operands, axes, ranks, strict=True)
     ]
     # Operands of lower rank get the missing axes, so that the mapped axis stays first.

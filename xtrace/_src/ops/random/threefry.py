@@ -71,7 +71,7 @@ def _abstract(*avals: ShapedArray) -> list[ShapedArray]:
 def _batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int | None]) -> tuple[list[Any], list[int]]:
     # An operand that is not mapped is the same along an axis of size 1; scalars are everywhere the same.
     moved = [
-        with_axis(x, i, mapped.size) if i is not None else with_axis(x, None, 1) if aval_of(x).ndim else x
+        mapped.place(x, i) if i is not None else with_axis(x, None, 1) if aval_of(x).ndim else x
         for x, i in zip(operands, axes, strict=True)
     ]
     ranks = [aval_of(x).ndim for x in moved]

@@ -12,7 +12,6 @@ from typing import Any
 from xtrace._src.core import key_paths, pytree
 from xtrace._src.core.avals import AbstractRef, ShapedArray, aval_of, is_array_like
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT, REFERENCE_EFFECT, Effects
-from xtrace._src.core.ir import DebugInfo
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.references import Reference
 from xtrace._src.core.trace import Trace, Tracer, current_trace
@@ -95,7 +94,7 @@ def bind_with_references(
     return results
 
 
-def check_results(leaves: Sequence[Any], result: object, describe: Callable[[], DebugInfo]) -> None:
+def check_results(leaves: Sequence[Any], result: object, describe: Callable[[], object]) -> None:
     """Raise TypeError for a leaf of a function's `result` that is no operand, ValueError for a reference.
 
     `describe` returns the description of the function.

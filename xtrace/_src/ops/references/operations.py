@@ -93,6 +93,17 @@ def _check_value(name: str, part: ShapedArray, value: ShapedArray, ref: Abstract
         )
 
 
+def _check_varying(name: str, ref: AbstractRef, operands: Sequence[ShapedArray]) -> None:
+    """Raise ValueError if an operand varies along manual mesh axes along which the reference does not."""
+    axes = frozenset().union(*[a.varying for a in operands]) - ref.varying
+    if axes:
+        shown = ", ".join(sorted(map(repr, axes)))
+        raise ValueError(
+            f"{name}: a value that varies along the mesh axes {shown} was written to the reference of type {ref}, "
+            f"which is the same along them. Write xtrace.lax.psum(x, {shown}), or name them in the reference's in_specs"
+        )
+
+
 def _reference_type(name: str, aval: ShapedArray) -> AbstractRef:
     if not isinstance(aval, AbstractRef):
         raise ValueError(f"{name} takes a reference, got an array of type {aval.str_short()}; see xtrace.new_ref")
@@ -111,22 +122,27 @@ def _empty_abstract(*, ty: ShapedArray, **_: object) -> ShapedArray:
     return AbstractRef(ty)
 
 
-def _get_abstract(ref: ShapedArray, *_: ShapedArray, transforms: Indexers) -> ShapedArray:
+def _get_abstract(ref: ShapedArray, *places: ShapedArray, transforms: Indexers) -> ShapedArray:
     """Return the part of a reference's array at an index."""
-    return indexed_type(_reference_type("get", ref).inner_aval, transforms)
+    part = indexed_type(_reference_type("get", ref).inner_aval, transforms)
+    return part.update(varying=part.varying.union(*[a.varying for a in places])) if places else part
 
 
-def _swap_abstract(ref: ShapedArray, value: ShapedArray, *_: ShapedArray, transforms: Indexers) -> ShapedArray:
+def _swap_abstract(ref: ShapedArray, value: ShapedArray, *places: ShapedArray, transforms: Indexers) -> ShapedArray:
     """Replace the part at an index, and return the one before."""
     ref = _reference_type("swap", ref)
     part = indexed_type(ref.inner_aval, transforms)
     _check_value("swap", part, value, ref)
+    _check_varying("swap", ref, (value, *places))
     return part
 
 
-def _add_abstract(ref: ShapedArray, value: ShapedArray, *_: ShapedArray, transforms: Indexers) -> list[ShapedArray]:
+def _add_abstract(
+    ref: ShapedArray, value: ShapedArray, *places: ShapedArray, transforms: Indexers
+) -> list[ShapedArray]:
     """Add to the part at an index."""
     ref = _reference_type("addupdate", ref)
+    _check_varying("addupdate", ref, (value, *places))
     _check_value("addupdate", indexed_type(ref.inner_aval, transforms), value, ref)
     return []
 

@@ -12,7 +12,7 @@ from xtrace._src.core.effects import DEBUG_EFFECTS, NO_EFFECTS, has_consequences
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.source import call_at
 from xtrace._src.core.trace import current_trace
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import constrain_row, jit_call
 from xtrace._src.ops.control_flow.cond import cond_p
 from xtrace._src.ops.control_flow.scan import scan_p
 from xtrace._src.ops.control_flow.scan_parts import Loop
@@ -142,7 +142,9 @@ def _evaluate_inlined(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) 
         operands = [x if isinstance(x, Literal) else values[x] for x in equation.invars]
         if equation.primitive is jit_call:
             called = equation.params["jaxpr"]
+            operands = constrain_row(operands, equation.params["in_shardings"])
             results = _evaluate_inlined(called.jaxpr, called.consts, operands)
+            results = constrain_row(results, equation.params["out_shardings"])
         else:
             result = call_at(equation, trace.process, equation.primitive, operands, equation.parameters)
             results = result if equation.primitive.multiple_results else [result]

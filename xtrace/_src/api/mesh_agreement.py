@@ -1,0 +1,169 @@
+"""Whether the arrays that meet in an operation are on meshes that go together.
+
+Meshes whose axes are all the compiler's may differ. Where one has explicit axes the others must be the same mesh: the
+result would be of one type for some operands, and of another for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from xtrace._src.algebra.resharding import reshard_p
+from xtrace._src.core.errors import ShardingTypeError
+from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xtrace._src.core.mesh import AbstractMesh, context_abstract_mesh, context_mesh
+from xtrace._src.core.sharding_rules import different_meshes
+from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.source import describe
+from xtrace._src.ops.device_put import device_put_p
+from xtrace._src.ops.shard_map import shard_map_p
+from xtrace._src.ops.sharding_constraints import sharding_constraint_p
+
+_Meshes = Mapping[Any, AbstractMesh | None]
+_Sources = Mapping[Any, Atom]
+
+
+def check_meshes(
+    function: str, jaxpr: Jaxpr, shardings: Sequence[Any], constants: Sequence[Any],
+    others: Sequence[AbstractMesh], names: Callable[[], Sequence[str]] | None, of_user: bool,
+) -> None:
+    """Raise ShardingTypeError if an operation of a program has operands on meshes that do not go together.
+
+    shardings: those of the inputs, None where unknown. constants: the same of the arrays that the program closes over.
+    others: the meshes that its equations name. names: returns the names of the inputs for messages. of_user: whether a
+    user calls the program; then its inputs should be on the mesh in force. (Derivatives of `explicit_axes` are not.)
+    """
+    pairs = [*zip(jaxpr.invars, shardings, strict=True), *zip(jaxpr.constvars, constants, strict=True)]
+    known = {v: _mesh_of(s) for v, s in pairs}
+    axes = context_abstract_mesh()
+    context = axes if of_user and not axes.empty and axes is context_mesh().abstract_mesh else None
+    meshes = {mesh for mesh in (*known.values(), *others, context) if mesh is not None}
+    if len(meshes) < 2 or not any(mesh.explicit_axes for mesh in meshes):
+        return
+    shown = dict(zip(jaxpr.invars, names(), strict=True)) if names is not None else {}
+    _Check(function, context, known, shown).results(jaxpr, known)
+
+
+def _mesh_of(sharding: Any) -> AbstractMesh | None:
+    return sharding.mesh.abstract_mesh if isinstance(sharding, NamedSharding) else None
+
+
+class _Check:
+    """The check of one program: the mesh in force, those of the program's inputs, and the inputs' names."""
+
+    def __init__(
+        self, function: str, context: AbstractMesh | None, inputs: _Meshes, names: Mapping[Any, str]
+    ) -> None:
+        self.function, self.context, self.inputs, self.names = function, context, inputs, names
+
+    def results(self, jaxpr: Jaxpr, known: _Meshes, sources: _Sources | None = None) -> list[Any]:
+        """Return the mesh of each result of a jaxpr, None for none.
+
+        known: the meshes of the inputs. sources: the inputs of the whole program that inputs of this jaxpr are.
+        """
+        meshes = dict(known)
+        sources = {v: v for v in self.inputs} if sources is None else sources
+        for equation in jaxpr.eqns:
+            operands = [_mesh_of_atom(x, meshes) for x in equation.invars]
+            of_results = self._of_equation(equation, operands, sources)
+            for out, mesh in zip(equation.outvars, of_results, strict=True):
+                meshes[out] = _mesh_of(out.aval.explicit_sharding) or mesh
+        return [_mesh_of_atom(x, meshes) for x in jaxpr.outvars]
+
+    def _of_equation(
+        self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
+    ) -> list[AbstractMesh | None]:
+        named = _named_meshes(equation)
+        if named is not None:
+            return named
+        first = next((mesh for mesh in operands if mesh is not None), None)
+        results = [first] * len(equation.outvars)
+        if not equation.primitive.holds_jaxprs:
+            self._check_operands(equation, operands, sources)
+            return results
+        for inner, places in _inner_jaxprs(equation):
+            pairs = list(zip(inner.invars, places, strict=True))
+            known = {v: operands[i] for v, i in pairs}
+            outer = {v: sources[equation.invars[i]] for v, i in pairs if equation.invars[i] in sources}
+            returned = self.results(inner, known, outer)
+            if len(returned) == len(results):
+                results = returned
+        return results
+
+    def _check_operands(
+        self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
+    ) -> None:
+        shown = [
+            (f"{self._name(x, sources)}{x.aval.str_short(short_dtypes=False)}", mesh)
+            for x, mesh in zip(equation.invars, operands, strict=True) if mesh is not None
+        ]
+        meshes = {mesh for _, mesh in shown}
+        of_inputs = {mesh for x, mesh in zip(equation.invars, operands, strict=True) if mesh and x in sources}
+        name = equation.primitive.name
+        if len(meshes) > 1 and any(mesh.explicit_axes for mesh in meshes):
+            error = different_meshes(name, shown)
+        elif self.context is not None and any(
+            mesh is not self.context and (mesh.explicit_axes or self.context.explicit_axes) for mesh in of_inputs
+        ):
+            text, mesh = next((text, mesh) for text, mesh in shown if mesh is not self.context)
+            error = ShardingTypeError(
+                f"{name}: the context mesh {self.context.update(abstract_device=None)} should match the aval mesh "
+                f"{mesh.update(abstract_device=None)}, that of {text}. Move the array with "
+                "xtrace.device_put(x, xtrace.P(...)), or put its own mesh in force with xtrace.set_mesh"
+            )
+        else:
+            return
+        if equation.source is not None:
+            error.add_note(f"operation {name} in {self.function}, called at {describe(equation.source)}")
+        raise error
+
+    def _name(self, atom: Atom, sources: _Sources) -> str:
+        name = self.names.get(sources[atom]) if atom in sources else None
+        return f"argument {name} of {self.function}, " if name is not None else ""
+
+
+def _mesh_of_atom(atom: Atom, meshes: _Meshes) -> AbstractMesh | None:
+    if isinstance(atom, Literal):
+        return None
+    return _mesh_of(atom.aval.explicit_sharding) or meshes.get(atom)
+
+
+def _named_meshes(equation: JaxprEqn) -> list[AbstractMesh | None] | None:
+    """Return the meshes of the results of an operation that moves operands to a mesh; None for other operations."""
+    parameters = equation.params
+    if equation.primitive is sharding_constraint_p:
+        return [_mesh_of(parameters["sharding"])]
+    if equation.primitive is reshard_p:
+        # The axes in force may have other types there, in `auto_axes` and `explicit_axes`.
+        return [None]
+    if equation.primitive is device_put_p:
+        return [_mesh_of(target) for target in parameters["devices"]]
+    if equation.primitive is shard_map_p:
+        return [parameters["mesh"].abstract_mesh] * len(equation.outvars)
+    return None
+
+
+def _inner_jaxprs(equation: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[int]]]:
+    """Yield the jaxprs that an equation applies to its operands, each with the positions of its operands."""
+    count, parameters = len(equation.invars), equation.params
+    for key, value in parameters.items():
+        for one in value if isinstance(value, (tuple, list)) else (value,):
+            inner = one.jaxpr if isinstance(one, ClosedJaxpr) else one
+            if not isinstance(inner, Jaxpr):
+                continue
+            # The last operands are the arguments: before them is the index of a branch, or constants of another jaxpr.
+            places = list(range(count - len(inner.invars), count))
+            if key == "cond_jaxpr":
+                constants, others = parameters["cond_nconsts"], parameters["body_nconsts"]
+                places = [*range(constants), *range(constants + others, count)]
+            if len(places) == len(inner.invars) <= count and _fit(inner, [equation.invars[i] for i in places]):
+                yield inner, places
+
+
+def _fit(jaxpr: Jaxpr, operands: Sequence[Atom]) -> bool:
+    """Whether a jaxpr takes operands of these types, or the elements of them along the first axis."""
+    return all(
+        v.aval.dtype == x.aval.dtype and v.aval.shape in (x.aval.shape, x.aval.shape[1:])
+        for v, x in zip(jaxpr.invars, operands, strict=True)
+    )
