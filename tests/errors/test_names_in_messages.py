@@ -5,6 +5,7 @@ import pytest
 
 import xtrace
 import xtrace.flatten_util
+import xtrace.image
 import xtrace.nn.initializers
 import xtrace.scipy.special
 import xtrace.scipy.stats
@@ -32,6 +33,14 @@ CALLS = [
     ("xtrace.scipy.special.gammaln(x * 1j)", "gammaln does not accept dtype complex64"),
     ("xtrace.nn.initializers.normal(0.1)(key, (2, 2), 0, 0, 0)", "normal() takes from 2 to 4 positional"),
     ("xtrace.flatten_util.ravel_pytree([1])[1](1, 2)", "unravel() takes 2 positional"),
+    ("x.argsort(axis=7)", "argsort: axis 7 is out of bounds"),
+    ("jnp.linalg.norm(x, axis=9)", "norm: axis 9 is out of bounds"),
+    ("jnp.nanvar(x, axis=9)", "nanvar: axis 9 is out of bounds"),
+    ("xtrace.image.resize(x, 'a', 'linear')", "resize: shape must be an integer or a sequence"),
+    ("xtrace.random.normal(key, 'a')", "normal: shape must be an integer or a sequence"),
+    ("xtrace.vmap(3)", "vmap: Expected a callable value"),
+    ("lax.expand_dims(x, (9,))", "expand_dims: axis 9 is out of bounds"),
+    ("lax.fori_loop(0, 3, 1, 2)", "lax.fori_loop: body_fun argument should be a callable"),
     ("lax.sin(1.0, None)", "operation() takes 2 positional"),
     ("lax.reduce_and(1, 2, 3, 4)", "reduction() takes 3 positional"),
     ("jnp.frompyfunc(f, 1, 1)(x, y=2)", "ufunc() got an unexpected keyword"),

@@ -29,7 +29,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.function_names import copy_with_name
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.ops import complex_numbers
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.comparisons import bitwise_or, eq, ne
@@ -42,7 +42,7 @@ from xtrace.numpy.ufunc_methods import as_ufunc
 
 def strong_scalar(example: Any, value: object) -> Literal:
     """Return the strongly typed scalar `value` of the dtype of `example`."""
-    return Literal(value, ShapedArray((), aval_of(example).dtype))
+    return scalar_literal(value, aval_of(example).dtype)
 
 
 def fill_as(x: ArrayLike, value: ArrayLike, dtype: np.dtype[Any] | None = None, weak: bool = False) -> Array:

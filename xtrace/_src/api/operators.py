@@ -39,7 +39,7 @@ from xtrace._src.core.array_protocol import operation
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.tracebacks import boundary
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.ops import comparisons, complex_numbers
 from xtrace._src.ops import elementwise as lax
@@ -201,7 +201,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Any, Any]:
 
 def _power_of_integers(x: Array, y: Array) -> Array:
     # By squaring; of an exponent the six lowest bits count, as in JAX, but 0 ** y is 0 also where none of them is set.
-    zero, one = [Literal(n, ShapedArray((), aval_of(x).dtype)) for n in (0, 1)]
+    zero, one = [scalar_literal(n, aval_of(x).dtype) for n in (0, 1)]
     result = select_where(comparisons.bitwise_and(equal(x, 0), not_equal(y, 0)), zero, one)
     for last in (False,) * 5 + (True,):
         result = select_where(bitwise_and(y, 1), lax.mul(result, x), result)

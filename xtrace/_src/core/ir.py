@@ -89,6 +89,12 @@ class Literal:
 
 aval_rules[Literal] = own_aval
 
+
+def scalar_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
+    """Return a number as a literal of the dtype."""
+    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype, weak_type))
+
+
 Atom = Var | Literal
 
 

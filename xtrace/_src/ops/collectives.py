@@ -35,7 +35,7 @@ from xtrace._src.core.axis_names import correction, name_tuple
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.effects import Effects, named_axis
 from xtrace._src.core.integers import integer_rows
-from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
+from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.trace import axis_environment, checked_axes, current_trace
 from xtrace._src.ops import elementwise
@@ -237,7 +237,7 @@ class AxisReduction(Primitive):
 def times(x: Array, size: float) -> Array:
     """Return the product of an array and a number."""
     aval = aval_of(x)
-    return mul(x, Literal(dtypes.scalar_type_of(aval.dtype)(size), ShapedArray((), aval.dtype, aval.weak_type)))
+    return mul(x, scalar_literal(size, aval.dtype, aval.weak_type))
 
 
 def _psum_transpose(cotangent: Array, operand: Array, *, axes: Axes, axis_index_groups: object) -> list[Any]:

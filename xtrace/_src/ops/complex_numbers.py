@@ -17,7 +17,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.constants import constants_like
 from xtrace._src.ops.lower_fun import lower_fun
@@ -64,7 +64,7 @@ complex: Elementwise = binary(
 
 # The cotangent of a complex number is strongly typed even if that of its part is weakly typed, as in JAX.
 def _strong_zero(ct: object) -> Literal:
-    return Literal(0.0, ShapedArray((), aval_of(ct).dtype))
+    return scalar_literal(0.0, aval_of(ct).dtype)
 
 
 real = unary(

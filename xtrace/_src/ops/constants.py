@@ -7,17 +7,16 @@ from typing import Any
 from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
 )
-from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
 def constant_like(x: ArrayLike | Literal, value: object) -> Literal:
     """Return the scalar `value` in the dtype of `x`."""
     aval = aval_of(x)
-    return Literal(dtypes.scalar_type_of(aval.dtype)(value), ShapedArray((), aval.dtype, aval.weak_type))
+    return scalar_literal(value, aval.dtype, aval.weak_type)
 
 
 def constants_like(x: ArrayLike, value: Any) -> Any:

@@ -22,7 +22,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_rows, integer_tuple
-from xtrace._src.core.ir import ALWAYS_PRINTED, Literal
+from xtrace._src.core.ir import ALWAYS_PRINTED, scalar_literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import checked_axes, current_trace
@@ -665,7 +665,7 @@ def pbroadcast(x: Any, axis_name: object, source: int) -> Any:
         raise ValueError(f"pbroadcast: source must be an index from 0 to {size - 1}, got {source}")
 
     def one(leaf: object) -> Any:
-        here = eq(axis_index(axis_name), Literal(source, ShapedArray((), dtypes.int32)))
+        here = eq(axis_index(axis_name), scalar_literal(source, dtypes.int32))
         return psum(select(here, leaf, zeros(operand_aval(leaf, "x"))), axis_name)
 
     return map_leaves(one, "pbroadcast", x)

@@ -17,7 +17,7 @@ from xtrace._src.core.annotations import ArrayLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.complex_numbers import conj
@@ -102,7 +102,7 @@ def _fft_emit(builder: FunctionBuilder, x: Value, *, fft_type: FftType, fft_leng
 
 
 def _scalar(value: float, dtype: np.dtype[Any]) -> Literal:
-    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
+    return scalar_literal(value, dtype)
 
 
 def _multiplicity(length: int, like: Array) -> Array:

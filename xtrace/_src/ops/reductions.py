@@ -51,7 +51,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.callables import check_callable
 from xtrace._src.core.docstrings import docstring
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import drop, whole_along
@@ -78,7 +78,7 @@ _Combination = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 
 def _scalar_like(x: Array, value: ArrayLike) -> Literal:
     dtype = aval_of(x).dtype
-    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype))
+    return scalar_literal(value, dtype)
 
 
 def _pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int, int]) -> Array:

@@ -23,7 +23,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized, update_slice
 from xtrace._src.core.sum_rules import linear_in
@@ -196,7 +196,7 @@ def _normalize_index(index: Array, size: int, allow_negative: bool) -> Array:
         index = convert_to(index, dtypes.int32)
         aval = operand_aval(index)
     negative = lt(index, Literal(0, aval))
-    moved = elementwise.add(convert_to(index, aval.dtype), Literal(size, ShapedArray((), aval.dtype)))
+    moved = elementwise.add(convert_to(index, aval.dtype), scalar_literal(size, aval.dtype))
     return select_n(negative, index, moved)
 
 
@@ -233,7 +233,7 @@ def dynamic_slice_in_dim(
 def _start_indices(operand: ArrayLike, index: ArrayLike, axis: int) -> list[Any]:
     """Return start indices: `index` on one axis, and zeros of its dtype on the others."""
     aval = operand_aval(index, "start_index")
-    starts: list[Any] = [Literal(0, ShapedArray((), aval.dtype))] * operand_aval(operand).ndim
+    starts: list[Any] = [scalar_literal(0, aval.dtype)] * operand_aval(operand).ndim
     starts[axis] = index
     return starts
 

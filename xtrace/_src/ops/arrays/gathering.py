@@ -36,7 +36,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.integers import integer_tuple
-from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal
+from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
@@ -292,7 +292,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
 def _wrap_index(index: Array, size: int) -> Array:
     """Return an index vector modulo `size`, in 0 to size - 1."""
     aval = operand_aval(index, "idxs")
-    number = Literal(size, ShapedArray((), aval.dtype))
+    number = scalar_literal(size, aval.dtype)
     rest = elementwise.rem(index, number)
     negative = lt(rest, Literal(0, number.aval))
     return select_n(negative, rest, elementwise.add(rest, number))
@@ -534,7 +534,7 @@ def _number_updates(updates: Array, numbers: ScatterDimensionNumbers) -> Array:
     shape, windows = aval_of(updates).shape, numbers.update_window_dims
     outer = tuple([1 if i in windows else n for i, n in enumerate(shape)])
     count = broadcasted_iota.bind_positional((), (dtypes.uint32, (math.prod(outer),), 0, None))
-    count = elementwise.add(count, Literal(1, ShapedArray((), dtypes.uint32)))
+    count = elementwise.add(count, scalar_literal(1, dtypes.uint32))
     count = reshape.bind_positional((count,), (outer, None, None))
     return broadcast_in_dim.bind_positional((count,), (shape, tuple(range(len(shape))), None))
 
@@ -587,7 +587,7 @@ def _extremal_jvp(
     (operand, indices, updates), (moved, _, moved_updates) = primals, tangents
     result = primitive.bind(*primals, **parameters)
     aval, none = aval_of(updates), zeros(aval_of(operand))
-    one = Literal(dtypes.scalar_type_of(aval.dtype)(1), ShapedArray((), aval.dtype, True))
+    one = scalar_literal(1, aval.dtype, True)
     ones, nothing = broadcast_in_dim.bind_positional((one,), (aval.shape, (), None)), zeros(aval)
 
     def read(x: Array) -> Array:

@@ -15,13 +15,12 @@ from xtrace._src.algebra.vector_space import (
     operand_aval,
     reduce_sum,
 )
-from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple, to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized
 from xtrace._src.core.sum_rules import linear_in
@@ -207,7 +206,7 @@ def write_cropped(
 def zero_like(x: ArrayLike) -> Literal:
     """Return the scalar zero in the dtype of `x`, strongly typed."""
     dtype = aval_of(x).dtype
-    return Literal(dtypes.scalar_type_of(dtype)(0), ShapedArray((), dtype))
+    return scalar_literal(0, dtype)
 
 
 def _pad_transpose(

@@ -17,7 +17,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like, short_re
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
-from xtrace._src.core.ir import ClosedJaxpr, Literal, Var
+from xtrace._src.core.ir import ClosedJaxpr, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
@@ -464,7 +464,7 @@ def _is_known(value: object) -> bool:
 
 
 def _index(number: int) -> Literal:
-    return Literal(number, ShapedArray((), np.dtype(np.int32)))
+    return scalar_literal(number, np.dtype(np.int32))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _MISSING) -> Any:

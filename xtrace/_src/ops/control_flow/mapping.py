@@ -9,10 +9,10 @@ from xtrace._src.algebra.vector_space import canonical_axis, reshape
 from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import leaf_paths
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
@@ -189,7 +189,7 @@ def _interleave(even: Array, odd: Array, axis: int) -> Array:
     """Return the elements of two arrays in alternation."""
     first, second = aval_of(even), aval_of(odd)
     unequal = first.shape[axis] > second.shape[axis]
-    zero = Literal(dtypes.scalar_type_of(first.dtype)(0), ShapedArray((), first.dtype))
+    zero = scalar_literal(0, first.dtype)
 
     def dilate(x: ArrayLike, low: int, high: int) -> Any:
         return pad(x, zero, [(low, high, 1) if i == axis else (0, 0, 0) for i in range(first.ndim)])

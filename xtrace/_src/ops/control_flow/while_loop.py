@@ -16,7 +16,7 @@ from xtrace._src.core.callables import positional_names
 from xtrace._src.core.effects import IO_EFFECTS, NO_EFFECTS, Effects, has_consequences, in_order
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
-from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
+from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
@@ -580,7 +580,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
 def _as_bound(value: object, aval: ShapedArray, dtype: np.dtype[Any]) -> Any:
     if aval.dtype == dtype:
         return value
-    return Literal(value, ShapedArray((), dtype)) if type(value) in (int, float) else convert_to(value, dtype)
+    return scalar_literal(value, dtype) if type(value) in (int, float) else convert_to(value, dtype)
 
 
 @memoize_by_owner

@@ -21,7 +21,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.primitive import Derived, Primitive
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.comparisons import eq, ge
@@ -122,7 +122,7 @@ def product(x: ArrayLike, y: ArrayLike, precision: Any = _EXACT) -> Array:
 def _lower_part(rows: int, columns: int, diagonal: int) -> Array:
     i = broadcasted_iota(np.int32, (rows, columns), 0)
     j = broadcasted_iota(np.int32, (rows, columns), 1)
-    return ge(add(i, Literal(np.int32(diagonal), ShapedArray((), dtypes.int32))), j)
+    return ge(add(i, scalar_literal(np.int32(diagonal), dtypes.int32)), j)
 
 
 def _select_by_mask(mask: Array, on_true: Array, on_false: Array, shape: tuple[int, ...]) -> Array:

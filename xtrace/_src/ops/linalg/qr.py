@@ -12,7 +12,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.primitive import no_rule, primitive
 from xtrace._src.core.sharding_rules import leading
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -260,7 +260,7 @@ def _qr_emit(x: ArrayLike, *, pivoting: bool, full_matrices: bool, use_magma: bo
     if rows < columns:
         vectors = slice_in_dim(packed, 0, rows, 1, last)
     elif inner > columns:
-        zero = Literal(dtypes.scalar_type_of(aval.dtype)(0), ShapedArray((), aval.dtype))
+        zero = scalar_literal(0, aval.dtype)
         vectors = pad(packed, zero, [*[(0, 0, 0)] * last, (0, inner - columns, 0)])
     else:
         vectors = packed

@@ -19,7 +19,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.dtypes import StoredDType
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import appended, join
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -69,10 +69,10 @@ class Generator:
 
 def _seed_words(seeds: Array, words: int) -> Array:
     low = convert_to(seeds, dtypes.uint32)
-    high: Any = broadcast_in_dim(Literal(0, ShapedArray((), dtypes.uint32)), aval_of(seeds).shape, ())
+    high: Any = broadcast_in_dim(scalar_literal(0, dtypes.uint32), aval_of(seeds).shape, ())
     dtype = aval_of(seeds).dtype
     if dtypes.bit_width(dtype) == 64:
-        shift = Literal(32, ShapedArray((), dtype))
+        shift = scalar_literal(32, dtype)
         high = convert_to(shift_right_logical.bind_positional((seeds, shift)), dtypes.uint32)
     shape = aval_of(seeds).shape
     pair = [reshape(x, (*shape, 1)) for x in (high, low)]

@@ -13,8 +13,8 @@ from xtrace._src.algebra.vector_space import broadcast_in_dim, reshape, transpos
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.avals import aval_of
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.slicing import index_in_dim, slice
@@ -36,7 +36,7 @@ def rbg_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     whole, dtype = (*aval_of(keys).shape[:-1], *shape), _UNSIGNED[bit_width]
     if not math.prod(whole):
-        return full(whole, Literal(0, ShapedArray((), dtype)))
+        return full(whole, scalar_literal(0, dtype))
     parameters = (whole, dtype, RandomAlgorithm.RNG_DEFAULT, None)
     words: Array = rng_bit_generator.bind_positional((_first_key(keys),), parameters)[1]
     return words
@@ -74,7 +74,7 @@ def unsafe_rbg_split(keys: ArrayLike, shape: tuple[int, ...]) -> Array:
 def unsafe_rbg_fold_in(keys: ArrayLike, data: ArrayLike) -> Array:
     """Return a new key for each key and number; `data` is uint32, of the keys' shape or a scalar."""
     own = aval_of(data).shape
-    words = [full((*own, 1), Literal(0, ShapedArray((), dtypes.uint32))), reshape(data, (*own, 1))] * 2
+    words = [full((*own, 1), scalar_literal(0, dtypes.uint32)), reshape(data, (*own, 1))] * 2
     drawn = rbg_bits(concatenate(words, len(own)), 32, (_SPACING, 4))
     chosen, shape = index_in_dim(drawn, _SPACING - 1, -2, keepdims=False), aval_of(keys).shape
     chosen = broadcast_in_dim(chosen, shape, range(len(shape) - 1 - len(own), len(shape)))

@@ -15,7 +15,7 @@ from xtrace._src.algebra.vector_space import ZERO_DERIVATIVE, broadcast_in_dim, 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sharding_rules import join
 from xtrace._src.ops import elementwise
@@ -114,7 +114,7 @@ def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
         low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
         return _encrypt_blocks(keys, _word(0), reshape(low, shape))
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)
-    high = shift_right_logical.bind_positional((wide, Literal(32, ShapedArray((), dtypes.uint64))))
+    high = shift_right_logical.bind_positional((wide, scalar_literal(32, dtypes.uint64)))
     return _encrypt_blocks(keys, convert_to(high, dtypes.uint32), convert_to(wide, dtypes.uint32))
 
 
@@ -145,7 +145,7 @@ def _encrypt_halves(keys: Array, count: int) -> Array:
 def _join_words(high: Array, low: Array) -> Array:
     """Return 64-bit words from their upper and lower halves."""
     high, low = convert_to(high, dtypes.uint64), convert_to(low, dtypes.uint64)
-    high = shift_left.bind_positional((high, Literal(32, ShapedArray((), dtypes.uint64))))
+    high = shift_left.bind_positional((high, scalar_literal(32, dtypes.uint64)))
     return bitwise_or.bind_positional((high, low))
 
 
@@ -155,7 +155,7 @@ _UNSIGNED = {8: dtypes.uint8, 16: dtypes.uint16, 32: dtypes.uint32, 64: dtypes.u
 def threefry_bits(keys: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Return random unsigned integers of `bit_width` bits, of `shape` for each key."""
     if not math.prod(shape):
-        return full((*aval_of(keys).shape[:-1], *shape), Literal(0, ShapedArray((), _UNSIGNED[bit_width])))
+        return full((*aval_of(keys).shape[:-1], *shape), scalar_literal(0, _UNSIGNED[bit_width]))
     if config.threefry_partitionable.value:
         high, low = _encrypt_counters(keys, shape)
         if bit_width == 64:

@@ -16,7 +16,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of, is_array_like
 from xtrace._src.core.errors import ReferenceIndexError
-from xtrace._src.core.ir import Literal
+from xtrace._src.core.ir import scalar_literal
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from xtrace._src.ops.arrays.gathering import gather, scatter, scatter_add
@@ -367,5 +367,5 @@ def _wrap(index: Any, size: int) -> Any:
     aval = aval_of(index)
     if not dtypes.is_signed(aval.dtype):
         return index
-    below = lt(index, Literal(0, ShapedArray((), aval.dtype)))
-    return select_n(below, index, add(index, Literal(size, ShapedArray((), aval.dtype))))
+    below = lt(index, scalar_literal(0, aval.dtype))
+    return select_n(below, index, add(index, scalar_literal(size, aval.dtype)))
