@@ -40,7 +40,7 @@ def cache(tmp_path):
 def compute(number):
     """Compile and run a program of its own for each number; return its result, as after a start of the process."""
     xtrace.clear_caches()
-    return float(xtrace.jit(lambda x: jnp.sin(x) * number + x)(jnp.float32(2)))
+    return float(xtrace.jit(lambda x: jnp.sqrt(x * 8) * number + x)(jnp.float32(2)))
 
 
 def entries(folder):
@@ -52,14 +52,14 @@ def test_a_program_is_found_again(cache):
     info = xtrace.cache_info()
     assert (info.hits, info.misses > 0, info.stored) == (0, True, info.misses)
     assert info.entries == len(entries(cache)) and info.size == sum(p.stat().st_size for p in entries(cache))
-    assert compute(3) == first == np.float32(np.sin(np.float32(2)) * 3 + 2)
+    assert compute(3) == first == 14
     after = xtrace.cache_info()
     assert after.hits >= 1 and after.stored == info.stored
 
 
 def test_another_program_is_another_entry(cache):
     assert compute(3) != compute(4)
-    assert compute(3.5) == np.float32(np.sin(np.float32(2)) * np.float32(3.5) + 2)
+    assert compute(3.5) == 16
     assert xtrace.cache_info().stored >= 3
 
 
@@ -255,7 +255,7 @@ def test_a_refused_folder_is_a_warning_and_the_program_runs(cache):
     cache.mkdir()
     cache.chmod(0o777)
     with pytest.warns(UserWarning, match="the compilation cache could not be opened: .*can be written by others"):
-        assert compute(3) == np.float32(np.sin(np.float32(2)) * 3 + 2)
+        assert compute(3) == 14
     assert xtrace.cache_info.__module__ == "xtrace"
     xtrace.clear_caches()
     with cache_settings.raise_errors(True), pytest.raises(OSError, match="written by others"):
