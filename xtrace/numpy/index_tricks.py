@@ -113,24 +113,25 @@ def ravel_multi_index(
         >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
         Array([5], dtype=int32)
     """
-    function = "ravel_multi_index"
-    sizes = tuple([to_integer("dims", n, function=function) for n in dims])
+    sizes = tuple([to_integer("dims", n) for n in dims])
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
-            f"{function}: invalid mode={abbreviate(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
+            f"ravel_multi_index: invalid mode={abbreviate(mode)}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
         )
     if order not in ("C", "F"):
-        raise ValueError(f"{function}: invalid order={abbreviate(order)}. Expected 'C' or 'F'")
+        raise ValueError(f"ravel_multi_index: invalid order={abbreviate(order)}. Expected 'C' or 'F'")
     indices = list(multi_index)
     if len(indices) != len(sizes):
-        raise ValueError(f"{function}: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes")
-    wanted = requested_dtype(dtype, function=function)
+        raise ValueError(
+            f"ravel_multi_index: multi_index has {len(indices)} arrays, but dims={sizes} has {len(sizes)} axes"
+        )
+    wanted = requested_dtype(dtype)
     if not indices:
         return convert_to(0, wanted or dtypes.default_int(config.enable_x64.value), False)
-    _, common, _ = common_dtype(indices, function=function)
+    _, common, _ = common_dtype(indices)
     for kind in (common, wanted or common):
         if not dtypes.is_integer(kind):
-            raise ValueError(f"{function}: {kind.name} is not an integer type")
+            raise ValueError(f"ravel_multi_index: {kind.name} is not an integer type")
     if mode == "raise":
         for index, size in zip(indices, sizes, strict=True):
             if isinstance(index, Tracer):
@@ -139,7 +140,9 @@ def ravel_multi_index(
                 )
             values = np.asarray(index)
             if ((values < 0) | (values >= size)).any():
-                raise ValueError(f"{function}: invalid entry in coordinates array for an axis of size {size}: {index}")
+                raise ValueError(
+                    f"ravel_multi_index: invalid entry in coordinates array for an axis of size {size}: {index}"
+                )
     result: Array = _ravel(*indices, dims=sizes, mode=mode, order=order, dtype=wanted or common)
     return result
 

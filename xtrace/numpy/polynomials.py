@@ -53,11 +53,11 @@ def _vectors(*operands: object) -> list[Any]:
     return [convert_to(to_array_operand(x, i), dtype, weak) for i, x in enumerate(operands)]
 
 
-def _count(argument: str, value: Any, *, function: str = "") -> int:
+def _count(argument: str, value: Any) -> int:
     """Return a nonnegative integer; TypeError for other types, ValueError for negative numbers."""
-    number = to_integer(argument, value, function=function)
+    number = to_integer(argument, value)
     if number < 0:
-        raise ValueError(f"{function or called_function()}: {argument} must be nonnegative, got {number}")
+        raise ValueError(f"{called_function()}: {argument} must be nonnegative, got {number}")
     return number
 
 
@@ -505,31 +505,30 @@ def polyfit(
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: least squares by singular
         values.
     """
-    function = "polyfit"
-    (one, other), dtype, _ = common_dtype((x, y), as_inexact, function=function)
-    order = _count("deg", deg, function=function) + 1
+    (one, other), dtype, _ = common_dtype((x, y), as_inexact)
+    order = _count("deg", deg) + 1
     if one.ndim != 1:
-        raise TypeError(f"{function}: expected 1D vector for x, got shape {one.shape}")
+        raise TypeError(f"polyfit: expected 1D vector for x, got shape {one.shape}")
     if not one.size:
-        raise TypeError(f"{function}: expected non-empty vector for x")
+        raise TypeError("polyfit: expected non-empty vector for x")
     if other.ndim not in (1, 2):
-        raise TypeError(f"{function}: expected 1D or 2D array for y, got shape {other.shape}")
+        raise TypeError(f"polyfit: expected 1D or 2D array for y, got shape {other.shape}")
     if one.shape[0] != other.shape[0]:
-        raise TypeError(f"{function}: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
+        raise TypeError(f"polyfit: expected x and y to have same length, got shapes {one.shape} and {other.shape}")
     # The powers of a weakly typed x are strongly typed.
-    powers = common_dtype((x,), as_inexact, function=function)[1]
+    powers = common_dtype((x,), as_inexact)[1]
     both = (powers, False), (dtype, False)
     dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
-    points = [convert_to(to_array_operand(v, i, function=function), dtype, False) for i, v in enumerate((x, y))]
+    points = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
-        weights = type_of(w, 5, function=function)
+        weights = type_of(w, 5)
         if weights.ndim != 1:
-            raise TypeError(f"{function}: expected a 1-d array for weights, got shape {weights.shape}")
+            raise TypeError(f"polyfit: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != other.shape[0]:
-            raise TypeError(f"{function}: expected w and y to have the same length, got {weights.shape[0]}")
-        points.append(convert_to(to_array_operand(w, function=function), dtype, False))
+            raise TypeError(f"polyfit: expected w and y to have the same length, got {weights.shape[0]}")
+        points.append(convert_to(to_array_operand(w), dtype, False))
     if cov and cov != "unscaled" and not full and one.size <= order:
-        raise ValueError(f"{function}: the number of data points must exceed order to scale the covariance matrix")
+        raise ValueError("polyfit: the number of data points must exceed order to scale the covariance matrix")
     limit = one.size * float(dtypes.finfo(dtype).eps) if rcond is None else rcond
     coefficients, distance, rank, values, spread = _fit(
         *points, order=order, rcond=float(limit), covariance=bool(cov) and not full, scaled=cov != "unscaled"

@@ -26,10 +26,10 @@ from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import resize
 
 
-def _check_inplace(inplace: bool, error: type[Exception] = ValueError, *, function: str = "") -> None:
+def _check_inplace(inplace: bool, error: type[Exception] = ValueError) -> None:
     if inplace:
         raise error(
-            f"xtrace.numpy.{function or called_function()} cannot modify arrays in-place, because arrays are "
+            f"xtrace.numpy.{called_function()} cannot modify arrays in-place, because arrays are "
             "immutable. Pass inplace=False "
             "to instead return an updated array."
         )
@@ -68,9 +68,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
     return _place(to_array_operand(arr), to_array_operand(mask), to_array_operand(vals))
 
 
-def _check_promotion(a: Array, values: Array, *, function: str = "") -> None:
+def _check_promotion(a: Array, values: Array) -> None:
     """Raise TypePromotionError if the settings forbid the conversion of `values`."""
-    common_dtype((a, values), function=function)
+    common_dtype((a, values))
 
 
 @inline_jit
@@ -165,27 +165,26 @@ def put_along_axis(
         >>> jnp.put_along_axis(jnp.array([[1, 2]]), jnp.array([[1]]), 9, axis=1, inplace=False)
         Array([[1, 9]], dtype=int32)
     """
-    function = "put_along_axis"
-    arr, indices, values = [to_array_operand(x, i, function=function) for i, x in enumerate((arr, indices, values))]
-    _check_inplace(inplace, function=function)
+    arr, indices, values = [to_array_operand(x, i) for i, x in enumerate((arr, indices, values))]
+    _check_inplace(inplace)
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{function}: indices must have an integer type, got {indices.dtype.name}")
+        raise TypeError(f"put_along_axis: indices must have an integer type, got {indices.dtype.name}")
     shape = arr.shape
     if axis is None:
         arr, axis = ravel(arr), 0
     if arr.ndim != indices.ndim:
         raise ValueError(
-            f"{function} arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
+            f"put_along_axis arguments 'arr' and 'indices' must have same ndim. Got arr.ndim={arr.ndim} and "
             f"indices.ndim={indices.ndim}."
         )
     # Promotion is checked as for a strongly typed array.
-    _check_promotion(convert_to(arr, arr.dtype), values, function=function)
-    along = canonical_axis(axis, arr.ndim, function=function)
+    _check_promotion(convert_to(arr, arr.dtype), values)
+    along = canonical_axis(axis, arr.ndim)
     if values.ndim > indices.ndim or any(
         n not in (1, m) for n, m in zip(values.shape[::-1], indices.shape[::-1], strict=False)
     ):
         raise ValueError(
-            f"{function} argument 'values' must be broadcastable to 'indices'. Got values.shape={values.shape} and "
+            f"put_along_axis argument 'values' must be broadcastable to 'indices'. Got values.shape={values.shape} and "
             f"indices.shape={indices.shape}."
         )
     mode_of_scatter = None if mode is None else GatherScatterMode.from_any(mode)

@@ -57,7 +57,7 @@ def make_array_from_callback(
     name = "make_array_from_callback"
     if not callable(data_callback):
         raise TypeError(f"{name}: data_callback must be a function of slices, got {abbreviate(data_callback)}")
-    whole, placed = canonical_shape(shape, function=name), _target(name, sharding)
+    whole, placed = canonical_shape(shape), _target(name, sharding)
     _piece_shape(name, placed, whole)
     indices = dict(placed.addressable_devices_indices_map(whole))
     devices = list(indices)
@@ -94,7 +94,7 @@ def make_array_from_single_device_arrays(
         Array([1., 1.], dtype=float32)
     """
     name = "make_array_from_single_device_arrays"
-    whole, placed = canonical_shape(shape, function=name), _target(name, sharding)
+    whole, placed = canonical_shape(shape), _target(name, sharding)
     _piece_shape(name, placed, whole)
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(f"{name}: `arrays` argument must be a list or tuple of arrays, got {abbreviate(arrays)}")
@@ -170,7 +170,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         aval = aval_of_value(local_data)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: local_data: {error}") from None
-    given = (None,) * aval.ndim if global_shape is None else canonical_shape(global_shape, function=name)
+    given = (None,) * aval.ndim if global_shape is None else canonical_shape(global_shape)
     if len(given) != aval.ndim:
         raise ValueError(
             f"{name}: global_shape must have an entry for each axis of local_data, whose shape is {aval.shape}; got "

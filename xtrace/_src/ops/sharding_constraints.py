@@ -217,15 +217,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         >>> lax.with_sharding_constraint(jnp.ones(2), xtrace.NamedSharding(mesh, xtrace.P("x"))).sharding.spec
         P('x',)
     """
-    name = "with_sharding_constraint"
     leaves, tree = pytree.tree_flatten(x)
     try:
         given = pytree.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
     except ValueError as error:
-        raise ValueError(f"{name}: shardings must be a sharding or a tree prefix of x: {error}") from None
+        raise ValueError(
+            f"with_sharding_constraint: shardings must be a sharding or a tree prefix of x: {error}"
+        ) from None
     constrained = []
     for i, (leaf, one) in enumerate(zip(leaves, given, strict=True)):
-        sharding = requested_sharding("shardings", one, function=name)
+        sharding = requested_sharding("shardings", one)
         aval_of(leaf)
         try:
             if sharding is not None:
@@ -233,5 +234,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             constrained.append(leaf if sharding is None else constrain(leaf, sharding))
         except ValueError as error:
             path = _path_of_leaf(tree, i)
-            raise type(error)(f"One of {name} arguments, x{path}, is incompatible with it: {error}") from None
+            raise type(error)(
+                f"One of with_sharding_constraint arguments, x{path}, is incompatible with it: {error}"
+            ) from None
     return pytree.tree_unflatten(tree, constrained)

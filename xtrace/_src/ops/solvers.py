@@ -231,8 +231,8 @@ def custom_linear_solve(
     """
     name = "custom_linear_solve"
     for argument, function in (("matvec", matvec), ("solve", solve)):
-        check_function(argument, function, function=name)
-    leaves, tree, avals = leaves_of("b", b, function=name)
+        check_function(argument, function)
+    leaves, tree, avals = leaves_of("b", b)
     in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
     product = stage_body(name, matvec, in_tree, avals)
     _check_like(name, "matvec", product, tree, avals, False)
@@ -251,7 +251,7 @@ def custom_linear_solve(
     if symmetric:
         vecmat, vecmat_consts, back, back_consts = product.jaxpr, product.consts, solver.jaxpr, solver.consts
     elif transpose_solve is not None:
-        check_function("transpose_solve", transpose_solve, function=name)
+        check_function("transpose_solve", transpose_solve)
         linear = (*(False,) * len(product.consts), *(True,) * count)
         transposed, _ = transpose_jaxpr(product.jaxpr, linear, (True,) * count, True)
         vecmat, vecmat_consts = move_constants_to_inputs(transposed), [*transposed.consts, *product.consts]
@@ -304,8 +304,8 @@ def custom_root(
     """
     name = "custom_root"
     for argument, function in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
-        check_function(argument, function, function=name)
-    leaves, tree, avals = leaves_of("initial_guess", initial_guess, function=name)
+        check_function(argument, function)
+    leaves, tree, avals = leaves_of("initial_guess", initial_guess)
     in_tree, count = pytree.treedef_tuple([tree]), len(leaves)
     residual = stage_body(name, f, in_tree, avals)
     _check_like(name, "f", residual, tree, avals, False)

@@ -82,7 +82,7 @@ def _padding_text(padding: Sequence[tuple[int, int]]) -> str:
 
 def _canonical_window(
     shape: Sequence[int], window_dimensions: object, window_strides: object, padding: Any,
-    base_dilation: object = None, window_dilation: object = None, *, function: str = "",
+    base_dilation: object = None, window_dilation: object = None
 ) -> Window:
     """Return the window for an operand of this shape; TypeError or ValueError for bad arguments."""
     rank = len(shape)
@@ -92,16 +92,16 @@ def _canonical_window(
     }
     entries = {}
     for argument, values in given.items():
-        numbers = (1,) * rank if values is None else integer_tuple(argument, values, function=function)
+        numbers = (1,) * rank if values is None else integer_tuple(argument, values)
         if len(numbers) != rank:
             raise TypeError(
-                f"{function or called_function()}: {argument} must have one entry for each of the operand's {rank} "
+                f"{called_function()}: {argument} must have one entry for each of the operand's {rank} "
                 f"axes, got {numbers} for an "
                 f"operand of shape {tuple(shape)}"
             )
         if any(n < 1 for n in numbers):
             raise TypeError(
-                f"{function or called_function()}: {argument} must be positive on every axis, got {numbers}"
+                f"{called_function()}: {argument} must be positive on every axis, got {numbers}"
             )
         entries[argument] = numbers
     if isinstance(padding, str):
@@ -110,12 +110,12 @@ def _canonical_window(
         windows = [dilated_size(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
         padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
-        pads = [integer_tuple("padding", pair, function=function) for pair in padding]
+        pads = [integer_tuple("padding", pair) for pair in padding]
     except TypeError:
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
         raise TypeError(
-            f"{function or called_function()}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, "
+            f"{called_function()}: padding must be 'VALID', 'SAME', 'SAME_LOWER' or a pair (before, "
             "after) of integers for each of "
             f"the operand's {rank} axes, got {abbreviate(padding)}"
         )
@@ -614,9 +614,9 @@ def select_and_scatter(
     TypeError if shapes or dtypes do not agree.
     """
     name = "select_and_scatter"
-    aval = operand_aval(operand, function=name)
-    window = _canonical_window(aval.shape, window_dimensions, window_strides, padding, function=name)
-    check_callable(select, function=name)
+    aval = operand_aval(operand)
+    window = _canonical_window(aval.shape, window_dimensions, window_strides, padding)
+    check_callable(select)
     scalars, info = [ShapedArray((), aval.dtype)] * 2, DebugInfo(name, "select", None, None)
     select_jaxpr, constants = stage(lambda x, y: [select(x, y)], scalars, info)
     if constants:

@@ -149,20 +149,20 @@ def _refuse_axes(name: str, n_batch: int, n_dense: int) -> None:
         )
 
 
-def count_stored(mat: Array, nse: int | None, n_batch: int, n_dense: int, *, function: str = "") -> int:
+def count_stored(mat: Array, nse: int | None, n_batch: int, n_dense: int) -> int:
     """Return the number of elements to store for each batch: `nse`, or the largest number of nonzeros."""
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(
-            f"{function or called_function()}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape "
+            f"{called_function()}: n_batch={n_batch} and n_dense={n_dense} do not fit an array of shape "
             f"{mat.shape}"
         )
     if nse is not None:
-        count = to_integer("nse", nse, function=function)
+        count = to_integer("nse", nse)
         if count < 0:
-            raise ValueError(f"{function or called_function()}: nse must not be negative, got {count}")
+            raise ValueError(f"{called_function()}: nse must not be negative, got {count}")
         return count
     if isinstance(mat, Tracer):
-        function = function or called_function()
+        function = called_function()
         raise explain.concretization(mat, f"{function} without nse=, the number of stored elements,")
     stored = np.asarray(mat) != 0
     stored = stored.any(tuple(range(mat.ndim - n_dense, mat.ndim)))
@@ -194,12 +194,11 @@ def bcoo_fromdense(
         >>> sparse.bcoo_fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0]])).indices
         Array([[0, 1]], dtype=int32)
     """
-    name = "bcoo_fromdense"
     dense = asarray(mat)
-    n_batch, n_dense = to_integer("n_batch", n_batch, function=name), to_integer("n_dense", n_dense, function=name)
-    count = count_stored(dense, nse, n_batch, n_dense, function=name)
+    n_batch, n_dense = to_integer("n_batch", n_batch), to_integer("n_dense", n_dense)
+    count = count_stored(dense, nse, n_batch, n_dense)
     data, indices = bcoo_fromdense_p.bind(
-        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype, function=name)
+        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype)
     )
     return BCOO((data, indices), shape=dense.shape, indices_sorted=True, unique_indices=True)
 
@@ -313,16 +312,16 @@ def bcsr_fromdense(
         >>> sparse.bcsr_fromdense(jnp.array([[0.0, 2.0], [0.0, 0.0]])).indptr
         Array([0, 1, 1], dtype=int32)
     """
-    name = "bcsr_fromdense"
     dense = asarray(mat)
-    n_batch, n_dense = to_integer("n_batch", n_batch, function=name), to_integer("n_dense", n_dense, function=name)
-    count = count_stored(dense, nse, n_batch, n_dense, function=name)
+    n_batch, n_dense = to_integer("n_batch", n_batch), to_integer("n_dense", n_dense)
+    count = count_stored(dense, nse, n_batch, n_dense)
     if dense.ndim - n_batch - n_dense != 2:
         raise ValueError(
-            f"{name}: a BCSR array has 2 sparse axes; shape {dense.shape} with n_batch={n_batch} and n_dense={n_dense} "
+            f"bcsr_fromdense: a BCSR array has 2 sparse axes; shape {dense.shape} with n_batch={n_batch} and "
+            f"n_dense={n_dense} "
             f"has {dense.ndim - n_batch - n_dense}"
         )
     data, indices, indptr = bcsr_fromdense_p.bind(
-        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype, function=name)
+        dense, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=requested_dtype(index_dtype)
     )
     return BCSR((data, indices, indptr), shape=dense.shape)

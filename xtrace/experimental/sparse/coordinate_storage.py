@@ -97,11 +97,11 @@ class CoordinateStorage(JAXSparse):
         return result
 
 
-def check_coordinates(value: object, argument: str, *, function: str = "") -> Any:
+def check_coordinates(value: object, argument: str) -> Any:
     """Return `value`; TypeError unless it is a BCOO array."""
     if not isinstance(value, CoordinateStorage):
         raise TypeError(
-            f"{function or called_function()}: {argument} must be a BCOO array, got {abbreviate(value)} of type "
+            f"{called_function()}: {argument} must be a BCOO array, got {abbreviate(value)} of type "
             f"{type(value)}"
         )
     return value

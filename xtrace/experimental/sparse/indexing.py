@@ -93,13 +93,13 @@ def bcoo_slice(
                [4., 5.]], dtype=float32)
     """
     name = "bcoo_slice"
-    mat = check_coordinates(mat, "mat", function=name)
+    mat = check_coordinates(mat, "mat")
     layout = mat.layout(name)
     starts, limits = (
-        integer_tuple(key, value, function=name)
+        integer_tuple(key, value)
         for key, value in (("start_indices", start_indices), ("limit_indices", limit_indices))
     )
-    steps = (1,) * mat.ndim if strides is None else integer_tuple("strides", strides, function=name)
+    steps = (1,) * mat.ndim if strides is None else integer_tuple("strides", strides)
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise ValueError(
             f"{name}: an array of shape {mat.shape} needs {mat.ndim} start_indices, limit_indices and strides; got "
@@ -156,9 +156,9 @@ def bcoo_dynamic_slice(mat: Any, start_indices: Sequence[Any], slice_sizes: Sequ
         Array([[3., 4.]], dtype=float32)
     """
     name = "bcoo_dynamic_slice"
-    mat = check_coordinates(mat, "mat", function=name)
+    mat = check_coordinates(mat, "mat")
     layout = mat.layout(name)
-    sizes = integer_tuple("slice_sizes", slice_sizes, function=name)
+    sizes = integer_tuple("slice_sizes", slice_sizes)
     starts = [asarray(x) for x in start_indices]
     if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(x.ndim for x in starts):
         raise ValueError(
@@ -209,9 +209,9 @@ def bcoo_rev(operand: Any, dimensions: Sequence[int]) -> Any:
         Array([2., 1., 0.], dtype=float32)
     """
     name = "bcoo_rev"
-    mat = check_coordinates(operand, "operand", function=name)
+    mat = check_coordinates(operand, "operand")
     layout = mat.layout(name)
-    axes = axes_of(tuple(dimensions), mat.ndim, function=name)
+    axes = axes_of(tuple(dimensions), mat.ndim)
     batch = tuple([i for i in axes if i < layout.n_batch])
     dense = tuple([i - layout.n_sparse + 1 for i in axes if i >= layout.n_batch + layout.n_sparse])
     data, indices = mat.data, mat.indices
@@ -247,11 +247,11 @@ def bcoo_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
         BCOO(float32[2, 2], nse=2)
     """
     name = "bcoo_concatenate"
-    operands = [check_coordinates(x, f"operand {i}", function=name) for i, x in enumerate(operands)]
+    operands = [check_coordinates(x, f"operand {i}") for i, x in enumerate(operands)]
     if not operands:
         raise ValueError(f"{name}: there are no operands")
     first = operands[0]
-    axis = canonical_axis(dimension, first.ndim, function=name)
+    axis = canonical_axis(dimension, first.ndim)
     layouts = [x.layout(name)[:3] for x in operands]
     outer = [(*x.shape[:axis], *x.shape[axis + 1 :]) for x in operands]
     if len(set(layouts)) > 1 or len(set(outer)) > 1:
@@ -332,7 +332,7 @@ def bcoo_gather(
                [0., 1.]], dtype=float32)
     """
     name = "bcoo_gather"
-    mat, vectors = check_coordinates(operand, "operand", function=name), asarray(start_indices)
+    mat, vectors = check_coordinates(operand, "operand"), asarray(start_indices)
     mat.layout(name)
     kind = None if mode is None else GatherScatterMode.from_any(mode)
     if kind is GatherScatterMode.FILL_OR_DROP or fill_value is not None:
@@ -343,7 +343,7 @@ def bcoo_gather(
     numbers = GatherDimensionNumbers(*[tuple(x) for x in dimension_numbers])
     if numbers.operand_batching_dims or numbers.start_indices_batching_dims:
         raise NotImplementedError(f"{name}: batching axes are not supported; map the function with vmap")
-    sizes = integer_tuple("slice_sizes", slice_sizes, function=name)
+    sizes = integer_tuple("slice_sizes", slice_sizes)
     lead = vectors.shape[:-1]
     windows = [i for i in range(mat.ndim) if i not in numbers.collapsed_slice_dims]
     if (

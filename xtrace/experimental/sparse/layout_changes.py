@@ -146,12 +146,12 @@ def bcoo_update_layout(
         BCOO(float32[3, 3], nse=3)
     """
     name = "bcoo_update_layout"
-    mat = check_coordinates(mat, "mat", function=name)
+    mat = check_coordinates(mat, "mat")
     if on_inefficient not in _INEFFICIENT:
         raise ValueError(f"{name}: on_inefficient is 'error', 'warn' or None, got {abbreviate(on_inefficient)}")
     layout = mat.layout(name)
-    batch = layout.n_batch if n_batch is None else to_integer("n_batch", n_batch, function=name)
-    dense = layout.n_dense if n_dense is None else to_integer("n_dense", n_dense, function=name)
+    batch = layout.n_batch if n_batch is None else to_integer("n_batch", n_batch)
+    dense = layout.n_dense if n_dense is None else to_integer("n_dense", n_dense)
     if batch < 0 or dense < 0 or batch + dense > mat.ndim:
         raise ValueError(f"{name}: n_batch={batch} and n_dense={dense} do not fit an array of {mat.ndim} axes")
     if (batch, dense) == (layout.n_batch, layout.n_dense):
@@ -206,8 +206,8 @@ def bcoo_reduce_sum(mat: Any, *, axes: Sequence[int]) -> Any:
         Array([2., 2., 2.], dtype=float32)
     """
     name = "bcoo_reduce_sum"
-    mat = check_coordinates(mat, "mat", function=name)
-    reduced = sorted(axes_of(tuple(axes), mat.ndim, function=name))
+    mat = check_coordinates(mat, "mat")
+    reduced = sorted(axes_of(tuple(axes), mat.ndim))
     layout = mat.layout(name)
     batch = [i for i in reduced if i < layout.n_batch]
     sparse = [i - layout.n_batch for i in reduced if i in layout.sparse_axes]
@@ -289,11 +289,11 @@ def bcoo_reshape(
         Array([0, 3], dtype=int32)
     """
     name = "bcoo_reshape"
-    mat = check_coordinates(mat, "mat", function=name)
+    mat = check_coordinates(mat, "mat")
     refuse_sharding(name, sharding)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
-    new = integer_tuple("new_sizes", new_sizes, function=name)
+    new = integer_tuple("new_sizes", new_sizes)
     if math.prod(new) != mat.size:
         raise ValueError(f"{name}: an array of shape {mat.shape}, of {mat.size} elements, cannot have shape {new}")
     buffers = Buffers(name, mat)
@@ -333,8 +333,8 @@ def bcoo_squeeze(arr: Any, *, dimensions: Sequence[int]) -> Any:
         BCOO(float32[3], nse=3)
     """
     name = "bcoo_squeeze"
-    arr = check_coordinates(arr, "arr", function=name)
-    removed = axes_of(tuple(dimensions), arr.ndim, function=name)
+    arr = check_coordinates(arr, "arr")
+    removed = axes_of(tuple(dimensions), arr.ndim)
     layout = arr.layout(name)
     long = [i for i in removed if arr.shape[i] != 1]
     if long:
@@ -378,11 +378,11 @@ def bcoo_broadcast_in_dim(
         BCOO(float32[3, 2], nse=1, n_batch=1)
     """
     name = "bcoo_broadcast_in_dim"
-    mat = check_coordinates(mat, "mat", function=name)
+    mat = check_coordinates(mat, "mat")
     refuse_sharding(name, sharding)
     layout = mat.layout(name)
-    new = integer_tuple("shape", shape, function=name)
-    places = integer_tuple("broadcast_dimensions", broadcast_dimensions, function=name)
+    new = integer_tuple("shape", shape)
+    places = integer_tuple("broadcast_dimensions", broadcast_dimensions)
     fits = len(places) == mat.ndim and list(places) == sorted(set(places)) and all(0 <= i < len(new) for i in places)
     if not fits or any(n not in (1, new[i]) for n, i in zip(mat.shape, places, strict=True)):
         raise ValueError(f"{name}: an array of shape {mat.shape} does not broadcast to {new} with its axes at {places}")

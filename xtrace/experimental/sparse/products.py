@@ -136,12 +136,13 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: ArrayLike, *, 
         >>> sparse.bcoo_dot_general_sampled(jnp.eye(2), jnp.ones((2, 2)), at, dimension_numbers=numbers)
         Array([1.], dtype=float32)
     """
-    name = "bcoo_dot_general_sampled"
-    _, (left, right) = promote_dtypes((asarray(A), asarray(B)), function=name)
+    _, (left, right) = promote_dtypes((asarray(A), asarray(B)))
     rows = asarray(indices)
     numbers, result = check_contraction(left, right, dimension_numbers, None)
     if rows.ndim < 2 or rows.ndim - 2 + rows.shape[-1] > len(result.shape):
-        raise ValueError(f"{name}: indices of shape {rows.shape} do not fit a product of shape {result.shape}")
+        raise ValueError(
+            f"bcoo_dot_general_sampled: indices of shape {rows.shape} do not fit a product of shape {result.shape}"
+        )
     return bcoo_dot_general_sampled_p.bind(left, right, rows, dimension_numbers=numbers)
 
 
@@ -165,7 +166,7 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
         Array([14.], dtype=float32)
     """
     name = "bcoo_multiply_dense"
-    mat, dense = check_coordinates(sp_mat, "sp_mat", function=name), asarray(v)
+    mat, dense = check_coordinates(sp_mat, "sp_mat"), asarray(v)
     layout = mat.layout(name)
     pad = mat.ndim - dense.ndim
     if pad < 0 or any(n not in (1, size) for n, size in zip(dense.shape, mat.shape[max(pad, 0) :], strict=True)):
@@ -173,7 +174,7 @@ def bcoo_multiply_dense(sp_mat: Any, v: ArrayLike) -> Array:
             f"{name}: the product of a sparse array of shape {mat.shape} and a dense one of shape {dense.shape} is "
             "larger than the sparse array, or does not exist; convert with todense() if that is what you want"
         )
-    _, (data, dense) = promote_dtypes((mat.data, dense), function=name)
+    _, (data, dense) = promote_dtypes((mat.data, dense))
     dense = dense.reshape((1,) * pad + dense.shape)
     sizes = [mat.shape[i] for i in layout.sparse_axes]
 
@@ -208,7 +209,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         Array([0., 4.], dtype=float32)
     """
     name = "bcoo_multiply_sparse"
-    lhs, rhs = check_coordinates(lhs, "lhs", function=name), check_coordinates(rhs, "rhs", function=name)
+    lhs, rhs = check_coordinates(lhs, "lhs"), check_coordinates(rhs, "rhs")
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"{name}: the operands must have as many axes; they have shapes {lhs.shape} and {rhs.shape}")
     if any(m != n and 1 not in (m, n) for m, n in zip(lhs.shape, rhs.shape, strict=True)):
@@ -234,7 +235,7 @@ def bcoo_multiply_sparse(lhs: Any, rhs: Any) -> Any:
         data, rows = product_rows(buffers[:2], buffers[2:], sizes, (equal, equal), (left, right))  # type: ignore[arg-type]
         return merge_rows(data, index_rows.select_columns(rows, order), common, nse)
 
-    _, elements = promote_dtypes((lhs.data, rhs.data), function=name)
+    _, elements = promote_dtypes((lhs.data, rhs.data))
     buffers = elements[0], lhs.indices, elements[1], rhs.indices
     data, indices = map_over_batch(multiply, shape[:n_batch], *buffers)
     return lhs.remake(data, indices, shape)
@@ -285,7 +286,7 @@ def bcoo_conv_general_dilated(
     name = "bcoo_conv_general_dilated"
     refuse_sharding(name, out_sharding)
     if not isinstance(lhs, CoordinateStorage):
-        lhs, rhs = _store_all(lhs, check_coordinates(rhs, "rhs", function=name)), rhs
+        lhs, rhs = _store_all(lhs, check_coordinates(rhs, "rhs")), rhs
     elif not isinstance(rhs, CoordinateStorage):
         rhs = _store_all(rhs, lhs)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
@@ -300,10 +301,10 @@ def bcoo_conv_general_dilated(
     width, window = lhs.shape[2], rhs.shape[2]
     if isinstance(padding, str):
         padding = padtype_to_pads((width,), (window,), (1,), padding)
-    ((before, after),) = (integer_tuple("padding", pair, function=name) for pair in padding)
+    ((before, after),) = (integer_tuple("padding", pair) for pair in padding)
     count = max(width + before + after - window + 1, 0)
     lhs, rhs = (bcoo_update_layout(x, n_batch=2, n_dense=0) for x in (lhs, rhs))
-    _, elements = promote_dtypes((lhs.data, rhs.data), function=name)
+    _, elements = promote_dtypes((lhs.data, rhs.data))
     if preferred_element_type is not None:
         elements = [x.astype(preferred_element_type) for x in elements]
 

@@ -48,24 +48,23 @@ def random_bcoo(
         >>> sparse.random_bcoo(random.key(0), (4, 5), nse=3)
         BCOO(float32[4, 5], nse=3)
     """
-    name = "random_bcoo"
-    sizes = integer_tuple("shape", shape, function=name)
-    n_batch, n_dense = to_integer("n_batch", n_batch, function=name), to_integer("n_dense", n_dense, function=name)
+    sizes = integer_tuple("shape", shape)
+    n_batch, n_dense = to_integer("n_batch", n_batch), to_integer("n_dense", n_dense)
     n_sparse = len(sizes) - n_batch - n_dense
     if min(n_batch, n_dense, n_sparse) < 0:
-        raise ValueError(f"{name}: n_batch={n_batch} and n_dense={n_dense} do not fit shape {sizes}")
+        raise ValueError(f"random_bcoo: n_batch={n_batch} and n_dense={n_dense} do not fit shape {sizes}")
     batch, sparse, dense = sizes[:n_batch], sizes[n_batch : n_batch + n_sparse], sizes[n_batch + n_sparse :]
     places = math.prod(sparse)
     if not isinstance(nse, int | float) or not 0 <= nse <= places:
-        raise ValueError(f"{name}: nse={abbreviate(nse)} must be between 0 and {places}")
+        raise ValueError(f"random_bcoo: nse={abbreviate(nse)} must be between 0 and {places}")
     count = math.ceil(nse * places) if 0 < nse < 1 else int(nse)
     keys = split(key, 1 + math.prod(batch))
-    data = generator(keys[0], shape=(*batch, count, *dense), dtype=requested_dtype(dtype, function=name), **kwds)
+    data = generator(keys[0], shape=(*batch, count, *dense), dtype=requested_dtype(dtype), **kwds)
 
     def draw(key: Any) -> Any:
         drawn = choice(key, places, (count,), replace=not unique_indices)
         drawn = sort(drawn) if sorted_indices else drawn
-        return index_rows.unravel(drawn, sparse, requested_dtype(indices_dtype or int, function=name))
+        return index_rows.unravel(drawn, sparse, requested_dtype(indices_dtype or int))
 
     indices = vmap(draw)(keys[1:]).reshape(*batch, count, n_sparse)
     return BCOO((data, indices), shape=sizes, indices_sorted=sorted_indices, unique_indices=unique_indices)

@@ -162,13 +162,14 @@ def bcsr_broadcast_in_dim(
         >>> sparse.bcsr_broadcast_in_dim(mat, shape=(3, 1, 2), broadcast_dimensions=(1, 2))
         BCSR(float32[3, 1, 2], nse=1, n_batch=1)
     """
-    name = "bcsr_broadcast_in_dim"
-    mat = check_rows(mat, "mat", function=name)
+    mat = check_rows(mat, "mat")
     wide = bcoo_broadcast_in_dim(
         to_coordinates(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
     )
     if wide.n_sparse != 2:
-        raise NotImplementedError(f"{name}: shape {tuple(shape)} would have {wide.n_sparse} sparse axes; use BCOO")
+        raise NotImplementedError(
+            f"bcsr_broadcast_in_dim: shape {tuple(shape)} would have {wide.n_sparse} sparse axes; use BCOO"
+        )
     return from_coordinates(wide, type(mat))
 
 

@@ -93,11 +93,11 @@ class RowStorage(JAXSparse):
         return result
 
 
-def check_rows(value: object, argument: str, *, function: str = "") -> Any:
+def check_rows(value: object, argument: str) -> Any:
     """Return `value`; TypeError unless it is a BCSR array."""
     if not isinstance(value, RowStorage):
         raise TypeError(
-            f"{function or called_function()}: {argument} must be a BCSR array, got {abbreviate(value)} of type "
+            f"{called_function()}: {argument} must be a BCSR array, got {abbreviate(value)} of type "
             f"{type(value)}"
         )
     return value

@@ -55,23 +55,24 @@ def spsolve(
         A. George and J. Liu, "Computer Solution of Large Sparse Positive Definite Systems", Prentice-Hall 1981, for the
         order; G. Golub and C. Van Loan, "Matrix Computations", 4th edition, section 4.3, for the elimination.
     """
-    name = "spsolve"
     values, columns, pointers, right = asarray(data), asarray(indices), asarray(indptr), asarray(b)
     arrays = values, columns, pointers, right
     if any(x.ndim != 1 for x in arrays):
-        raise ValueError(f"{name}: data, indices, indptr and b must be vectors; got shapes {[x.shape for x in arrays]}")
+        raise ValueError(
+            f"spsolve: data, indices, indptr and b must be vectors; got shapes {[x.shape for x in arrays]}"
+        )
     if values.shape != columns.shape or pointers.shape[0] != right.shape[0] + 1:
         raise ValueError(
-            f"{name}: data and indices must have the same length, and indptr one entry more than b; got shapes "
+            f"spsolve: data and indices must have the same length, and indptr one entry more than b; got shapes "
             f"{[x.shape for x in arrays]}"
         )
     for label, x in (("indices", columns), ("indptr", pointers)):
         if not dtypes.is_integer(x.dtype):
-            raise TypeError(f"{name}: {label} must be integers, got {x.dtype}")
+            raise TypeError(f"spsolve: {label} must be integers, got {x.dtype}")
     if values.dtype != right.dtype or not dtypes.is_inexact(values.dtype):
-        raise ValueError(f"{name}: data and b must have one inexact dtype; got {values.dtype} and {right.dtype}")
+        raise ValueError(f"spsolve: data and b must have one inexact dtype; got {values.dtype} and {right.dtype}")
     if reorder not in _REORDERINGS:
-        raise ValueError(f"{name}: reorder must be one of {_REORDERINGS}, got {abbreviate(reorder)}")
+        raise ValueError(f"spsolve: reorder must be one of {_REORDERINGS}, got {abbreviate(reorder)}")
     return spsolve_p.bind(values, columns, pointers, right, tol=float(tol), reorder=int(reorder))
 
 
@@ -135,25 +136,26 @@ def lobpcg_standard(
         A. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci. Comput. 23 (2001); J. Duersch and
         others, "A robust and efficient implementation of LOBPCG", arXiv:1704.07458.
     """
-    name = "lobpcg_standard"
     x = asarray(X)
     if x.ndim != 2 or not dtypes.is_inexact(x.dtype):
-        raise ValueError(f"{name}: X must be a matrix of floating numbers, got {x.dtype} of shape {x.shape}")
+        raise ValueError(f"lobpcg_standard: X must be a matrix of floating numbers, got {x.dtype} of shape {x.shape}")
     rows, count = x.shape
     if not count or 5 * count >= rows:
-        raise ValueError(f"{name}: X must have between 1 and {-(-rows // 5) - 1} columns for {rows} rows, got {count}")
+        raise ValueError(
+            f"lobpcg_standard: X must have between 1 and {-(-rows // 5) - 1} columns for {rows} rows, got {count}"
+        )
     if hasattr(A, "shape"):
         matrix: Any = A
         if tuple(matrix.shape) != (rows, rows):
-            raise ValueError(f"{name}: A must have shape {(rows, rows)} to fit X, got {tuple(matrix.shape)}")
+            raise ValueError(f"lobpcg_standard: A must have shape {(rows, rows)} to fit X, got {tuple(matrix.shape)}")
         if matrix.dtype != x.dtype:
-            raise TypeError(f"{name}: A and X must have one dtype, got {matrix.dtype} and {x.dtype}")
+            raise TypeError(f"lobpcg_standard: A and X must have one dtype, got {matrix.dtype} and {x.dtype}")
         apply: Callable[[Array], Array] = lambda y: matrix @ y  # noqa: E731
     elif callable(A):
         apply = A
     else:
-        raise TypeError(f"{name}: A must be a matrix or a function, got {abbreviate(A)}")
-    limit = to_integer("m", m, function=name)
+        raise TypeError(f"lobpcg_standard: A must be a matrix or a function, got {abbreviate(A)}")
+    limit = to_integer("m", m)
     accepted = dtypes.finfo(x.dtype).eps if tol is None else tol
 
     def rotate(basis: Array, image: Array) -> tuple[Array, Array, Array, Array]:

@@ -400,16 +400,16 @@ def dynamic_update_index_in_dim(
         >>> lax.dynamic_update_index_in_dim(jnp.array([5, 6, 7]), 9, 1, 0)
         Array([5, 9, 7], dtype=int32)
     """
-    name = "dynamic_update_index_in_dim"
-    whole, part = operand_aval(operand, function=name), operand_aval(update, "update", function=name)
-    axis = canonical_axis(axis, whole.ndim, function=name)
+    whole, part = operand_aval(operand), operand_aval(update, "update")
+    axis = canonical_axis(axis, whole.ndim)
     if part.ndim == whole.ndim - 1:
         shape = (*part.shape[:axis], 1, *part.shape[axis:])
         kept = tuple([i for i in range(whole.ndim) if i != axis])
         update = broadcast_in_dim(update, shape, kept)
     elif part.ndim != whole.ndim or part.shape[axis] != 1:
         raise TypeError(
-            f"{name}: update must have the operand's axes, with size 1 or left out at axis {axis}; got shape "
+            "dynamic_update_index_in_dim: update must have the operand's axes, with size 1 or left out at axis "
+            f"{axis}; got shape "
             f"{part.shape} for an operand of shape {whole.shape}"
         )
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

@@ -399,12 +399,12 @@ def conv_general_dilated(
             conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
             dimension_numbers, feature_group_count, batch_group_count, precision, preferred_element_type,
         )
-    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
+    left, right = operand_aval(lhs, "lhs"), operand_aval(rhs, "rhs")
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     ones = (1,) * (left.ndim - 2)
-    strides = integer_tuple("window_strides", window_strides, function=name)
-    lhs_dilation = ones if lhs_dilation is None else integer_tuple("lhs_dilation", lhs_dilation, function=name)
-    rhs_dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation, function=name)
+    strides = integer_tuple("window_strides", window_strides)
+    lhs_dilation = ones if lhs_dilation is None else integer_tuple("lhs_dilation", lhs_dilation)
+    rhs_dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation)
     if isinstance(padding, str):
         if lhs_dilation != ones:
             raise ValueError(
@@ -426,10 +426,10 @@ def conv_general_dilated(
     else:
         pads = _explicit_pads(name, padding)
     if preferred_element_type is not None:
-        preferred_element_type = requested_dtype(preferred_element_type, function=name)
+        preferred_element_type = requested_dtype(preferred_element_type)
     parameters = (
         strides, pads, lhs_dilation, rhs_dilation, numbers, feature_group_count, batch_group_count,
-        canonical_precision(precision, function=name), preferred_element_type, None,
+        canonical_precision(precision), preferred_element_type, None,
     )
     return conv_general_dilated.bind_positional((lhs, rhs), parameters)
 
@@ -530,7 +530,7 @@ def conv_transpose(
         Array([1., 1., 1., 1.], dtype=float32)
     """
     name = "conv_transpose"
-    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
+    left, right = operand_aval(lhs, "lhs"), operand_aval(rhs, "rhs")
     if left.ndim != right.ndim or left.ndim < 2:
         raise ValueError(
             f"{name}: lhs and rhs must have the same rank, at least 2; got shapes {left.shape} and {right.shape}"
@@ -542,8 +542,8 @@ def conv_transpose(
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     window = [right.shape[i] for i in numbers.rhs_spec[2:]]
     ones = (1,) * len(window)
-    strides = integer_tuple("strides", strides, function=name)
-    dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation, function=name)
+    strides = integer_tuple("strides", strides)
+    dilation = ones if rhs_dilation is None else integer_tuple("rhs_dilation", rhs_dilation)
     for argument, values in (("strides", strides), ("rhs_dilation", dilation)):
         if len(values) != len(window):
             raise ValueError(f"{name}: {argument} must have one entry for each of {len(window)} axes, got {values}")
@@ -602,8 +602,8 @@ def conv_general_dilated_patches(
                 [1., 2.]]], dtype=float32)
     """
     name = "conv_general_dilated_patches"
-    aval = operand_aval(lhs, "lhs", function=name)
-    window = integer_tuple("filter_shape", filter_shape, function=name)
+    aval = operand_aval(lhs, "lhs")
+    window = integer_tuple("filter_shape", filter_shape)
     rank = (0,) * (len(window) + 2)
     numbers = conv_dimension_numbers(aval.shape, rank, dimension_numbers)
     size, features = 1, aval.shape[numbers.lhs_spec[1]]
@@ -650,8 +650,7 @@ def conv_general_dilated_local(
         >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), kernels, (1,), "VALID", (2,))
         Array([[[2., 4.]]], dtype=float32)
     """
-    name = "conv_general_dilated_local"
-    left, right = operand_aval(lhs, "lhs", function=name), operand_aval(rhs, "rhs", function=name)
+    left, right = operand_aval(lhs, "lhs"), operand_aval(rhs, "rhs")
     numbers = conv_dimension_numbers(left.shape, right.shape, dimension_numbers)
     patches = conv_general_dilated_patches(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision

@@ -157,11 +157,11 @@ def describe_type_differences(one: ShapedArray, other: ShapedArray) -> list[str]
     return differences
 
 
-def check_function(argument: str, value: object, *, function: str = "") -> None:
+def check_function(argument: str, value: object) -> None:
     """Raise TypeError if the argument of `function` cannot be called."""
     if not callable(value):
         raise TypeError(
-            f"lax.{function or called_function()}: {argument} argument should be a callable, got {abbreviate(value)}"
+            f"lax.{called_function()}: {argument} argument should be a callable, got {abbreviate(value)}"
         )
 
 
