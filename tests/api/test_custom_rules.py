@@ -262,7 +262,7 @@ def test_custom_jvp_under_transformations(stack):
     check(of_custom_jvp, stack)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", JVP)
 @pytest.mark.parametrize("stack", FEW, ids="-".join)
 def test_kinds_of_custom_jvp(name, stack):
@@ -295,6 +295,7 @@ BATCHED = [(), ("jit",), ("vmap",), ("grad",), ("vmap", "grad"), ("grad", "vmap"
            ("vmap", "jit", "grad")]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("stack", BATCHED, ids="-".join)
 def test_the_cotangent_of_a_shared_argument_is_summed(stack):
     check(of_shared_argument, stack)
@@ -759,6 +760,7 @@ _OF_LIBRARY = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", _OF_LIBRARY)
 def test_differentiated_eagerly_a_function_of_the_library_hands_nothing_to_the_device(name):
     function, count = _OF_LIBRARY[name][0](), _OF_LIBRARY[name][1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 PACKAGE = "xtrace"
@@ -61,7 +61,6 @@ class Import:
         return f"{self.target}.{self.name}" if self.name else self.target
 
 
-@cache
 def read_package(root: Path = ROOT) -> dict[str, Module]:
     """Every module of the package below `root`, by dotted name."""
     modules = {}

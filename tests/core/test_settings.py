@@ -1,5 +1,6 @@
 """Settings do what their descriptions say; where jax does the same, its outcomes are the expected ones."""
 
+import functools
 import gc
 import logging
 import os
@@ -463,16 +464,22 @@ TRANSFERS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@functools.cache
+def compiled(lib):
+    """A function that is compiled for all operands that are transferred, and an array."""
+    f, x = lib.jit(lambda x: x + 1), lib.numpy.ones(3, np.float32)
+    for argument in (x, np.ones(3, np.float32), 1.25):
+        f(argument)
+    return f, x
+
+
 @pytest.mark.parametrize("level", ["allow", "disallow", "disallow_explicit"])
 @pytest.mark.parametrize("direction", ["_host_to_device", "_device_to_host", ""])
 def test_transfers_may_be_disallowed(direction, level):
     for name, transfer in TRANSFERS.items():
         seen = []
         for lib in (xtrace, jax):
-            f, x = lib.jit(lambda x: x + 1), lib.numpy.ones(3, np.float32)
-            for argument in (x, np.ones(3, np.float32), 1.25):
-                f(argument)
+            f, x = compiled(lib)
             with getattr(lib, f"transfer_guard{direction}")(level):
                 found = outcome(lambda lib, x=x, f=f, t=transfer: t(lib, x, f), lib)
             seen.append(issubclass(found, RuntimeError) if isinstance(found, type) else False)

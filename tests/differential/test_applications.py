@@ -45,7 +45,7 @@ def outcomes_freed():
     outcome.cache_clear()
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_values_and_derivatives_are_jax_s(name):
     ours, theirs = outcome(xtrace, name), outcome(jax, name)

@@ -42,8 +42,8 @@ def _elementwise(operands: int) -> list[str]:
     ]
 
 
-# The parts of subnormal numbers, of which jax's are off.
-_OTHERWISE = {"numpy.frexp"}
+# jax's parts of subnormal numbers are off, and its logistic function of 16 bits is rounded after each step.
+_OTHERWISE = {"numpy.frexp", "lax.logistic"}
 UNARY = [name for name in _elementwise(1) if name not in _OTHERWISE] + _names(
     {
         "lax": "integer_pow",
@@ -171,6 +171,7 @@ def _check(names: Sequence[str], eagerly: int) -> None:
 NAMES = [*UNARY, *BINARY]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(NAMES), _TOGETHER * PARTS), ids=lambda i: f"from {NAMES[i]}")
 def test_hard_values_give_the_bits_that_they_give_in_jax(first: int, pytestconfig: pytest.Config) -> None:

@@ -469,6 +469,7 @@ def calls_of_operations(lax, x):
     ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("number", range(44))
 def test_primitives_are_bound_with_the_parameters_of_jax(number):
     calls = calls_of_operations(jax.lax, MATRIX)

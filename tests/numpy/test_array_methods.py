@@ -40,7 +40,7 @@ EAGER_ONLY = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", METHODS + EAGER_ONLY)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=METHODS)

@@ -51,7 +51,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", PRODUCTS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=PRODUCTS)

@@ -106,7 +106,7 @@ TABLES = {"data": FROM_DATA, "filled": FILLED, "counted": COUNTED, "spread": SPR
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", IN_TABLES + FACTS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)

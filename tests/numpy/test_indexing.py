@@ -74,7 +74,7 @@ TABLES = {"reads": READS, "chosen": CHOSEN, "updates": UPDATES}
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", IN_TABLES + MASKS)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -347,6 +347,7 @@ _NONE = np.zeros(0, bool)
 
 
 # Of truth values beside an ellipsis or a new axis, jax keeps one element where NumPy keeps the axis.
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(
     "index",
     [

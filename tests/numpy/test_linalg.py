@@ -57,7 +57,7 @@ UNARY = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", UNARY)
 def test_of_one_matrix(name):
     for x in (ONE, TWO, THREE, FOUR, BATCH, COMPLEX, INTEGERS, INTEGERS > 0, INTEGERS.astype(np.int8)):
@@ -151,7 +151,7 @@ def test_derivatives_of_determinants_are_the_cofactors():
         np.testing.assert_allclose(found, expected, rtol=0, atol=64 * epsilon(np.float32) * size, err_msg=name)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 def test_norms_of_matrices(order):
     for x in (TALL, COMPLEX, INTEGERS):
@@ -186,6 +186,7 @@ def test_ranks():
         both(lambda np_, x: np_.linalg.matrix_rank(x), vector)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -316,7 +317,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_derivatives(case):

@@ -80,7 +80,7 @@ TABLES = {"reshaped": RESHAPED, "joined": JOINED, "split": SPLIT, "repeated": RE
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", IN_TABLES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)

@@ -79,7 +79,7 @@ TABLES = {"sums": SUMS, "extremes": EXTREMES, "statistics": STATISTICS, "running
 IN_TABLES = [text for table in TABLES.values() for text in table]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", IN_TABLES)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text, among=IN_TABLES)
@@ -278,7 +278,7 @@ def test_means_of_numbers_in_integers_are_as_wide_as_asked_for():
             assert_same(jnp.ldexp(x1, x2), jax.numpy.ldexp(x1, x2))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("wanted", ["float16", "bfloat16", None])
 @pytest.mark.parametrize("own", ["float16", "bfloat16", "float32", "int32"])
 def test_small_floats_add_up_in_float32_unless_the_dtype_is_given(own, wanted):

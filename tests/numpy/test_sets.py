@@ -57,7 +57,7 @@ EAGER = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("text", EAGER)
 def test_eager_values_are_those_of_jax(text):
     check_eagerly(text)

@@ -97,6 +97,7 @@ def test_fill_value(dtype, value):
     check_jaxpr(reading("rows", mode="fill", fill_value=value), values, np.array([[7], [1]], np.int32))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("dtype", INTEGER, ids=str)
 @pytest.mark.parametrize("mode", ["clip", "fill"])
 def test_dtypes_of_indices(dtype, mode):
@@ -123,6 +124,7 @@ def test_index_take():
     check_values(lambda m, x, i, j: m.index_take(x, (i, j), (0, 2)), values, rows, columns)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("mode", MODES[:3])
 @pytest.mark.parametrize("name", READS)
 def test_scatter_add(name, mode):

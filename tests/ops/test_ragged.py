@@ -50,6 +50,7 @@ def operands(form, dtype=np.float32):
             np.random.default_rng(3).integers(0, 4, sizes).astype(np.int32))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", FORMS)
 def test_forms(name):
     form = FORMS[name]

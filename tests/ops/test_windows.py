@@ -46,6 +46,7 @@ def window(name, dtype, *arguments, **details):
     return lambda module, x: module.reduce_window(x, start, getattr(module, name), *arguments, **details)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize(("name", "dtype"), ROWS, ids=str)
 def test_monoids(name, dtype):
     values = random_values(dtype, (4, 5), 1)

@@ -49,7 +49,7 @@ def test_values(name):
     assert_same(inside, expected)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name):
     function, x = CASES[name]

@@ -73,7 +73,7 @@ SCANS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", SCANS)
 def test_scan(name):
     function, *operands = SCANS[name]

@@ -68,7 +68,7 @@ def test_extremes(name):
     check_rules(function, *operands, not_smooth=SHARED if name == "reduce_max of ties" else "")
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_and_reducers(name):
     function, *operands = PRODUCTS[name]

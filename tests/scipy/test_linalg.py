@@ -97,7 +97,7 @@ def test_solve():
     both(lambda la, a: (la.det(a), la.inv(a)), POSITIVE)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("x", [GENERAL, COMPLEX, GENERAL[:2], GENERAL[:, :2]], ids=["real", "complex", "wide", "tall"])
 def test_factorisations(x):
     both(lambda la, x: (la.lu(x), la.lu(x, permute_l=True), la.lu_factor(x)), x)

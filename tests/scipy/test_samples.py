@@ -65,7 +65,7 @@ def assert_near(got, expected):
     np.testing.assert_allclose(np.asarray(got), np.asarray(expected), atol=60 * 16 * epsilon(expected.dtype), rtol=0)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.slow
 @pytest.mark.parametrize(("module", "name", "operands", "keywords"), CASES)
 def test_values(module, name, operands, keywords):

@@ -76,6 +76,7 @@ def call(name, package, library, convert):
     return (lambda *arrays: function(library.Rotation, *arrays)), [convert(OPERANDS[n]) for n in letters]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", VALUES)
 def test_values_are_those_of_jax(name):
     found = []

@@ -45,6 +45,7 @@ def check(case, operands, rounding):
     assert_same(xtrace.jit(lambda *a: case(special, xtrace, *a))(*map(ours, operands)), expected, rounding)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name):
     check(lambda library, api, x: getattr(library, name)(x), [UNARY[name]], LOSSY.get(name, 32))

@@ -68,6 +68,7 @@ def test_values(name):
             )
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", ALL)
 def test_derivatives(name):
     shape, _ = ALL[name]

@@ -85,6 +85,7 @@ WANTED = [
 ]
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("expression", WANTED)
 def test_the_split_that_is_asked_for(expression):
     results = []
@@ -97,7 +98,7 @@ def test_the_split_that_is_asked_for(expression):
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_the_split_of_results(expression):
     ours, theirs = [eval(expression, operands(lib) | {"P": lib.P}) for lib in (OURS, THEIRS)]

@@ -60,7 +60,7 @@ def test_elements_in_the_order_of_rows():
 
 
 # The derivative of a product with a CSC matrix is wrong in jax.
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("format", FORMATS[:-1])
 def test_derivatives_and_programs_of_formats(format):
     def case(p):
@@ -344,7 +344,6 @@ ERRORS = [
 ]
 
 
-@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize(("function", "kind", "message"), ERRORS)
 def test_errors(function, kind, message):
     with pytest.raises(kind, match=message):

@@ -33,7 +33,7 @@ def test_conversions(n_batch, n_dense):
 PERMUTATIONS = [(0, 0, (2, 0, 1)), (2, 0, (1, 0, 2)), (0, 2, (0, 2, 1)), (1, 0, (0, 2, 1)), (1, 1, (0, 1, 2))]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(("n_batch", "n_dense", "permutation"), PERMUTATIONS)
 def test_transposition(n_batch, n_dense, permutation):
     compare_programs(
@@ -202,7 +202,7 @@ SPARSE_PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(("left", "left_batch", "right", "right_batch", "numbers"), SPARSE_PRODUCTS)
 def test_contractions_of_sparse_arrays(left, left_batch, right, right_batch, numbers):
     compare_programs(
@@ -223,7 +223,7 @@ def test_dtypes_of_contractions():
 SIGNAL, KERNEL = np.array([[[1, 0, 2, 0, 3.0]]], np.float32), np.array([[[1, 0, 2.0]]], np.float32)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("padding", ["VALID", "SAME", [(2, 2)], [(0, 1)]])
 def test_convolutions(padding):
     options = {"window_strides": (1,), "padding": padding}
