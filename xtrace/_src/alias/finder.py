@@ -14,7 +14,11 @@ from xtrace._src.alias.private_modules import PRIVATE_MODULES, private_module
 from xtrace._src.core.jax_version import version
 
 if TYPE_CHECKING:
+    from importlib.abc import Loader
     from importlib.metadata import Distribution, DistributionFinder
+else:
+    # The module of the class takes a millisecond.
+    Loader = object
 
 _OUTSIDE = {
     "jax.experimental.pallas": "Pallas", "jax.experimental.mosaic": "Mosaic", "jax.experimental.jax2tf": "jax2tf",
@@ -100,7 +104,7 @@ def _find_importer() -> str:
     return ""
 
 
-class _ModuleLoader:
+class _ModuleLoader(Loader):
     """Loads a module that is already loaded, and keeps its spec."""
 
     def __init__(self, module: ModuleType) -> None:
