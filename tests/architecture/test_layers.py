@@ -117,6 +117,7 @@ def test_what_is_allowed_passes(check, texts):
 # Modules of the layers that load when they are first needed, and not with `import xtrace`: who needs them, and the
 # milliseconds that loading them took. Public modules load their names in this way altogether.
 LATE = {
+    "xtrace._src.alias.distribution": "a question for the distribution ``jax``, 10",
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",

@@ -5,9 +5,9 @@ Some files set 64-bit dtypes for good; which others come after them in a process
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-import jax
 import pytest
 
 _current: list[Any] = []
@@ -17,8 +17,11 @@ _current: list[Any] = []
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: Any) -> None:
     """Before the first test of a file, restore the setting that the collection of the files left."""
+    config = sys.modules["jax"].config if "jax" in sys.modules else None
+    if config is None:
+        return
     if not _current:
-        _current[:] = [item.path, jax.config.jax_enable_x64]
+        _current[:] = [item.path, config.jax_enable_x64]
     elif item.path != _current[0]:
         _current[0] = item.path
-        jax.config.update("jax_enable_x64", _current[1])
+        config.update("jax_enable_x64", _current[1])

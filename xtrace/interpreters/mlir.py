@@ -329,7 +329,8 @@ def flatten_ir_values(xs: Iterable[Any]) -> list[Any]:
         >>> xtrace.interpreters.mlir.flatten_ir_values([])
         []
     """
-    return _rules().flatten(list(xs))
+    result: list[Any] = _rules().flatten(list(xs))
+    return result
 
 
 def make_ir_context() -> Any:
@@ -366,7 +367,8 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
         >>> "stablehlo.sine" in xtrace.interpreters.mlir.module_to_string(module)
         True
     """
-    return importlib.import_module("xtrace._src.xla.modules").text_of(module, bool(enable_debug_info))
+    result: str = importlib.import_module("xtrace._src.xla.modules").text_of(module, bool(enable_debug_info))
+    return result
 
 
 def module_to_bytecode(module: Any) -> bytes:
@@ -386,7 +388,8 @@ def module_to_bytecode(module: Any) -> bytes:
         >>> xtrace.interpreters.mlir.module_to_bytecode(module)[:4]
         b'ML\\xefR'
     """
-    return _rules().bytecode(module)
+    result: bytes = _rules().bytecode(module)
+    return result
 
 
 def ir_attribute(val: Any) -> Any:
@@ -430,7 +433,7 @@ def flatten_ir_types(xs: Iterable[Any]) -> list[Any]:
         >>> mlir.flatten_ir_types([number, (number, number)])
         [F32Type(f32), F32Type(f32), F32Type(f32)]
     """
-    return list(ir_tree_registry.flatten(list(xs))[0])
+    return list(_rules().ir_tree_registry.flatten(list(xs))[0])
 
 
 def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list[Any]:
@@ -452,7 +455,7 @@ def unflatten_ir_values_like_types(xs: Iterable[Any], ys: Sequence[Any]) -> list
         >>> mlir.unflatten_ir_values_like_types(["x", "y", "z"], [number, (number, number)])
         ['x', ('y', 'z')]
     """
-    leaves, structure = ir_tree_registry.flatten(list(ys))
+    leaves, structure = _rules().ir_tree_registry.flatten(list(ys))
     given = list(xs)
     if len(given) != len(leaves):
         raise ValueError(f"unflatten_ir_values_like_types: xs has {len(given)} values, and ys {len(leaves)} types")

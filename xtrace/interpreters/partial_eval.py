@@ -180,7 +180,8 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
         >>> partial_eval.dce_jaxpr_call_rule([True, False], equation)[0]
         [True, False]
     """
-    return _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    kept: tuple[list[bool], JaxprEqn | None] = _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return kept
 
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -200,7 +201,8 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
         >>> callable(xtrace.interpreters.partial_eval.dce_jaxpr_closed_call_rule)
         True
     """
-    return _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    kept: tuple[list[bool], JaxprEqn | None] = _dead_code().eliminate_in_call(used_outputs, eqn, "call_jaxpr")
+    return kept
 
 
 _make_public(globals(), __all__)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xtrace import lax
 from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
@@ -27,7 +28,6 @@ from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.comparisons import bitwise_and, gt, lt
-from xtrace._src.ops.control_flow.scan import scan
 from xtrace._src.ops.selection import select_n
 from xtrace.numpy import indexing
 from xtrace.numpy.conversion import to_array_operand
@@ -419,7 +419,7 @@ def _reduce(a: Array, *options: ArrayLike, ufunc: ufunc, axis: int, masked: bool
         result = convert_to(ufunc._call(carry, element[0]), dtype, False)
         return (select_n(element[1], carry, result) if masked else result), None
 
-    return scan(step, start, elements)[0] if elements[0].shape[0] else start
+    return lax.scan(step, start, elements)[0] if elements[0].shape[0] else start
 
 
 @inline_jit
@@ -433,7 +433,7 @@ def _accumulate(a: Array, *, ufunc: ufunc, axis: int) -> Array:
         result = convert_to(ufunc._call(carry, element), dtype, False)
         return result, result
 
-    later = scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
+    later = lax.scan(step, indexing.getitem(a, 0), indexing.getitem(a, slice(1, None)))[1]
     return moveaxis(concatenate([indexing.getitem(a, slice(0, 1)), later], 0), 0, axis)
 
 
@@ -449,7 +449,7 @@ def _update(a: Array, places: Array, *operands: Array, ufunc: ufunc, dtype: np.d
         return carry.at[place].set(convert_to(result, dtype, False), mode="drop"), None
 
     if a.size and places.size:
-        flat = scan(step, flat, (places, *operands))[0]
+        flat = lax.scan(step, flat, (places, *operands))[0]
     return reshape(flat, a.shape)
 
 
@@ -472,7 +472,7 @@ def _reduce_at(a: ArrayLike, indices: Any, *, ufunc: ufunc, axis: int) -> Array:
         result = ufunc._call(carry, expand_dims(value, (0,)))
         return select_n(inside, carry, convert_to(result, carry.dtype, False)), None
 
-    return moveaxis(scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
+    return moveaxis(lax.scan(step, start, (arange(length, dtype=dtypes.int32), a))[0], 0, axis)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: object = None) -> ufunc:

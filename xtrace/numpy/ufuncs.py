@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any, overload
@@ -36,7 +37,6 @@ from xtrace._src.ops.comparisons import bitwise_or, eq, ne
 from xtrace._src.ops.selection import select
 from xtrace._src.ops.special import bessel_i0e
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.nonzero_elements import nonzero
 from xtrace.numpy.ufunc_methods import as_ufunc
 
 
@@ -622,7 +622,11 @@ def where(
         (Array([1, 3], dtype=int32),)
     """
     if x is None and y is None:
-        return nonzero(condition, size=size, fill_value=fill_value)
+        # It has loops, which load late.
+        positions: tuple[Array, ...] = importlib.import_module("xtrace.numpy.nonzero_elements").nonzero(
+            condition, size=size, fill_value=fill_value
+        )
+        return positions
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value are for the form with a condition only; leave them out")
     if x is None or y is None:

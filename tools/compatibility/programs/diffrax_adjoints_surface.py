@@ -27,10 +27,10 @@ surface.record("forward mode", jax.jit(lambda y: jax.jvp(
 
 def settle(decay):
     """Return the place where a decay comes to rest."""
-    event = dfx.Event(dfx.steady_state_event(1e-6, 1e-6))
+    event = dfx.Event(dfx.steady_state_event())
     return dfx.diffeqsolve(
         dfx.ODETerm(lambda t, y, args: args * (2.0 - y)), dfx.Tsit5(), 0.0, jnp.inf, 0.1, jnp.array(1.0), decay,
-        stepsize_controller=loose, event=event, adjoint=dfx.ImplicitAdjoint(), max_steps=None,
+        stepsize_controller=adaptive, event=event, adjoint=dfx.ImplicitAdjoint(), max_steps=1024,
     ).ys
 
 

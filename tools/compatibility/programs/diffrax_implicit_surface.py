@@ -19,15 +19,19 @@ surface.record("ImplicitEuler", values_of(solve(implicit, rough)))
 surface.record("VeryChord", values_of(solve(dfx.ImplicitEuler(root_finder=dfx.VeryChord(1e-3, 1e-3)))))
 
 
+GAMMA = 1 - 0.5**0.5
+
+
 class Diagonal(dfx.AbstractSDIRK):
-    """The implicit midpoint rule, without an estimate of the error."""
+    """Alexander's rule of two stages, of order 2."""
 
     tableau: ClassVar[dfx.ButcherTableau] = dfx.ButcherTableau(
-        c=np.array([], float), b_sol=np.array([1.0]), b_error=np.array([0.0]), a_lower=(),
-        a_diagonal=np.array([0.5]), a_predictor=(), c1=0.5,
+        c=np.array([1.0]), b_sol=np.array([1 - GAMMA, GAMMA]), b_error=np.array([0.1, -0.1]),
+        a_lower=(np.array([1 - GAMMA]),), a_diagonal=np.array([GAMMA, GAMMA]), a_predictor=(np.array([1.0]),),
+        c1=GAMMA,
     )
-    calculate_jacobian: ClassVar = dfx.CalculateJacobian.every_step
-    interpolation_cls: ClassVar = dfx.LocalLinearInterpolation
+    calculate_jacobian: ClassVar = dfx.CalculateJacobian.every_stage
+    interpolation_cls: ClassVar = dfx.ThirdOrderHermitePolynomialInterpolation.from_k
     root_finder: optx.AbstractRootFinder = dfx.VeryChord(1e-3, 1e-3)
     root_find_max_steps: int = 20
 

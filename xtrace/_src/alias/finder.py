@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import logging
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtrace._src.alias.private_modules import PRIVATE_MODULES, private_module
 from xtrace._src.core.jax_version import version
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+    from importlib.metadata import Distribution, DistributionFinder
+else:
+    # The module of the class takes a millisecond.
+    Loader = object
 
 _OUTSIDE = {
     "jax.experimental.pallas": "Pallas", "jax.experimental.mosaic": "Mosaic", "jax.experimental.jax2tf": "jax2tf",
@@ -34,11 +39,14 @@ class JaxFinder:
 
     @staticmethod
     def find_distributions(
-        context: importlib.metadata.DistributionFinder.Context | None = None,
-    ) -> Iterable[importlib.metadata.Distribution]:
+        context: DistributionFinder.Context | None = None,
+    ) -> Iterable[Distribution]:
         """Return the distribution ``jax``, if the context asks for it or for all."""
         name = None if context is None else context.name
-        return [_Jax()] if name is None or name.lower() == "jax" else []
+        if name is not None and name.lower() != "jax":
+            return []
+        # It derives from a class of importlib.metadata, which takes 10 ms, and is loaded when this is called.
+        return [importlib.import_module("xtrace._src.alias.distribution").Jax()]
 
 
 class AbsentNameFinder:
@@ -108,18 +116,6 @@ class _ModuleLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system has replaced the spec by the other name's.
         module.__spec__ = self.spec
-
-
-class _Jax(importlib.metadata.Distribution):
-    """The metadata of the distribution ``jax``."""
-
-    def read_text(self, filename: str) -> str | None:
-        if filename == "METADATA":
-            return f"Metadata-Version: 2.1\nName: jax\nVersion: {version()}\n"
-        return "" if filename == "RECORD" else None
-
-    def locate_file(self, path: Any) -> Any:
-        return path
 
 
 def as_jax() -> None:
