@@ -105,14 +105,20 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
     return ShardingTree(tuple(leaves), tree)
 
 
-def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
-    """Return types of arguments with the split over explicit axes that shardings given for them say."""
+def types_in_shardings(
+    avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]
+) -> list[Any]:
+    """Return types of arguments with the split over explicit axes that shardings given for them say.
+
+    Arrays that are on a mesh already have the types that it gives them.
+    """
     if not shardings:
         return avals
-    parts = [None if s is None else explicit_part(s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
+    rows = zip(avals, shardings, map(committed_sharding, values), strict=True)
     return [
-        a if part is None or a.explicit_sharding is not None else a.update(sharding=part)
-        for a, part in zip(avals, parts, strict=True)
+        a if s is None or own is not None or explicit_part(s, a.ndim) is None
+        else a.update(sharding=explicit_part(s, a.ndim))
+        for a, s, own in rows
     ]
 
 
