@@ -341,6 +341,9 @@ ALLOWED = [
     "a + j.device_put(X, N(lib.mesh('x8'), 'x'))", "within(n, lambda: j.device_put(a, P('x')))",
     "within(n, lambda: j.reshard(a, P('x')))", "jit(lambda x: lax.with_sharding_constraint(x, N(n)))(X)",
     "jit(lambda x, y: (x * 2, y * 2))(e, j.device_put(X, N(lib.mesh('x8', kind='Explicit'), 'x')))[1]",
+    "jit(lambda x, y: (x * 2, y * 2))(e, j.device_put(X, N(lib.mesh('x8'), 'x')))[1]", "pieces(lambda x: x)(e)",
+    "jit(lambda x: lax.with_sharding_constraint(x, N(m, 'y')))(e)", "jit(lambda x, y: (x, np.sin(y)))(e, a)[0]",
+    "jit(lambda x: np.sin(lax.with_sharding_constraint(x, N(m, 'x'))))(e)",
 ]
 
 
