@@ -105,14 +105,20 @@ def sharding_tree(function: str, argument: str, shardings: Any) -> ShardingTree:
     return ShardingTree(tuple(leaves), tree)
 
 
-def types_in_shardings(avals: list[Any], shardings: Sequence[Sharding | None]) -> list[Any]:
-    """Return types of arguments with the split over explicit axes that shardings given for them say."""
+def types_in_shardings(
+    avals: list[Any], shardings: Sequence[Sharding | None], values: Sequence[Any]
+) -> list[Any]:
+    """Return types of arguments with the split over explicit axes that shardings given for them say.
+
+    Arrays that are on a mesh already have the types that it gives them.
+    """
     if not shardings:
         return avals
-    parts = [None if s is None else explicit_part(s, a.ndim) for a, s in zip(avals, shardings, strict=True)]
+    rows = zip(avals, shardings, map(committed_sharding, values), strict=True)
     return [
-        a if part is None or a.explicit_sharding is not None else a.update(sharding=part)
-        for a, part in zip(avals, parts, strict=True)
+        a if s is None or own is not None or explicit_part(s, a.ndim) is None
+        else a.update(sharding=explicit_part(s, a.ndim))
+        for a, s, own in rows
     ]
 
 
@@ -188,9 +194,11 @@ def assign(
             )
     if first is None:
         return Assignment((current_device(),))
+    meshes_of_results: Sequence[AbstractMesh | None] = [None] * len(out_avals)
     if jaxpr is not None:
         own = [committed_sharding(value) for value in values]
-        check_meshes(function, jaxpr, own, closed, [mesh.abstract_mesh for mesh in named_meshes], names, of_user)
+        others = [mesh.abstract_mesh for mesh in named_meshes]
+        meshes_of_results = check_meshes(function, jaxpr, own, closed, others, names, of_user)
     devices = first.devices
     inputs = _inputs(values, function, names, in_shardings, unread)
     wanted = list(out_shardings) or [None] * len(out_avals)
@@ -202,14 +210,15 @@ def assign(
         if sharding is not None:
             _check(sharding, aval.shape, partial(_name, "result", out_names, position))
     named = [*[s.mesh for s in given if isinstance(s, NamedSharding)], context_mesh(), *meshes]
+    apart = [_mesh_apart(m, mesh, named) for m in meshes_of_results]
     results = [
-        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh, named)
-        for s, aval in zip(wanted, out_avals, strict=True)
+        _on_mesh(s, mesh) if s is not None else _sharding_of_type(aval, mesh, named) if other is None else None
+        for s, aval, other in zip(wanted, out_avals, apart, strict=True)
     ]
     ranks = tuple([v.aval.ndim for v in jaxpr.invars]) if jaxpr is not None else ()
     on_mesh = tuple([_on_mesh(s, mesh) for s in inputs])
     depending = _mark_dependents(jaxpr, on_mesh) if jaxpr is not None else (True,) * len(results)
-    return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending)
+    return Assignment(devices, True, mesh, on_mesh, tuple(results), ranks, depending, tuple(apart))
 
 
 def _sources(
@@ -352,6 +361,13 @@ def _on_mesh(sharding: Sharding | None, mesh: Mesh) -> Sharding | None:
     if isinstance(sharding, NamedSharding) and _is_abstract(sharding):
         return NamedSharding(mesh, sharding.spec)
     return sharding
+
+
+def _mesh_apart(result: AbstractMesh | None, mesh: Mesh, others: Sequence[BaseMesh]) -> Mesh | None:
+    """Return the mesh of a result of a program on explicit axes, where it has the compiler's axes; None elsewhere."""
+    if result is None or result.explicit_axes or not mesh.explicit_axes:
+        return None
+    return next((m for m in others if isinstance(m, Mesh) and m.abstract_mesh is result), None)
 
 
 def _sharding_of_type(aval: ShapedArray, mesh: Mesh, others: Sequence[BaseMesh]) -> Sharding | None:

@@ -21,8 +21,10 @@ from xtrace._src.core.avals import ShapedArray, aval_of, high_types, is_array_li
 from xtrace._src.core.callables import check_callable, debug_info_of, function_name
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
+from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
-from xtrace._src.core.trace import current_trace
+from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import as_value, put_at
 from xtrace._src.transforms.backward import backward
@@ -409,6 +411,7 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
     out_tree = flat.out_tree
     aux = flat.release()
     jaxpr, nonzero = linear.jaxpr, linear.nonzero
+    places = list(map(_mesh_place, results))
 
     def pullback(residuals: list[Any], *cotangents: object, **named: object) -> Any:
         given, tree = pytree.tree_flatten(one_cotangent(flat, cotangents, named))
@@ -418,12 +421,26 @@ def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False, reduce
                 f"which differs {pytree_differences.treedef_difference(out_tree, tree)}"
             )
         checked = for_each(lambda i: as_cotangent(flat, i, out_avals[i], given[i]), len(out_avals))
+        checked = list(map(_put_beside, places, checked))
         map_of_tangents = LinearMap(jaxpr, residuals, nonzero)
         return pytree.tree_unflatten(flat.in_tree, _gradients(map_of_tangents, avals, checked))
 
     # A pytree of the residuals: it can go in and out of jitted functions.
     pair = flat.results(results), pullback_of(pullback, jaxpr, linear.consts, flat.in_tree, out_tree, leaves)
     return (*pair, aux) if has_aux else pair
+
+
+def _mesh_place(result: Any) -> Sharding | None:
+    """Return the place of a result whose type says explicit mesh axes; None for another one, and for a traced one."""
+    is_placed = type(result) is ConcreteArray and result.aval.explicit_sharding is not None
+    return result.sharding if is_placed else None
+
+
+def _put_beside(place: Sharding | None, cotangent: Any) -> Any:
+    """Return a cotangent where its result is: operations on it know the devices of the mesh then."""
+    if place is None or cotangent is None or isinstance(cotangent, Tracer):
+        return cotangent
+    return cotangent if aval_of(cotangent).sums != NO_SUMS else put_at(cotangent, place)
 
 
 def as_cotangent(flat: Flat, position: int, aval: ShapedArray, cotangent: object) -> Any:
@@ -502,9 +519,8 @@ def value_and_grad(
         seed: Any = Literal(dtypes.scalar_type_of(one.dtype)(1), one)
         if any(one.sums):
             seed = reshard_as(Literal(seed.value, one.update(sharding=None)), one.to_cotangent_aval())
-        elif one.explicit_sharding is not None and type(results[0]) is ConcreteArray:
-            # Operations on it know the devices of the mesh then.
-            seed = put_at(seed, results[0].sharding)
+        else:
+            seed = _put_beside(_mesh_place(results[0]), seed)
         out = _gradients(linear, avals, [seed])
         gradients = pytree.tree_unflatten(flat.in_tree, out)
         value = flat.results(results)

@@ -397,7 +397,7 @@ class Jitted:
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
         log = config.log_compiles.value
         avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
-        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0])
+        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
@@ -549,7 +549,7 @@ class Jitted:
         """Return the static arguments, the trace, and the devices that the program is for."""
         static, leaves, in_tree = call_arguments.flatten(self.fun, self.static, args, kwargs)
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
-        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0])
+        avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
         traced = self.traced(static, in_tree, avals)
         return static, traced, self._assignment(leaves, traced, static)
 

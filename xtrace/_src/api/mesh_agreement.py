@@ -27,8 +27,10 @@ _Sources = Mapping[Any, Atom]
 def check_meshes(
     function: str, jaxpr: Jaxpr, shardings: Sequence[Any], constants: Sequence[Any],
     others: Sequence[AbstractMesh], names: Callable[[], Sequence[str]] | None, of_user: bool,
-) -> None:
-    """Raise ShardingTypeError if an operation of a program has operands on meshes that do not go together.
+) -> list[AbstractMesh | None]:
+    """Return the mesh of each result of a program; None where it is the program's, or unknown.
+
+    ShardingTypeError if an operation has operands on meshes that do not go together.
 
     shardings: those of the inputs, None where unknown. constants: the same of the arrays that the program closes over.
     others: the meshes that its equations name. names: returns the names of the inputs for messages. of_user: whether a
@@ -40,9 +42,9 @@ def check_meshes(
     context = axes if of_user and not axes.empty and axes is context_mesh().abstract_mesh else None
     meshes = {mesh for mesh in (*known.values(), *others, context) if mesh is not None}
     if len(meshes) < 2 or not any(mesh.explicit_axes for mesh in meshes):
-        return
+        return [None] * len(jaxpr.outvars)
     shown = dict(zip(jaxpr.invars, names(), strict=True)) if names is not None else {}
-    _Check(function, context, known, shown).results(jaxpr, known)
+    return _Check(function, context, known, shown).results(jaxpr, known)
 
 
 def _mesh_of(sharding: Any) -> AbstractMesh | None:

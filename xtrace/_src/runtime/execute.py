@@ -37,7 +37,7 @@ class Assignment(NamedTuple):
 
     A program on a mesh is partitioned over its devices: `inputs` and `results` are the shardings of the jaxpr's inputs
     and results, None where XLA chooses; `ranks` are the inputs' numbers of axes, and `depending` are the results that
-    depend on an input with a sharding.
+    depend on an input with a sharding. `apart` are the meshes of results that are on another one, None for `mesh`.
     """
 
     devices: tuple[Device, ...]
@@ -47,6 +47,7 @@ class Assignment(NamedTuple):
     results: tuple[Sharding | None, ...] = ()
     ranks: tuple[int, ...] = ()
     depending: tuple[bool, ...] = ()
+    apart: tuple[Mesh | None, ...] = ()
 
     @property
     def device(self) -> Device:
@@ -69,7 +70,7 @@ class Assignment(NamedTuple):
             return TiledSharding(mesh.flat_devices, sharding.tiles(0))
 
         inputs, results = [tuple(map(moved, row)) for row in (self.inputs, self.results)]
-        return self._replace(devices=tuple(devices), mesh=mesh, inputs=inputs, results=results)
+        return self._replace(devices=tuple(devices), mesh=mesh, inputs=inputs, results=results, apart=())
 
     def keep(self, kept: Sequence[int] | None) -> Assignment:
         """Return the assignment of the program that takes the inputs at the positions `kept` only."""
@@ -277,11 +278,14 @@ def shardings_of(
     # Results that are sharded as the first input is, and depend on one, have its very sharding, as in JAX.
     first, rank = next(zip(inputs, assignment.ranks, strict=True), (None, 0))
 
-    def choose(parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool) -> Sharding:
+    def choose(
+        parts: tuple[int, ...], numbers: tuple[int, ...], ndim: int, depends: bool, on: Mesh
+    ) -> Sharding:
         whole = parts + (1,) * (ndim - len(parts))
-        if depends and isinstance(first, NamedSharding) and ndim == rank and first.tiles(ndim) == (whole, numbers):
+        is_alike = depends and on is mesh and ndim == rank
+        if is_alike and isinstance(first, NamedSharding) and first.tiles(ndim) == (whole, numbers):
             return first
-        return sharding_with_tiles(mesh, parts, numbers)
+        return sharding_with_tiles(on, parts, numbers)
 
     # XLA says nothing of a program on a mesh of one device.
     whole: tuple[tuple[int, ...], tuple[int, ...]] = (), tuple(range(mesh.size))
@@ -291,10 +295,11 @@ def shardings_of(
     if None in results:
         tiles = shardings.tiles_of_results(executable, mesh.size) or [whole] * len(results)
         ranks = [physical_aval(aval).ndim for aval in out_avals]
-        rows = zip(results, tiles, ranks, assignment.depending, strict=True)
+        meshes = [other or mesh for other in assignment.apart or (None,) * len(results)]
+        rows = zip(results, tiles, ranks, assignment.depending, meshes, strict=True)
         placed = [
-            s or (choose(*t, n, depends) if a.explicit_sharding is None else _split_as_type(a, mesh, *t))
-            for (s, t, n, depends), a in zip(rows, out_avals, strict=True)
+            s or (choose(*t, n, depends, m) if a.explicit_sharding is None else _split_as_type(a, mesh, *t))
+            for (s, t, n, depends, m), a in zip(rows, out_avals, strict=True)
         ]
         results = tuple([_in_memory(s, aval) for s, aval in zip(placed, out_avals, strict=True)])
     return [s for s in inputs if s is not None], [s for s in results if s is not None]
