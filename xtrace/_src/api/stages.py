@@ -231,6 +231,20 @@ class Traced(Stage):
         platform = lowering_platforms[0] if lowering_platforms else self._assignment.platform
         return Lowered(self._jitted, self._static, self._traced, platform, self._assignment)
 
+    def export_to(self, platforms: Sequence[str]) -> ExportedTrace:
+        """Lower to StableHLO for each platform, with all constants in the modules."""
+        if self._traced.takes_references:
+            raise NotImplementedError(
+                f"{self.fun_name} takes references or closes over them, which other processes do not have; export a "
+                "function of their arrays that returns the last ones"
+            )
+        modules, kept = [], None
+        for platform in platforms:
+            module, kept = self._jitted.lowered_module(
+                self._traced, self._static, platform, assignment=self._assignment, hides_constants=False
+            )
+            modules.append(module)
+        return ExportedTrace(self._traced, self._assignment, modules, kept)
 
     def _lower_without_references(self, platforms: Sequence[str] | None) -> Lowered:
         """Lower the function of arrays; the compiled one takes references all the same."""
@@ -240,6 +254,15 @@ class Traced(Stage):
         lowered: Lowered = function.trace(*map(struct_of, avals)).lower(lowering_platforms=platforms)
         lowered._around = self
         return lowered
+
+
+class ExportedTrace(NamedTuple):
+    """A trace, the devices it is for, a module for each platform, and the inputs that these take if not all."""
+
+    traced: TracedFunction
+    assignment: Assignment
+    modules: list[LoweredModule]
+    kept: Sequence[int] | None
 
 
 class Lowered(Stage):
