@@ -13,9 +13,11 @@ from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.key_paths import keystr
+from xtrace._src.core.partition_spec import full_entries
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.pytree_differences import treedef_difference
-from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sharding_rules import Entries, Split
+from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.export.checks import has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
@@ -36,7 +38,7 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             f"exported; they differ {difference}"
         )
     _check_types(exported, leaves)
-    return pytree.tree_unflatten(exported.out_tree, _call(exported, *leaves))
+    return pytree.tree_unflatten(exported.out_tree, call_of_exported(exported, *leaves))
 
 
 def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
@@ -54,7 +56,7 @@ def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
-def _call(exported: Any, *leaves: Any) -> list[Any]:
+def call_of_exported(exported: Any, *leaves: Any) -> list[Any]:
     results: list[Any] = call_exported_p.bind_positional(leaves, (exported,))
     return results
 
@@ -62,18 +64,18 @@ def _call(exported: Any, *leaves: Any) -> list[Any]:
 def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
     # It raises here, where the user's call is, if there is no derivative.
     exported.vjp()
-    return _call(exported, *leaves), leaves
+    return call_of_exported(exported, *leaves), leaves
 
 
 def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
     derivative = exported.vjp()
     given = _expected_cotangents(cotangents, derivative.in_avals[len(leaves) :])
-    found = _call(derivative, *leaves, *given)
+    found = call_of_exported(derivative, *leaves, *given)
     pairs = zip(found, derivative.out_avals, strict=True)
     return tuple([None if aval.dtype == dtypes.float0 else x for x, aval in pairs])
 
 
-_call.defvjp(_forward, _backward)
+call_of_exported.defvjp(_forward, _backward)
 
 
 def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
@@ -86,7 +88,16 @@ def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]
 
 def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
     """Call an exported function."""
-    return list(exported.out_avals)
+    return [aval.update(sharding=None) for aval in exported.out_avals]
+
+
+def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
+    """Return how the results are split over explicit mesh axes: as the function was exported."""
+    entries = []
+    for aval, sharding in zip(result, exported._out_named_shardings, strict=True):
+        explicit = None if sharding is None else explicit_part(sharding, aval.ndim)
+        entries.append((None,) * aval.ndim if explicit is None else full_entries(explicit.spec, aval.ndim))
+    return entries
 
 
 def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value]:
@@ -131,7 +142,8 @@ def _check_place(exported: Any, platform: str, devices: int) -> None:
 
 
 call_exported_p = Primitive(
-    "call_exported", ("exported",), abstract=_abstract, emit=_emit, multiple_results=True, memoised=False,
+    "call_exported", ("exported",), abstract=_abstract, emit=_emit, sharding=_split, multiple_results=True,
+    memoised=False,
     jvp=no_rule(
         "an exported function has no forward-mode derivative; use reverse mode, such as xtrace.grad", TypeError,
     ),

@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import in_order
+from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
@@ -171,12 +172,18 @@ def _derivative(
                     "in_shardings": (*assignment.inputs, *assignment.results), "out_shardings": assignment.inputs
                 }
             cotangents = map(tangent_aval, function.out_avals)
-            structs = map(struct_of, (*function.jaxpr.in_avals, *cotangents))
+            structs = [_struct_on(assignment.mesh, aval) for aval in (*function.jaxpr.in_avals, *cotangents)]
             jitted: Any = jit(pull, **shardings)
             made.append(_export_trace(jitted.trace(*structs), platforms, checks))
         return made[0]
 
     return get
+
+
+def _struct_on(mesh: Mesh | None, aval: ShapedArray) -> Any:
+    """Return the description of a type, with its sharding on the devices that the program is for."""
+    struct, sharding = struct_of(aval), aval.explicit_sharding
+    return struct if sharding is None or mesh is None else struct.update(sharding=NamedSharding(mesh, sharding.spec))
 
 
 def _artifacts() -> Any:

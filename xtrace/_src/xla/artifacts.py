@@ -15,7 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
-from xtrace._src.xla import mlir_names, mlir_rules, modules
+from xtrace._src.xla import lapack, mlir_names, mlir_rules, modules
 
 # Seconds for a process that reads an artifact, besides one for each megabyte.
 _PATIENCE = 60
@@ -85,7 +85,12 @@ def _is_main(operation: Any) -> bool:
 
 
 def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
-    """Take a module apart into its functions as text, ``main`` last; meshes stand in the place of their names."""
+    """Take a module apart into its functions as text, ``main`` last, and make what they call known to XLA.
+
+    Meshes stand in the place of their names.
+    """
+    if any(target.startswith("lapack_") for target in custom_calls_of(module)):
+        lapack.register()
     meshes, main = {}, None
     for each in list(module.body.operations):
         if each.operation.name == "sdy.mesh":
