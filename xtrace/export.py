@@ -11,6 +11,8 @@ from xtrace._src.core.public_modules import late_imports as _late_imports
 with _late_imports(globals()):
     from xtrace._src.export.checks import (
         maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+    )
+    from xtrace._src.export.checks import (
         minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
     )
     from xtrace._src.export.deserialization import deserialize as deserialize
@@ -20,5 +22,7 @@ with _late_imports(globals()):
     from xtrace._src.export.exported import Exported as Exported
     from xtrace._src.export.trees import (
         register_namedtuple_serialization as register_namedtuple_serialization,
+    )
+    from xtrace._src.export.trees import (
         register_pytree_node_serialization as register_pytree_node_serialization,
     )

@@ -133,6 +133,7 @@ LATE = {
     "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
+    "xtrace._src.xla.artifacts": "the program of an exported function, 30",
     "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
     "xtrace._src.xla.peers": "a program of several processes, 2",
     "xtrace._src.xla.plugins": "a device that is no CPU, 3",

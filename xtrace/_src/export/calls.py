@@ -11,6 +11,7 @@ import numpy as np
 
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import full_entries
@@ -38,7 +39,7 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             f"exported; they differ {difference}"
         )
     _check_types(exported, leaves)
-    return pytree.tree_unflatten(exported.out_tree, call_of_exported(exported, *leaves))
+    return pytree.tree_unflatten(exported.out_tree, call_program(exported, *leaves))
 
 
 def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
@@ -56,7 +57,8 @@ def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
-def call_of_exported(exported: Any, *leaves: Any) -> list[Any]:
+def call_program(exported: Any, *leaves: Any) -> list[Any]:
+    """Call an `Exported` with leaves, for which it returns leaves; its derivative is the exported one."""
     results: list[Any] = call_exported_p.bind_positional(leaves, (exported,))
     return results
 
@@ -64,18 +66,18 @@ def call_of_exported(exported: Any, *leaves: Any) -> list[Any]:
 def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
     # It raises here, where the user's call is, if there is no derivative.
     exported.vjp()
-    return call_of_exported(exported, *leaves), leaves
+    return call_program(exported, *leaves), leaves
 
 
 def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
     derivative = exported.vjp()
     given = _expected_cotangents(cotangents, derivative.in_avals[len(leaves) :])
-    found = call_of_exported(derivative, *leaves, *given)
-    pairs = zip(found, derivative.out_avals, strict=True)
+    results = call_program(derivative, *leaves, *given)
+    pairs = zip(results, derivative.out_avals, strict=True)
     return tuple([None if aval.dtype == dtypes.float0 else x for x, aval in pairs])
 
 
-call_of_exported.defvjp(_forward, _backward)
+call_program.defvjp(_forward, _backward)
 
 
 def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
@@ -107,8 +109,10 @@ def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value
         number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
         operands.append(builder.constant(np.int32(number), _INDEX))
     is_split = builder.module.num_partitions > 1
-    for i in exported.module_kept_var_idx:
-        operands.append(_constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None))
+    operands += [
+        _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)
+        for i in exported.module_kept_var_idx
+    ]
     functions = importlib.import_module("xtrace._src.extension.mlir_functions")
     name = f"call_exported_{exported.fun_name}"
     results = functions.emit_call_of_functions(builder, name, _functions_of(exported), operands, exported.out_avals)
@@ -130,8 +134,8 @@ def _check_place(exported: Any, platform: str, devices: int) -> None:
     if platform not in exported.platforms and DisabledSafetyCheck.platform() not in exported.disabled_safety_checks:
         raise ValueError(
             f"{exported.fun_name} was exported for the platforms {', '.join(exported.platforms)}, and is called on "
-            f"{platform}. Export it with platforms=[..., {platform!r}]; if its program runs there all the same, with "
-            "disabled_checks=[export.DisabledSafetyCheck.platform()]"
+            f"{platform}. Export it with platforms=[..., {abbreviate(platform)}]; if its program runs there all the "
+            "same, with disabled_checks=[export.DisabledSafetyCheck.platform()]"
         )
     if exported.nr_devices not in (1, devices):
         raise ValueError(

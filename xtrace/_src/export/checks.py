@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 
 # The versions of the rules for the arguments of programs that are read, of which the newest is written: the platform's
@@ -39,7 +40,7 @@ def check_custom_calls(name: str, calls: Mapping[str, str], disabled: Sequence[D
     allowed = GUARANTEED_TARGETS | {check.is_custom_call() for check in disabled}
     refused = sorted([target for target in calls if target not in allowed])
     if refused:
-        checks = ", ".join([f"export.DisabledSafetyCheck.custom_call({target!r})" for target in refused])
+        checks = ", ".join([f"export.DisabledSafetyCheck.custom_call({abbreviate(target)})" for target in refused])
         raise ValueError(
             "Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
             f"{name} calls {', '.join(refused)}, which another process or release may not have. Where they will be "
@@ -52,9 +53,9 @@ def check_signature(exported: Any, arguments: Sequence[str], results: Sequence[s
     kept = [exported.in_avals[i].mlir_type for i in exported.module_kept_var_idx]
     index = ["tensor<i32>"] if has_platform_index(exported) else []
     wanted = [*index, *kept], [aval.mlir_type for aval in exported.out_avals]
-    for word, expected, found in zip(("takes", "returns"), wanted, (list(arguments), list(results)), strict=True):
-        if expected != found:
-            raise ValueError(f"its program {word} ({', '.join(found)}) instead of ({', '.join(expected)})")
+    for word, expected, actual in zip(("takes", "returns"), wanted, (list(arguments), list(results)), strict=True):
+        if expected != actual:
+            raise ValueError(f"its program {word} ({', '.join(actual)}) instead of ({', '.join(expected)})")
 
 
 def has_platform_index(exported: Any) -> bool:

@@ -169,8 +169,8 @@ def _aval(record: Record) -> ShapedArray:
     symbolic = [size for size in sizes if not re.fullmatch(r"[0-9]{1,18}", size, re.ASCII)]
     if symbolic and all(re.fullmatch(r"[\w\s()+*/,.^-]+", size, re.ASCII) for size in symbolic):
         raise ValueError(
-            f"deserialize: the function is for arrays of unknown sizes ({', '.join(sizes)}), which xtrace does not have; "
-            "export it for known shapes"
+            f"deserialize: the function is for arrays of unknown sizes ({', '.join(sizes)}), which xtrace does not "
+            "have; export it for known shapes"
         )
     if symbolic:
         raise DamagedFileError(f"a type in it has the size {abbreviate(symbolic[0])}")

@@ -6,8 +6,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xtrace._src.api.grad import vjp
 from xtrace._src.api.jit import Jitted, jit
-from xtrace._src.api.stages import ExportedTrace, Traced
+from xtrace._src.api.stages import ExportedTrace, Traced, lower_for_export
 from xtrace._src.api.tracing import struct_of
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
@@ -22,6 +23,7 @@ from xtrace._src.export.exported import Exported
 from xtrace._src.export.platforms import text_for_platforms
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
+
 
 def default_export_platform() -> str:
     """Return the platform that functions are exported for unless others are named: that of new arrays.
@@ -41,7 +43,7 @@ def default_export_platform() -> str:
 
 def export(
     fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None,
-    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    disabled_checks: Sequence[DisabledSafetyCheck] = (), _override_lowering_rules: Any = None,
 ) -> Callable[..., Exported]:
     """Return a function that traces a jitted function, and lowers it for files and other processes.
 
@@ -49,6 +51,7 @@ def export(
         fun_jit: the result of `jit`.
         platforms: the platforms that the program shall run on, such as ``["cpu", "tpu"]``; None for the default one.
         disabled_checks: checks to leave out.
+        _override_lowering_rules: must be None.
 
     Returns:
         A function of arguments of `fun_jit`, or of ShapeDtypeStructs in their place, that returns an `Exported`.
@@ -57,7 +60,7 @@ def export(
         TypeError: `platforms` or `disabled_checks` is no sequence of strings or of checks.
         ValueError: `fun_jit` is not the result of `jit`; when it is called, also: the program has custom calls that
             later releases may not know.
-        NotImplementedError: the program calls Python, or takes references.
+        NotImplementedError: the program calls Python, or takes references; rules are overridden.
 
     Example:
         >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(xtrace.ShapeDtypeStruct((2,), "float32"))
@@ -69,6 +72,8 @@ def export(
         raise ValueError(
             f"export: fun_jit must be the result of jit, got {abbreviate(fun_jit)}; write export(xtrace.jit(f))"
         )
+    if _override_lowering_rules is not None:
+        raise NotImplementedError("export: _override_lowering_rules is not supported; leave it None")
     checks = tuple(disabled_checks)
     for check in checks:
         if not isinstance(check, DisabledSafetyCheck):
@@ -100,7 +105,7 @@ def _canonical_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
 def _export_trace(
     traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
 ) -> Exported:
-    lowered = traced.export_to(platforms)
+    lowered = lower_for_export(traced, platforms)
     name, function = traced.fun_name, lowered.traced
     _check_effects(name, lowered)
     module = text_for_platforms(name, platforms, lowered)
@@ -139,7 +144,7 @@ def _abstract_shardings(
     name: str, avals: Sequence[ShapedArray], shardings: Sequence[Sharding | None]
 ) -> tuple[NamedSharding | None, ...]:
     """Return shardings without their devices."""
-    found: list[NamedSharding | None] = []
+    abstract: list[NamedSharding | None] = []
     for sharding in shardings or [None] * len(avals):
         if sharding is not None and not isinstance(sharding, NamedSharding):
             raise NotImplementedError(
@@ -147,8 +152,8 @@ def _abstract_shardings(
                 "NamedSharding with xtrace.device_put, or give jit in_shardings and out_shardings"
             )
         kind = None if sharding is None else sharding.memory_kind
-        found.append(sharding and NamedSharding(sharding.mesh.abstract_mesh, sharding.spec, kind))
-    return tuple(found)
+        abstract.append(sharding and NamedSharding(sharding.mesh.abstract_mesh, sharding.spec, kind))
+    return tuple(abstract)
 
 
 def _derivative(
@@ -159,14 +164,13 @@ def _derivative(
 
     def pull(*leaves: Any) -> Any:
         count = len(function.jaxpr.invars)
-        vjp = importlib.import_module("xtrace._src.api.grad").vjp
         _, back = vjp(lambda *args: evaluate(function.jaxpr, function.consts, args), *leaves[:count])
         return back(list(leaves[count:]))
 
     def get(exported: Exported) -> Exported:
         if not made:
             pull.__name__ = pull.__qualname__ = f"vjp_{exported.fun_name}"
-            shardings = {}
+            shardings: dict[str, Any] = {}
             if assignment.mesh is not None:
                 shardings = {
                     "in_shardings": (*assignment.inputs, *assignment.results), "out_shardings": assignment.inputs

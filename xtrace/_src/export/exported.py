@@ -30,6 +30,8 @@ class Exported:
         in_avals: the types of the arguments' leaves.
         out_tree: the structure of the result.
         out_avals: the types of its leaves.
+        _has_named_shardings: True.
+        _in_named_shardings, _out_named_shardings: the shardings of the leaves, on a mesh without devices, or None.
         in_shardings_hlo, out_shardings_hlo: None for each leaf; shardings are named ones.
         nr_devices: the number of devices that the program is for.
         platforms: the platforms that the program is for.
@@ -39,6 +41,8 @@ class Exported:
         calling_convention_version: the version of the rules for the program's arguments.
         module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
         uses_global_constants: whether the program takes the number of its platform first.
+        _get_vjp: returns the derivative; None if there is none.
+        _is_intact: whether the bytes of the program are known to be those that were written.
 
     Example:
         >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)
@@ -66,7 +70,6 @@ class Exported:
     module_kept_var_idx: tuple[int, ...]
     uses_global_constants: bool
     _get_vjp: Callable[[Exported], Exported] | None
-    # Whether the bytes of the program are known to be those that were written.
     _is_intact: bool = field(default=True, compare=False)
 
     def __repr__(self) -> str:

@@ -34,7 +34,9 @@ def serialize(exported: Any, vjp_order: int) -> bytearray:
 def _exported_record(exported: Any, vjp_order: int) -> Record:
     if exported.ordered_effects or exported.unordered_effects:
         effects = ", ".join(map(str, (*exported.ordered_effects, *exported.unordered_effects)))
-        raise NotImplementedError(f"serialize: {exported.fun_name} has the effects {effects}, which have no form in files")
+        raise NotImplementedError(
+            f"serialize: {exported.fun_name} has the effects {effects}, which have no form in files"
+        )
     in_shardings, out_shardings = exported._in_named_shardings, exported._out_named_shardings
     unique_shardings = _number([s for s in (*in_shardings, *out_shardings) if s is not None])
     unique_meshes = _number([s.mesh for s in unique_shardings])

@@ -96,6 +96,7 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
         ValueError: it is no class of namedtuples, or the class or the name is registered already.
 
     Example:
+        >>> import collections
         >>> Pair = collections.namedtuple("Pair", ["first", "second"])
         >>> _ = xtrace.export.register_namedtuple_serialization(Pair, serialized_name="example.Pair")
         >>> exported = xtrace.export.export(xtrace.jit(lambda p: p.first + p.second))(Pair(1.0, 2.0))
@@ -140,12 +141,14 @@ def _register(function: str, node: _Node) -> None:
     known = _by_class.get(node.cls)
     if known is not None:
         raise ValueError(
-            f"{function}: {node.cls.__qualname__} is registered already, by the serialized_name {known.name!r}"
+            f"{function}: {node.cls.__qualname__} is registered already, by the serialized_name "
+            f"{abbreviate(known.name)}"
         )
     other = _by_name.get(node.name)
     if other is not None:
         raise ValueError(
-            f"{function}: the serialized_name {node.name!r} stands for {other.cls.__qualname__} already; use another one"
+            f"{function}: the serialized_name {abbreviate(node.name)} stands for {other.cls.__qualname__} already; "
+            "use another one"
         )
     _by_class[node.cls] = _by_name[node.name] = node
 
@@ -167,8 +170,8 @@ def tree_record(tree: PyTreeDef) -> Record:
         other = [key for key in metadata if not isinstance(key, str)]
         if other:
             raise TypeError(
-                f"serialize: the keys of dicts must be strings, and one of the arguments or results is {other[0]!r}; "
-                "use a string"
+                f"serialize: the keys of dicts must be strings, and one in the arguments or results is "
+                f"{abbreviate(other[0])}; use a string"
             )
         return record | {"kind": DICT, "children_names": metadata}
     kinds = {tuple: TUPLE, list: LIST, type(None): NONE}
@@ -177,8 +180,8 @@ def tree_record(tree: PyTreeDef) -> Record:
     node = _by_class.get(cls)
     if node is None:
         raise ValueError(
-            f"serialize: an argument or result is a {cls.__module__}.{cls.__qualname__}, an unregistered type; register "
-            "it with export.register_pytree_node_serialization or export.register_namedtuple_serialization"
+            f"serialize: an argument or result is a {cls.__module__}.{cls.__qualname__}, an unregistered type; "
+            "register it with export.register_pytree_node_serialization or export.register_namedtuple_serialization"
         )
     auxdata = node.serialize(metadata)
     if not isinstance(auxdata, (bytes, bytearray)):
@@ -216,8 +219,8 @@ def _custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
     node = _by_name.get(name)
     if node is None:
         raise ValueError(
-            f"deserialize: an argument or result is a {name!r}, which is not registered in this process; call "
-            "export.register_pytree_node_serialization or export.register_namedtuple_serialization with this "
+            f"deserialize: an argument or result is a {abbreviate(name)}, which is not registered in this process; "
+            "call export.register_pytree_node_serialization or export.register_namedtuple_serialization with this "
             "serialized_name first"
         )
     try:
@@ -229,7 +232,7 @@ def _custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
         return treedef_of((node.cls, metadata), children)
     except Exception as error:
         raise ValueError(
-            f"deserialize: the metadata of a {name!r} cannot be read: {type(error).__name__}: {error}"
+            f"deserialize: the metadata of a {abbreviate(name)} cannot be read: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -237,4 +240,4 @@ def _check_child_count(node: _Node, metadata: Any, count: int) -> None:
     """Raise DamagedFileError where the classes that stand in every file have another number of children."""
     fields = getattr(node.cls, "_fields", metadata if node.cls is collections.OrderedDict else None)
     if fields is not None and len(fields) != count:
-        raise DamagedFileError(f"a {node.name!r} in it has {count} children instead of {len(fields)}")
+        raise DamagedFileError(f"a {abbreviate(node.name)} in it has {count} children instead of {len(fields)}")

@@ -110,13 +110,13 @@ def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
 
 def custom_calls_of(module: Any) -> dict[str, str]:
     """Return the targets of the custom calls in a module, each with its first call as text."""
-    found: dict[str, str] = {}
+    calls: dict[str, str] = {}
 
     def visit(operation: Any) -> Any:
         if operation.name == "stablehlo.custom_call":
             target = ir.StringAttr(operation.attributes["call_target_name"]).value
-            found.setdefault(target, str(operation))
+            calls.setdefault(target, str(operation))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return found
+    return calls
