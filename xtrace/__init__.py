@@ -152,7 +152,7 @@ with _late_imports(globals()):
         ad_checkpoint as ad_checkpoint, api_util as api_util, core as core, custom_batching as custom_batching,
         custom_derivatives as custom_derivatives, debug as debug, distributed as distributed, dlpack as dlpack,
         dtypes as dtypes,
-        errors as errors, example_libraries as example_libraries,
+        errors as errors, example_libraries as example_libraries, export as export,
         experimental as experimental, extend as extend, ffi as ffi, flatten_util as flatten_util, image as image,
         interpreters as interpreters,
         lax as lax, lib as lib, memory as memory, monitoring as monitoring, nn as nn, numpy as numpy, ops as ops,

@@ -16,7 +16,7 @@ LAYERS = tuple(
     for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
         "key_reuse", "debug_nans", "checkify", "api", "sparse", "extension", "jet", "roofline",
-        "serialization", "alias",
+        "serialization", "export", "alias",
     )
 )
 TOP = ("cli", "__main__", "pytest_plugin")

@@ -480,11 +480,12 @@ class Jitted:
 
     def lowered_module(
         self, traced: TracedFunction, static: Static, platform: str, keep: bool = False,
-        assignment: Assignment | None = None,
+        assignment: Assignment | None = None, hides_constants: bool = True,
     ) -> tuple[LoweredModule, list[int] | None]:
         """Return the StableHLO module of a trace, and the positions of the inputs it takes if not all.
 
         keep: donated arguments keep their memory. assignment: the devices, with the shardings of all inputs.
+        hides_constants: whether large constants are passed to the program as leading arguments.
         """
         traced = traced.discharge()
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
@@ -503,7 +504,7 @@ class Jitted:
         module = lower_to_stablehlo(
             closed, self.name, platform, donated=donated, argument_names=paths,
             result_names=functools.partial(_paths_of_results, traced.out_tree),
-            assignment=assignment.keep(kept) if assignment is not None else None,
+            assignment=assignment.keep(kept) if assignment is not None else None, hides_constants=hides_constants,
         )
         if module.unusable_donations:
             names = [paths()[i] for i in module.unusable_donations]

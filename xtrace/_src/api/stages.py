@@ -231,7 +231,6 @@ class Traced(Stage):
         platform = lowering_platforms[0] if lowering_platforms else self._assignment.platform
         return Lowered(self._jitted, self._static, self._traced, platform, self._assignment)
 
-
     def _lower_without_references(self, platforms: Sequence[str] | None) -> Lowered:
         """Lower the function of arrays; the compiled one takes references all the same."""
         traced = self._traced
@@ -240,6 +239,31 @@ class Traced(Stage):
         lowered: Lowered = function.trace(*map(struct_of, avals)).lower(lowering_platforms=platforms)
         lowered._around = self
         return lowered
+
+
+class ExportedTrace(NamedTuple):
+    """A trace, the devices it is for, a module for each platform, and the inputs that these take if not all."""
+
+    traced: TracedFunction
+    assignment: Assignment
+    modules: list[LoweredModule]
+    kept: Sequence[int] | None
+
+
+def lower_for_export(traced: Traced, platforms: Sequence[str]) -> ExportedTrace:
+    """Lower a trace to StableHLO for each platform, with all constants in the modules."""
+    function, modules, kept = traced._traced, [], None
+    if function.takes_references:
+        raise NotImplementedError(
+            f"export: {traced.fun_name} takes references or closes over them, which other processes do not have; "
+            "export a function of their arrays that returns the last ones"
+        )
+    for platform in platforms:
+        module, kept = traced._jitted.lowered_module(
+            function, traced._static, platform, assignment=traced._assignment, hides_constants=False
+        )
+        modules.append(module)
+    return ExportedTrace(function, traced._assignment, modules, kept)
 
 
 class Lowered(Stage):

@@ -12,7 +12,6 @@ _TRANSFERS = "arrays go between processes by collectives"
 _OWN_BINARY = "each process compiles its programs itself"
 _NO_MOCK = "machines are not mocked; compile for targets that are not there with compile(target=...)"
 _XLA_CACHES = "XLA's own caches are as XLA_FLAGS says"
-_EXPORT = "there is no export of programs yet"
 _PALLAS = "there is no Pallas"
 _JAX2TF = "there is no jax2tf"
 _PROFILES = "programs are not recompiled by profiles"
@@ -51,8 +50,8 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_error_checking_behavior_nan", "ignore", _IGNORE, "jax_debug_nans and experimental.checkify find NaNs"),
         ("jax_error_checking_behavior_oob", "ignore", _IGNORE, "experimental.checkify finds indices out of bounds"),
         ("jax_experimental_unsafe_xla_runtime_errors", False, BOOLEAN, "experimental.checkify reports errors"),
-        ("jax_export_calling_convention_version", 10, INTEGER, _EXPORT),
-        ("jax_export_ignore_forward_compatibility", False, BOOLEAN, _EXPORT),
+        ("jax_export_calling_convention_version", 10, INTEGER, "functions are exported by the newest version"),
+        ("jax_export_ignore_forward_compatibility", False, BOOLEAN, "no operation has a newer form"),
         ("jax_force_dcn_cross_host_transfers", False, BOOLEAN, _TRANSFERS),
         ("jax_include_full_tracebacks_in_locations", True, BOOLEAN, _LOCATIONS),
         ("jax_mock_gpu_topology", "", TEXT, _NO_MOCK), ("jax_mosaic_allow_hlo", False, BOOLEAN, _PALLAS),
@@ -72,7 +71,7 @@ INERT: tuple[Option, ...] = tuple([
         ("jax_remove_size_one_mesh_axis_from_type", False, BOOLEAN, "types name the axes of size 1 as the others"),
         ("jax_scan3", False, BOOLEAN, _TRANSITION),
         ("jax_send_traceback_to_runtime", "off", one_of("off", "on", "full"), "the runtime is not told your lines"),
-        ("jax_serialization_version", 0, INTEGER, _EXPORT),
+        ("jax_serialization_version", 0, INTEGER, "functions are exported by the newest version"),
         ("jax_share_binary_between_hosts", False, BOOLEAN, _OWN_BINARY),
         ("jax_share_binary_between_hosts_timeout_ms", 1200000, INTEGER, _OWN_BINARY),
         ("jax_softmax_custom_jvp", False, BOOLEAN, "softmax has one derivative rule"),

@@ -65,7 +65,8 @@ def _name_module(module: str, name: str, value: Any) -> None:
     if not value.__module__.startswith("xtrace"):
         return
     home = value.__module__
-    while home and not _lists(home, value.__name__):
+    # A module of the same name as a function of its own is not that function.
+    while home and (not _lists(home, value.__name__) or f"{home}.{value.__name__}" in sys.modules):
         home = home.rpartition(".")[0]
     value.__module__ = home or module
     if not home and not _lists(module, value.__name__):

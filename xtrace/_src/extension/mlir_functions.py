@@ -70,19 +70,28 @@ def emit_by_rule(
             )
         return [*[context.tokens_out.get(e) for e in ordered], *mlir_rules.flatten(returned)]
 
-    operands, outputs = [*tokens_of(builder, ordered), *values], [*[TOKEN] * len(ordered), *results]
+    operands = [*tokens_of(builder, ordered), *values]
+    outputs: list[ShapedArray] = [*[TOKEN] * len(ordered), *results]
     functions = mlir_rules.functions_of_rule(
         primitive.name, build, [v.type for v in operands], [a.mlir_type for a in outputs]
     )
+    return with_tokens(builder, ordered, emit_call_of_functions(builder, primitive.name, functions, operands, outputs))
+
+
+def emit_call_of_functions(
+    builder: FunctionBuilder, base: str, functions: Sequence[mlir_rules.RuleFunction], operands: Sequence[Value],
+    outputs: Sequence[ShapedArray],
+) -> list[Value]:
+    """Add functions to the module, and write the call of the last one, whose name is made from `base`."""
     names: dict[str, str] = {}
     for function in functions:
-        base = primitive.name if function is functions[-1] else function.name
-        names[function.name] = name = _add_function(module, base, function, names)
+        wanted = base if function is functions[-1] else function.name
+        names[function.name] = name = _add_function(builder.module, wanted, function, names)
     types = ", ".join([v.type for v in operands])
     kinds = ", ".join([a.mlir_type for a in outputs])
     kinds = kinds if len(outputs) == 1 else f"({kinds})"
     called = f"func.call @{name}({', '.join([v.name for v in operands])}) : ({types}) -> {kinds}"
-    return with_tokens(builder, ordered, builder.line_of_many(called, outputs))
+    return builder.line_of_many(called, outputs)
 
 
 def _make_context(

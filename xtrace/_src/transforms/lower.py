@@ -95,7 +95,7 @@ def _warn_of_large(constants: Sequence[Any], name: str) -> None:
 def lower(
     closed: ClosedJaxpr, name: str, platform: str, *, donated: Sequence[bool] = (), scope: str | None = None,
     argument_names: Callable[[], Sequence[str]] = tuple, result_names: Callable[[], Sequence[str]] = tuple,
-    assignment: Assignment | None = None, manual_mesh: Mesh | None = None,
+    assignment: Assignment | None = None, manual_mesh: Mesh | None = None, hides_constants: bool = True,
 ) -> LoweredModule:
     """Return the module ``jit_NAME`` of `closed` for `platform`; `donated` marks inputs whose memory may be reused.
 
@@ -103,6 +103,7 @@ def lower(
     manual_mesh: the mesh whose axes collectives name, for a program of one device's shards.
     argument_names: returns the names of the inputs in XLA's reports; called when a text with locations is written.
     result_names: returns the results as users write them, such as ``result['a']``; called when text is written.
+    hides_constants: whether large constants are passed to the program as leading arguments.
     """
     start = time.perf_counter()
     mesh = assignment.mesh if assignment is not None else None
@@ -122,7 +123,8 @@ def lower(
         if variable not in read:
             continue
         aval = aval_of_value(constant)
-        if type(aval) is AbstractToken or aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES:
+        is_large = hides_constants and aval.size * aval.dtype.itemsize > HIDDEN_ARGUMENT_BYTES
+        if type(aval) is AbstractToken or is_large:
             # XLA would split an argument that says nothing.
             place = sharding_of_constant(constant, mesh) if mesh is not None else None
             attribute = module.meshes.attribute(place, physical_aval(variable.aval).ndim)

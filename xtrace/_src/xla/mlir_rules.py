@@ -81,6 +81,11 @@ def functions_of_rule(
         return [_text_of(each) for each in _in_order_of_calls(name, within.module, function)]
 
 
+def functions_of_module(module: Any, last: Any) -> list[RuleFunction]:
+    """Return the functions of a module as text, each after those that it calls, and `last` at the end."""
+    return [_text_of(each) for each in _in_order_of_calls("main", module, last)]
+
+
 # A name of a function in the text of an operation, but not that of a custom call's handler.
 SYMBOL = re.compile(r"(?<!custom_call )@([\w.$-]+)")
 

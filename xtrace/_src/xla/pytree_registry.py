@@ -96,3 +96,9 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Return the structure of a tuple whose elements have the given structures."""
     made: PyTreeDef = _pytree.treedef_tuple(registry, list(treedefs))
     return made
+
+
+def treedef_of(node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Return the structure of a node: its class with its metadata, and the structures of its children."""
+    made: PyTreeDef = _pytree.PyTreeDef.from_node_data_and_children(registry, node_data, list(children))
+    return made

@@ -1,0 +1,1 @@
+"""`export`: compiled functions as files, in the format of jax.export."""

@@ -1,0 +1,158 @@
+"""The call of an exported function: one equation, and the program's functions in the module that calls it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
+from xtrace._src.core import dtypes, pytree
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.key_paths import keystr
+from xtrace._src.core.partition_spec import full_entries
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.pytree_differences import treedef_difference
+from xtrace._src.core.sharding_rules import Entries, Split
+from xtrace._src.core.shardings import NamedSharding, explicit_part
+from xtrace._src.core.tables import memoize_by_owner
+from xtrace._src.export.checks import has_platform_index
+from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.ops.references.binding import unwrap
+from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+
+_INDEX = ShapedArray((), dtypes.int32)
+
+
+def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call an `Exported`; ValueError for arguments of other types than it was exported for."""
+    leaves, in_tree = pytree.tree_flatten((args, kwargs))
+    leaves = unwrap(leaves)
+    difference = treedef_difference(exported.in_tree, in_tree)
+    if difference is not None:
+        raise ValueError(
+            f"{exported.fun_name}: args and kwargs must have the same pytree structure as when the function was "
+            f"exported; they differ {difference}"
+        )
+    _check_types(exported, leaves)
+    return pytree.tree_unflatten(exported.out_tree, call_program(exported, *leaves))
+
+
+def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
+    for i, (leaf, expected) in enumerate(zip(leaves, exported.in_avals, strict=True)):
+        aval = aval_of(leaf)
+        if aval.shape == expected.shape and aval.dtype == expected.dtype:
+            continue
+        what = "Shape" if aval.shape != expected.shape else "Dtype"
+        (which, *path) = pytree.leaf_paths(exported.in_tree)[i]
+        place = f"{('args', 'kwargs')[which.idx]}{keystr(path)}"
+        raise ValueError(
+            f"{what} mismatch for {place} of {exported.fun_name}: it was exported for {expected.str_short(False)} and "
+            f"is called with {aval.str_short(False)}. Convert it, or export the function for its type"
+        )
+
+
+@functools.partial(custom_vjp, nondiff_argnums=(0,))
+def call_program(exported: Any, *leaves: Any) -> list[Any]:
+    """Call an `Exported` with leaves, for which it returns leaves; its derivative is the exported one."""
+    results: list[Any] = call_exported_p.bind_positional(leaves, (exported,))
+    return results
+
+
+def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    # It raises here, where the user's call is, if there is no derivative.
+    exported.vjp()
+    return call_program(exported, *leaves), leaves
+
+
+def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
+    derivative = exported.vjp()
+    given = _expected_cotangents(cotangents, derivative.in_avals[len(leaves) :])
+    results = call_program(derivative, *leaves, *given)
+    pairs = zip(results, derivative.out_avals, strict=True)
+    return tuple([None if aval.dtype == dtypes.float0 else x for x, aval in pairs])
+
+
+call_program.defvjp(_forward, _backward)
+
+
+def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """Return cotangents, with zeros without data in the place of those of integers, which no program reads."""
+    return [
+        np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else x
+        for x, aval in zip(cotangents, avals, strict=True)
+    ]
+
+
+def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
+    """Call an exported function."""
+    return [aval.update(sharding=None) for aval in exported.out_avals]
+
+
+def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
+    """Return how the results are split over explicit mesh axes: as the function was exported."""
+    entries = []
+    for aval, sharding in zip(result, exported._out_named_shardings, strict=True):
+        explicit = None if sharding is None else explicit_part(sharding, aval.ndim)
+        entries.append((None,) * aval.ndim if explicit is None else full_entries(explicit.spec, aval.ndim))
+    return entries
+
+
+def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value]:
+    _check_place(exported, builder.platform, builder.module.num_partitions)
+    operands: list[Value] = []
+    if has_platform_index(exported):
+        number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
+        operands.append(builder.constant(np.int32(number), _INDEX))
+    is_split = builder.module.num_partitions > 1
+    operands += [
+        _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)
+        for i in exported.module_kept_var_idx
+    ]
+    functions = importlib.import_module("xtrace._src.extension.mlir_functions")
+    name = f"call_exported_{exported.fun_name}"
+    results = functions.emit_call_of_functions(builder, name, _functions_of(exported), operands, exported.out_avals)
+    shardings = exported._out_named_shardings if is_split else [None] * len(results)
+    return [_constrain(builder, x, sharding) for x, sharding in zip(results, shardings, strict=True)]
+
+
+@memoize_by_owner
+def _functions_of(exported: Any) -> Any:
+    return exported.functions()
+
+
+def _constrain(builder: FunctionBuilder, value: Value, sharding: NamedSharding | None) -> Value:
+    return value if sharding is None else builder.constrain(value, sharding)
+
+
+def _check_place(exported: Any, platform: str, devices: int) -> None:
+    """Raise ValueError if a program is for other platforms, or for another number of devices."""
+    if platform not in exported.platforms and DisabledSafetyCheck.platform() not in exported.disabled_safety_checks:
+        raise ValueError(
+            f"{exported.fun_name} was exported for the platforms {', '.join(exported.platforms)}, and is called on "
+            f"{platform}. Export it with platforms=[..., {abbreviate(platform)}]; if its program runs there all the "
+            "same, with disabled_checks=[export.DisabledSafetyCheck.platform()]"
+        )
+    if exported.nr_devices not in (1, devices):
+        raise ValueError(
+            f"{exported.fun_name} was exported for {exported.nr_devices} devices and is called in a context with "
+            f"{devices}. Put its arguments on a mesh of {exported.nr_devices} devices with xtrace.device_put(x, "
+            "NamedSharding(mesh, spec)); exported.in_shardings_jax(mesh) says how each is split"
+        )
+
+
+call_exported_p = Primitive(
+    "call_exported", ("exported",), abstract=_abstract, emit=_emit, sharding=_split, multiple_results=True,
+    memoised=False,
+    jvp=no_rule(
+        "an exported function has no forward-mode derivative; use reverse mode, such as xtrace.grad", TypeError,
+    ),
+    batch=no_rule(
+        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes. Export the mapped "
+        "function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map",
+    ),
+)

@@ -1,0 +1,63 @@
+"""What exported programs must be like, so that they run elsewhere and later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+
+# The versions of the rules for the arguments of programs that are read, of which the newest is written: the platform's
+# number if there are several platforms, then the leaves that are read.
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+_LAPACK = """
+    cgees cgeev cgehrd cgeqrf cgesdd cgetrf cgtsv cheevd chetrd cpotrf ctrsm cungqr
+    dgees dgeev dgehrd dgeqrf dgesdd dgetrf dgtsv dorgqr dpotrf dsyevd dsytrd dtrsm
+    sgees sgeev sgehrd sgeqrf sgesdd sgetrf sgtsv sorgqr spotrf ssyevd ssytrd strsm
+    zgees zgeev zgehrd zgeqrf zgesdd zgetrf zgtsv zheevd zhetrd zpotrf ztrsm zungqr
+"""
+_OF_GPUS = "geqrf gesvd gesvdj getrf orgqr potrf syevd sytrd"
+# The targets whose calls mean the same in all releases that can read the file: those that jax.export takes.
+GUARANTEED_TARGETS = frozenset([
+    *[f"lapack_{name}_ffi" for name in _LAPACK.split()],
+    *[f"{library}_{name}_ffi" for library in ("cusolver", "hipsolver") for name in _OF_GPUS.split()],
+    "AllocateBuffer", "ApproxTopK", "Eigh", "LuDecomposition", "ProductOfElementaryHouseholderReflectors", "Qr",
+    "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "annotate_device_placement",
+    "cu_lu_pivots_to_permutation", "cu_threefry2x32_ffi", "cusparse_gtsv2_ffi", "hip_lu_pivots_to_permutation",
+    "hip_threefry2x32_ffi", "shape_assertion", "stablehlo.dynamic_approx_top_k", "stablehlo.dynamic_reduce_window",
+    "stablehlo.dynamic_rng_bit_generator", "stablehlo.dynamic_top_k", "tpu_custom_call",
+])
+
+
+def check_custom_calls(name: str, calls: Mapping[str, str], disabled: Sequence[DisabledSafetyCheck]) -> None:
+    """Raise ValueError if a program calls targets without a guarantee, unless the check of them is disabled.
+
+    calls: for each target a call of it, as text.
+    """
+    allowed = GUARANTEED_TARGETS | {check.is_custom_call() for check in disabled}
+    refused = sorted([target for target in calls if target not in allowed])
+    if refused:
+        checks = ", ".join([f"export.DisabledSafetyCheck.custom_call({abbreviate(target)})" for target in refused])
+        raise ValueError(
+            "Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
+            f"{name} calls {', '.join(refused)}, which another process or release may not have. Where they will be "
+            f"there, write export(f, disabled_checks=[{checks}]). The first call is\n  {calls[refused[0]]}"
+        )
+
+
+def check_signature(exported: Any, arguments: Sequence[str], results: Sequence[str]) -> None:
+    """Raise ValueError unless the program of an `Exported` has the types that the rest of it says."""
+    kept = [exported.in_avals[i].mlir_type for i in exported.module_kept_var_idx]
+    index = ["tensor<i32>"] if has_platform_index(exported) else []
+    wanted = [*index, *kept], [aval.mlir_type for aval in exported.out_avals]
+    for word, expected, actual in zip(("takes", "returns"), wanted, (list(arguments), list(results)), strict=True):
+        if expected != actual:
+            raise ValueError(f"its program {word} ({', '.join(actual)}) instead of ({', '.join(expected)})")
+
+
+def has_platform_index(exported: Any) -> bool:
+    """Whether the program takes the number of its platform first."""
+    return len(exported.platforms) > 1

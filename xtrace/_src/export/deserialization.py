@@ -1,0 +1,232 @@
+"""`deserialize`: exported functions from the bytes of files, of jax.export as well. Nothing in them is run."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.mesh import AbstractDevice, AbstractMesh
+from xtrace._src.core.partition_spec import PartitionSpec
+from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.export import schema
+from xtrace._src.export.checks import (
+    maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version,
+)
+from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.export.exported import Exported
+from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
+from xtrace._src.export.records import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.export.trees import tree_of_record
+
+
+def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
+    """Return the exported function that the bytes of a file stand for.
+
+    The file says what the program computes, and which classes of those registered the arguments are of; nothing in it
+    is code of Python. A file of xtrace has a digest, by which damage is found. The program of another file is read in
+    a process of its own when it is first used.
+
+    Args:
+        blob: what `Exported.serialize` returned, or that of jax.export.
+
+    Returns:
+        An `Exported`. It can be differentiated as many times as `vjp_order` said when it was saved.
+
+    Raises:
+        TypeError: `blob` is not made of bytes.
+        ValueError: the bytes are no such file, are damaged, or are of a newer version; a class or a name in it is not
+            registered here.
+
+    Example:
+        >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)
+        >>> xtrace.export.deserialize(exported.serialize()).fun_name
+        'sin'
+    """
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise TypeError(f"deserialize: blob must be bytes, such as serialize() returns; got {abbreviate(blob)}")
+    data = bytes(blob)
+    try:
+        is_intact = _check_digest(data)
+        return _exported_of_record(decode(schema.EXPORTED, data), is_intact)
+    except DamagedFileError as error:
+        raise ValueError(
+            f"deserialize: blob, of {len(data)} bytes, is no exported function, or is damaged: {error}"
+        ) from None
+
+
+def _check_digest(data: bytes) -> bool:
+    """Return whether a file has a digest; DamagedFileError if it is that of other bytes."""
+    content, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
+    if not content.endswith(DIGEST_MARK):
+        return False
+    if not hmac.compare_digest(hashlib.sha256(content).digest(), digest):
+        raise DamagedFileError("its bytes are not those that were written, by their SHA-256")
+    return True
+
+
+def _exported_of_record(record: Record, is_intact: bool) -> Exported:
+    _check_versions(record)
+    meshes = [_mesh(each) for each in record["unique_meshes"] or []]
+    in_tree, out_tree = tree_of_record(record["in_tree"]), tree_of_record(record["out_tree"])
+    in_avals, out_avals = [
+        _unique_or_whole(record, side, "aval", "unique_avals", _aval) for side in ("in", "out")
+    ]
+    in_shardings, out_shardings = [_shardings(record, side, meshes) for side in ("in", "out")]
+    for word, tree, avals, shardings in (
+        ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
+    ):
+        if not tree.num_leaves == len(avals) == len(shardings):
+            raise DamagedFileError(
+                f"its {word} are {tree.num_leaves} leaves with {len(avals)} types and {len(shardings)} shardings"
+            )
+    kept = tuple(record["kept"] or ())
+    if list(kept) != sorted(set(kept)) or any(i >= len(in_avals) for i in kept):
+        raise DamagedFileError(f"its program takes the arguments {kept} of {len(in_avals)}")
+    platforms = tuple(record["platforms"] or ())
+    if not platforms or len(set(platforms)) < len(platforms):
+        raise DamagedFileError(f"its platforms are {platforms}")
+    devices = record["nr_devices"] or record["nr_devices_short"]
+    if devices < 1:
+        raise DamagedFileError(f"it is for {devices} devices")
+    vjp = None if record["vjp"] is None else _exported_of_record(record["vjp"], is_intact)
+    if vjp is not None:
+        _check_derivative(in_avals, out_avals, vjp)
+    return Exported(
+        fun_name=record["fun_name"] or "", in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals,
+        _has_named_shardings=True, _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,
+        in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals), nr_devices=devices,
+        platforms=platforms, ordered_effects=(), unordered_effects=(),
+        disabled_safety_checks=tuple([_check(each) for each in record["disabled_checks"] or []]),
+        mlir_module_serialized=record["module"] or b"",
+        calling_convention_version=record["calling_convention_version"], module_kept_var_idx=kept,
+        uses_global_constants=bool(record["uses_global_constants"]), _get_vjp=None if vjp is None else lambda _: vjp,
+        _is_intact=is_intact,
+    )
+
+
+def _check_versions(record: Record) -> None:
+    version, calling = record["serialization_version"], record["calling_convention_version"]
+    if not 1 <= version <= schema.NEWEST_VERSION:
+        raise DamagedFileError(
+            f"it says version {version} of the format, and this release reads 1 to {schema.NEWEST_VERSION}; save it by "
+            "an older release, or read it by a newer one"
+        )
+    lowest, highest = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
+    if not lowest <= calling <= highest:
+        raise DamagedFileError(
+            f"it says calling convention {calling}, and this release calls those from {lowest} to {highest}"
+        )
+    effects = [e["type_name"] for e in (*(record["ordered_effects"] or []), *(record["unordered_effects"] or []))]
+    if effects:
+        raise ValueError(f"deserialize: the function has the effects {', '.join(map(str, effects))}, unknown here")
+
+
+def _check_derivative(
+    in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], vjp: Exported
+) -> None:
+    """Raise DamagedFileError unless a derivative takes and returns what that of the function does."""
+    cotangents = [[_kind(aval.to_tangent_aval()) for aval in avals] for avals in (in_avals, out_avals)]
+    takes, returns = [[_kind(aval) for aval in avals] for avals in (vjp.in_avals, vjp.out_avals)]
+    if takes != [*map(_kind, in_avals), *cotangents[1]] or returns != cotangents[0]:
+        raise DamagedFileError("its derivative takes or returns other types than the function has")
+
+
+def _kind(aval: ShapedArray) -> tuple[Any, Any]:
+    return aval.shape, aval.dtype
+
+
+def _unique_or_whole(
+    record: Record, side: str, kind: str, unique: str, convert: Callable[[Record], Any]
+) -> tuple[Any, ...]:
+    """Return a list of types, which older files have whole, and newer ones also as numbers of unique ones."""
+    numbers = record[f"{side}_{kind}_numbers"]
+    if numbers is None:
+        return tuple([convert(each) for each in record[f"{side}_{kind}s"] or []])
+    return _pick([convert(each) for each in record[unique] or []], numbers, f"{side}_{kind}s")
+
+
+def _pick(objects: Sequence[Any], numbers: Sequence[int], what: str) -> tuple[Any, ...]:
+    if any(n >= len(objects) for n in numbers):
+        raise DamagedFileError(f"its {what} have the numbers {tuple(numbers)} of {len(objects)}")
+    return tuple([objects[n] for n in numbers])
+
+
+def _aval(record: Record) -> ShapedArray:
+    if record["kind"] != schema.ABSTRACT_VALUE_ARRAY:
+        raise ValueError("deserialize: an argument or result is a token, which functions cannot be called with here")
+    dtype = schema.DTYPES.get(record["dtype"])
+    # Before version 3 files say no memory.
+    space = schema.MEMORY_SPACES.get(record["memory_space"] or 1)
+    sizes = record["shape"] or []
+    if dtype is None or space is None:
+        raise DamagedFileError(f"a type in it has the unknown dtype {record['dtype']} or memory")
+    symbolic = [size for size in sizes if not re.fullmatch(r"[0-9]{1,18}", size, re.ASCII)]
+    if symbolic and all(re.fullmatch(r"[\w\s()+*/,.^-]+", size, re.ASCII) for size in symbolic):
+        raise ValueError(
+            f"deserialize: the function is for arrays of unknown sizes ({', '.join(sizes)}), which xtrace does not "
+            "have; export it for known shapes"
+        )
+    if symbolic:
+        raise DamagedFileError(f"a type in it has the size {abbreviate(symbolic[0])}")
+    return ShapedArray(tuple(map(int, sizes)), dtype, memory_space=space)
+
+
+def _shardings(record: Record, side: str, meshes: Sequence[AbstractMesh]) -> tuple[NamedSharding | None, ...]:
+    numbers = record[f"{side}_sharding_numbers"]
+    if numbers is not None and any(each["hlo_sharding"] for each in record[f"{side}_shardings"] or []):
+        numbers = None
+    if numbers is None:
+        return tuple([_sharding(each) for each in record[f"{side}_shardings"] or []])
+    unique = [None, *[_named_sharding(each) for each in record["unique_shardings"] or []]]
+    return _pick(unique, numbers, f"{side}_shardings")
+
+
+def _sharding(record: Record) -> NamedSharding | None:
+    if record["hlo_sharding"]:
+        raise ValueError(
+            "deserialize: an argument or result has a sharding in XLA's older form (GSPMD); export the function with "
+            "NamedShardings"
+        )
+    return None if record["named_sharding"] is None else _named_sharding(record["named_sharding"])
+
+
+def _named_sharding(record: Record) -> NamedSharding:
+    spec = record["spec"]
+    if record["mesh"] is None or spec is None:
+        raise DamagedFileError("a sharding in it has no mesh or no specification")
+    entries = [tuple(each["axes"] or ()) for each in spec["partitions"] or []]
+    try:
+        return NamedSharding(_mesh(record["mesh"]), PartitionSpec(
+            *[entry[0] if len(entry) == 1 else entry or None for entry in entries],
+            unreduced=frozenset(spec["unreduced"] or ()), reduced=frozenset(spec["reduced"] or ()),
+        ), record["memory_kind"])
+    except (TypeError, ValueError) as error:
+        raise DamagedFileError(f"a sharding in it is none: {error}") from None
+
+
+def _mesh(record: Record) -> AbstractMesh:
+    device, sizes, names = record["device"], record["axis_sizes"] or (), record["axis_names"] or []
+    types = [schema.AXIS_TYPES.get(number) for number in record["axis_types"] or ()]
+    if not len(sizes) == len(names) == len(types) or None in types or 0 in sizes:
+        raise DamagedFileError("a mesh in it has sizes, names and types of axes that do not fit")
+    try:
+        return AbstractMesh(sizes, tuple(names), tuple(types), abstract_device=device and AbstractDevice(
+            device["device_kind"] or "", device["num_cores"], device["platform"]
+        ))
+    except (TypeError, ValueError) as error:
+        raise DamagedFileError(f"a mesh in it is none: {error}") from None
+
+
+def _check(record: Record) -> DisabledSafetyCheck:
+    kind = record["kind"]
+    if kind == schema.CUSTOM_CALL_CHECK:
+        return DisabledSafetyCheck.custom_call(record["target"] or "")
+    if kind not in (schema.PLATFORM_CHECK, schema.SHAPE_CHECK):
+        raise DamagedFileError(f"it has a disabled check of the unknown kind {kind}")
+    return DisabledSafetyCheck.platform() if kind == schema.PLATFORM_CHECK else DisabledSafetyCheck("shape_assertions")

@@ -1,0 +1,194 @@
+"""`export`: lowering a jitted function for files and for other processes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api.grad import vjp
+from xtrace._src.api.jit import Jitted, jit
+from xtrace._src.api.stages import ExportedTrace, Traced, lower_for_export
+from xtrace._src.api.tracing import struct_of
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.effects import in_order
+from xtrace._src.core.mesh import Mesh
+from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.tangents import tangent_aval
+from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
+from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.export.exported import Exported
+from xtrace._src.export.platforms import text_for_platforms
+from xtrace._src.transforms.evaluate import evaluate
+from xtrace._src.xla.clients import canonical_platform, default_platform
+
+
+def default_export_platform() -> str:
+    """Return the platform that functions are exported for unless others are named: that of new arrays.
+
+    Returns:
+        Its name: ``"cpu"``, ``"cuda"``, ``"rocm"`` or ``"tpu"``.
+
+    Raises:
+        RuntimeError: no platform starts.
+
+    Example:
+        >>> xtrace.export.default_export_platform()
+        'cpu'
+    """
+    return default_platform()
+
+
+def export(
+    fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (), _override_lowering_rules: Any = None,
+) -> Callable[..., Exported]:
+    """Return a function that traces a jitted function, and lowers it for files and other processes.
+
+    Args:
+        fun_jit: the result of `jit`.
+        platforms: the platforms that the program shall run on, such as ``["cpu", "tpu"]``; None for the default one.
+        disabled_checks: checks to leave out.
+        _override_lowering_rules: must be None.
+
+    Returns:
+        A function of arguments of `fun_jit`, or of ShapeDtypeStructs in their place, that returns an `Exported`.
+
+    Raises:
+        TypeError: `platforms` or `disabled_checks` is no sequence of strings or of checks.
+        ValueError: `fun_jit` is not the result of `jit`; when it is called, also: the program has custom calls that
+            later releases may not know.
+        NotImplementedError: the program calls Python, or takes references; rules are overridden.
+
+    Example:
+        >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(xtrace.ShapeDtypeStruct((2,), "float32"))
+        >>> saved = exported.serialize(vjp_order=1)
+        >>> xtrace.export.deserialize(saved).call(jnp.zeros(2))
+        Array([0., 0.], dtype=float32)
+    """
+    if not isinstance(getattr(fun_jit, "_xtrace_jitted", None), Jitted):
+        raise ValueError(
+            f"export: fun_jit must be the result of jit, got {abbreviate(fun_jit)}; write export(xtrace.jit(f))"
+        )
+    if _override_lowering_rules is not None:
+        raise NotImplementedError("export: _override_lowering_rules is not supported; leave it None")
+    checks = tuple(disabled_checks)
+    for check in checks:
+        if not isinstance(check, DisabledSafetyCheck):
+            raise TypeError(
+                "export: disabled_checks must be checks such as export.DisabledSafetyCheck.platform(), got "
+                f"{abbreviate(check)}"
+            )
+    names = _canonical_platforms(platforms)
+
+    @boundary
+    def do_export(*args: Any, **kwargs: Any) -> Exported:
+        trace: Any = fun_jit
+        return _export_trace(trace.trace(*args, **kwargs), names or (default_export_platform(),), checks)
+
+    return do_export
+
+
+def _canonical_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
+    if isinstance(platforms, str) or not all(isinstance(p, str) for p in platforms or ()):
+        raise TypeError(
+            f"export: platforms must be a sequence of names such as ['cpu', 'tpu'], got {abbreviate(platforms)}"
+        )
+    names = tuple(map(canonical_platform, platforms or ()))
+    if len(set(names)) < len(names):
+        raise ValueError(f"export: platforms names one twice: {', '.join(names)}")
+    return names
+
+
+def _export_trace(
+    traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Exported:
+    lowered = lower_for_export(traced, platforms)
+    name, function = traced.fun_name, lowered.traced
+    _check_effects(name, lowered)
+    module = text_for_platforms(name, platforms, lowered)
+    artifacts = _artifacts()
+    data = artifacts.write_artifact(module)
+    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data, True)), checks)
+    in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
+    mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
+    in_shardings = _abstract_shardings(name, in_avals, inputs if mesh is not None else ())
+    out_shardings = _abstract_shardings(name, out_avals, results if mesh is not None else ())
+    kept = range(len(in_avals)) if lowered.kept is None else lowered.kept
+    return Exported(
+        fun_name=name, in_tree=function.in_tree, in_avals=in_avals, out_tree=function.out_tree, out_avals=out_avals,
+        _has_named_shardings=True, _in_named_shardings=in_shardings, _out_named_shardings=out_shardings,
+        in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals),
+        nr_devices=mesh.size if mesh is not None else 1, platforms=platforms, ordered_effects=(),
+        unordered_effects=tuple(function.jaxpr.effects), disabled_safety_checks=checks, mlir_module_serialized=data,
+        calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=tuple(kept),
+        uses_global_constants=len(platforms) > 1, _get_vjp=_derivative(lowered, platforms, checks),
+    )
+
+
+def _check_effects(name: str, lowered: ExportedTrace) -> None:
+    """Raise NotImplementedError for programs that do more than compute."""
+    if any(module.callbacks for module in lowered.modules):
+        raise NotImplementedError(
+            f"export: {name} calls Python (by a callback, or a print), and serialization of host_callbacks is not "
+            "possible: other processes do not have the Python function. Leave the call out, or return its operands"
+        )
+    ordered = in_order(lowered.traced.jaxpr.effects)
+    if ordered:
+        raise NotImplementedError(f"export: {name} has ordered effects ({', '.join(map(str, ordered))})")
+
+
+def _abstract_shardings(
+    name: str, avals: Sequence[ShapedArray], shardings: Sequence[Sharding | None]
+) -> tuple[NamedSharding | None, ...]:
+    """Return shardings without their devices."""
+    abstract: list[NamedSharding | None] = []
+    for sharding in shardings or [None] * len(avals):
+        if sharding is not None and not isinstance(sharding, NamedSharding):
+            raise NotImplementedError(
+                f"export: an argument or result of {name} has the sharding {sharding}, which has no mesh; move it to a "
+                "NamedSharding with xtrace.device_put, or give jit in_shardings and out_shardings"
+            )
+        kind = None if sharding is None else sharding.memory_kind
+        abstract.append(sharding and NamedSharding(sharding.mesh.abstract_mesh, sharding.spec, kind))
+    return tuple(abstract)
+
+
+def _derivative(
+    lowered: ExportedTrace, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...]
+) -> Callable[[Exported], Exported]:
+    """Return the function that exports the derivative of a trace, when it is asked for the first time."""
+    function, assignment, made = lowered.traced, lowered.assignment, list[Exported]()
+
+    def pull(*leaves: Any) -> Any:
+        count = len(function.jaxpr.invars)
+        _, back = vjp(lambda *args: evaluate(function.jaxpr, function.consts, args), *leaves[:count])
+        return back(list(leaves[count:]))
+
+    def get(exported: Exported) -> Exported:
+        if not made:
+            pull.__name__ = pull.__qualname__ = f"vjp_{exported.fun_name}"
+            shardings: dict[str, Any] = {}
+            if assignment.mesh is not None:
+                shardings = {
+                    "in_shardings": (*assignment.inputs, *assignment.results), "out_shardings": assignment.inputs
+                }
+            cotangents = map(tangent_aval, function.out_avals)
+            structs = [_struct_on(assignment.mesh, aval) for aval in (*function.jaxpr.in_avals, *cotangents)]
+            jitted: Any = jit(pull, **shardings)
+            made.append(_export_trace(jitted.trace(*structs), platforms, checks))
+        return made[0]
+
+    return get
+
+
+def _struct_on(mesh: Mesh | None, aval: ShapedArray) -> Any:
+    """Return the description of a type, with its sharding on the devices that the program is for."""
+    struct, sharding = struct_of(aval), aval.explicit_sharding
+    return struct if sharding is None or mesh is None else struct.update(sharding=NamedSharding(mesh, sharding.spec))
+
+
+def _artifacts() -> Any:
+    return importlib.import_module("xtrace._src.xla.artifacts")

@@ -1,0 +1,183 @@
+"""`Exported`: a function as a program of its own, with the types, the shardings and the derivative of it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.effects import Effect
+from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
+from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.export import records
+from xtrace._src.export.calls import call_exported
+from xtrace._src.export.checks import check_signature
+from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.xla.pytree_registry import PyTreeDef
+
+
+@dataclass(frozen=True, repr=False)
+class Exported:
+    """A function that was lowered for files and for other processes, made by `export` or `deserialize`.
+
+    Args:
+        fun_name: the function's name.
+        in_tree: the structure of ``(args, kwargs)``.
+        in_avals: the types of the arguments' leaves.
+        out_tree: the structure of the result.
+        out_avals: the types of its leaves.
+        _has_named_shardings: True.
+        _in_named_shardings, _out_named_shardings: the shardings of the leaves, on a mesh without devices, or None.
+        in_shardings_hlo, out_shardings_hlo: None for each leaf; shardings are named ones.
+        nr_devices: the number of devices that the program is for.
+        platforms: the platforms that the program is for.
+        ordered_effects, unordered_effects: the side effects of the program.
+        disabled_safety_checks: the checks that were not made.
+        mlir_module_serialized: the program, a portable artifact of StableHLO.
+        calling_convention_version: the version of the rules for the program's arguments.
+        module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
+        uses_global_constants: whether the program takes the number of its platform first.
+        _get_vjp: returns the derivative; None if there is none.
+        _is_intact: whether the bytes of the program are known to be those that were written.
+
+    Example:
+        >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)
+        >>> exported.platforms, exported.call(0.0)
+        (('cpu',), Array(0., dtype=float32, weak_type=True))
+    """
+
+    fun_name: str
+    in_tree: PyTreeDef
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: PyTreeDef
+    out_avals: tuple[ShapedArray, ...]
+    _has_named_shardings: bool
+    _in_named_shardings: tuple[NamedSharding | None, ...]
+    _out_named_shardings: tuple[NamedSharding | None, ...]
+    in_shardings_hlo: tuple[Any, ...]
+    out_shardings_hlo: tuple[Any, ...]
+    nr_devices: int
+    platforms: tuple[str, ...]
+    ordered_effects: tuple[Effect, ...]
+    unordered_effects: tuple[Effect, ...]
+    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    mlir_module_serialized: bytes
+    calling_convention_version: int
+    module_kept_var_idx: tuple[int, ...]
+    uses_global_constants: bool
+    _get_vjp: Callable[[Exported], Exported] | None
+    _is_intact: bool = field(default=True, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    @boundary
+    def mlir_module(self, serialized: bool = True) -> Any:
+        """Return the text of the program; an MLIR module if `serialized` is false.
+
+        Raises:
+            ValueError: the program's bytes are damaged.
+        """
+        module = self._read_module()
+        return _modules().text_of(module, debug_info=True) if serialized else module
+
+    def _read_module(self) -> Any:
+        try:
+            module = _artifacts().read_artifact(self.mlir_module_serialized, self._is_intact)
+            check_signature(self, *_artifacts().signature_of(module))
+        except ValueError as error:
+            raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
+        return module
+
+    def functions(self) -> Any:
+        """Return the functions of the program as text, ``main`` last."""
+        return _artifacts().functions_of(self._read_module())
+
+    @boundary
+    def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
+        """Return the shardings of the arguments' leaves on a mesh, None for those that have none.
+
+        Raises:
+            TypeError: `mesh` is no mesh.
+            ValueError: it has other axes than the mesh that the function was exported for.
+        """
+        return self._shardings_on("in_shardings_jax", mesh, self._in_named_shardings)
+
+    @boundary
+    def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
+        """Return the shardings of the result's leaves on a mesh, None for those that have none.
+
+        Raises:
+            TypeError: `mesh` is no mesh.
+            ValueError: it has other axes than the mesh that the function was exported for.
+        """
+        return self._shardings_on("out_shardings_jax", mesh, self._out_named_shardings)
+
+    def _shardings_on(
+        self, method: str, mesh: Any, shardings: Sequence[NamedSharding | None]
+    ) -> tuple[NamedSharding | None, ...]:
+        if not isinstance(mesh, BaseMesh):
+            raise TypeError(f"{method}: mesh must be a Mesh, such as make_mesh returns; got {abbreviate(mesh)}")
+        for sharding in shardings:
+            if sharding is not None and sharding.mesh.shape_tuple != mesh.shape_tuple:
+                raise ValueError(
+                    f"{method}: {mesh} does not match the mesh used for export, {sharding.mesh}; make one with the "
+                    "same axis names and sizes"
+                )
+        return tuple([s and NamedSharding(mesh, s.spec, s.memory_kind) for s in shardings])
+
+    def has_vjp(self) -> bool:
+        """Return whether the function can be differentiated."""
+        return self._get_vjp is not None
+
+    @boundary
+    def vjp(self) -> Exported:
+        """Return the exported function of the arguments' leaves and the result's cotangents, which gives cotangents.
+
+        Raises:
+            ValueError: the file that the function is from does not have it.
+        """
+        if self._get_vjp is None:
+            raise ValueError(
+                f"No VJP is available: {self.fun_name} was saved without derivatives. Save it with "
+                "serialize(vjp_order=1), or 2 for second derivatives"
+            )
+        return self._get_vjp(self)
+
+    @boundary
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """Return the function as the bytes of a file, which `deserialize` reads, that of jax.export as well.
+
+        Args:
+            vjp_order: how many times the saved function can be differentiated.
+
+        Raises:
+            TypeError: `vjp_order` is no integer, or a dict among the arguments has other keys than strings.
+            ValueError: `vjp_order` is negative, an argument or result is of a class that is not registered for files,
+                or derivatives are asked for that there are not.
+        """
+        return records.serialize(self, vjp_order)
+
+    @boundary
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program, or make it part of the program being traced; reverse-mode derivatives are those saved.
+
+        Raises:
+            ValueError: the arguments have another structure, shape or dtype, or the platform or the number of devices
+                is another.
+            NotImplementedError: the call is mapped by `vmap`.
+        """
+        return call_exported(self, args, kwargs)
+
+
+def _artifacts() -> Any:
+    # jaxlib's MLIR bindings take 30 ms to import, and reading a file needs them only when its program is used.
+    return importlib.import_module("xtrace._src.xla.artifacts")
+
+
+def _modules() -> Any:
+    return importlib.import_module("xtrace._src.xla.modules")

@@ -1,0 +1,185 @@
+"""Flatbuffers: records of named fields as bytes, and back, as their schemas say.
+
+A table is a position in the buffer: the distance back to its *vtable*, then its fields. The vtable has the distance of
+each field from the table, 0 for one that is absent. Tables, texts and vectors lie elsewhere, and a field has the
+distance to them, which is positive. Numbers are little-endian, and lie at multiples of their sizes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Records are read by recursion.
+_DEEPEST_NESTING = 200
+
+Record = dict[str, Any]
+
+
+class DamagedFileError(ValueError):
+    """Bytes that are no buffer of the schema."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, of a format of `struct`; zeros are not written."""
+
+    format: str
+
+
+@dataclass(frozen=True)
+class OptionalNumber:
+    """A number that may be absent, and reads as None then."""
+
+    format: str
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string."""
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A sequence: of numbers of a format of `struct`, which are bytes for ``"B"``, of texts, or of records."""
+
+    of: str | Text | Table
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A record: the slot and the kind of each field. A table that is a field of itself gets that one later."""
+
+    fields: dict[str, tuple[int, Any]] = field(default_factory=dict)
+
+
+def encode(table: Table, record: Mapping[str, Any]) -> bytearray:
+    """Return the buffer of a record; fields that are None or absent are not written."""
+    buffer = bytearray(4)
+    struct.pack_into("<I", buffer, 0, _write_table(buffer, table, record))
+    return buffer
+
+
+def _write_table(buffer: bytearray, table: Table, record: Mapping[str, Any]) -> int:
+    given = []
+    for name, (slot, kind) in table.fields.items():
+        value = record.get(name)
+        if value is not None and not (isinstance(kind, Number) and not value):
+            given.append((slot, kind, value))
+    # Large fields first leaves no gaps.
+    given.sort(key=lambda entry: -struct.calcsize(_format(entry[1])))
+    slots = 1 + max([slot for slot, _, _ in given], default=-1)
+    vtable = _align(buffer, 4)
+    places, size = [0] * slots, 4
+    for slot, kind, _ in given:
+        places[slot] = size
+        size += struct.calcsize(_format(kind))
+    buffer += struct.pack(f"<{2 + slots}H", 4 + 2 * slots, size, *places)
+    position = _align(buffer, 4)
+    buffer += struct.pack("<i", position - vtable) + bytes(size - 4)
+    for slot, kind, value in given:
+        at = position + places[slot]
+        if isinstance(kind, (Number, OptionalNumber)):
+            struct.pack_into(f"<{kind.format}", buffer, at, value)
+        else:
+            _write_distance(buffer, at, kind, value)
+    return position
+
+
+def _format(kind: Any) -> str:
+    return kind.format if isinstance(kind, (Number, OptionalNumber)) else "I"
+
+
+def _align(buffer: bytearray, size: int) -> int:
+    """Fill up to a multiple of `size`, and return the length."""
+    buffer += bytes(-len(buffer) % size)
+    return len(buffer)
+
+
+def _write_distance(buffer: bytearray, at: int, kind: Any, value: Any) -> None:
+    """Append a text, vector or record, and write the distance to it at a place."""
+    struct.pack_into("<I", buffer, at, _write_object(buffer, kind, value) - at)
+
+
+def _write_object(buffer: bytearray, kind: Any, value: Any) -> int:
+    if isinstance(kind, Table):
+        return _write_table(buffer, kind, value)
+    position = _align(buffer, 4)
+    if isinstance(kind, Text):
+        data = value.encode()
+        buffer += struct.pack("<I", len(data)) + data + b"\0"
+        return position
+    buffer += struct.pack("<I", len(value))
+    if kind.of == "B":
+        buffer += bytes(value)
+    elif isinstance(kind.of, str):
+        buffer += struct.pack(f"<{len(value)}{kind.of}", *value)
+    else:
+        buffer += bytes(4 * len(value))
+        for i, element in enumerate(value):
+            _write_distance(buffer, position + 4 + 4 * i, kind.of, element)
+    return position
+
+
+def decode(table: Table, buffer: bytes) -> Record:
+    """Return the record in a buffer; absent numbers are 0, other absent fields None. DamagedFileError for no such."""
+    reader = _Reader(buffer)
+    return reader.read_table(table, reader.number("I", 0), 0)
+
+
+class _Reader:
+    def __init__(self, buffer: bytes) -> None:
+        self.buffer = buffer
+        # Several fields may share a record: without a limit a small file could stand for an endless one.
+        self.records_left = len(buffer)
+
+    def number(self, format: str, position: int) -> Any:
+        return self.numbers(format, position, 1)[0]
+
+    def numbers(self, format: str, position: int, count: int) -> tuple[Any, ...]:
+        size = struct.calcsize(format) * count
+        if position < 0 or position + size > len(self.buffer):
+            raise DamagedFileError(
+                f"it refers to bytes {position} to {position + size}, and has {len(self.buffer)}"
+            )
+        return struct.unpack_from(f"<{count}{format}", self.buffer, position)
+
+    def read_table(self, table: Table, position: int, depth: int) -> Record:
+        self.records_left -= 1
+        if depth > _DEEPEST_NESTING or self.records_left < 0:
+            raise DamagedFileError("its records are nested too deep")
+        vtable = position - self.number("i", position)
+        places = self.numbers("H", vtable, self.number("H", vtable) // 2)
+        record: Record = {}
+        for name, (slot, kind) in table.fields.items():
+            place = places[2 + slot] if 2 + slot < len(places) else 0
+            if isinstance(kind, (Number, OptionalNumber)):
+                absent = 0 if isinstance(kind, Number) else None
+                record[name] = self.number(kind.format, position + place) if place else absent
+            else:
+                record[name] = self.follow(kind, position + place, depth) if place else None
+        return record
+
+    def follow(self, kind: Any, position: int, depth: int) -> Any:
+        """Return what the distance at a position leads to."""
+        target = position + self.number("I", position)
+        if isinstance(kind, Table):
+            return self.read_table(kind, target, depth + 1)
+        count = self.number("I", target)
+        if isinstance(kind, Text) or kind.of == "B":
+            data = self.buffer[target + 4 : target + 4 + count]
+            if len(data) != count:
+                raise DamagedFileError(f"it has {len(data)} of the {count} bytes at byte {target + 4}")
+            return self.text(data) if isinstance(kind, Text) else data
+        if isinstance(kind.of, str):
+            return self.numbers(kind.of, target + 4, count)
+        self.numbers("I", target + 4, count)
+        return [self.follow(kind.of, target + 4 + 4 * i, depth) for i in range(count)]
+
+    def text(self, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise DamagedFileError(f"a text in it is not UTF-8: {error}") from None

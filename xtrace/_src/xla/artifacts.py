@@ -1,0 +1,122 @@
+"""StableHLO's portable artifacts: programs in files. Its import loads jaxlib's MLIR bindings.
+
+MLIR's reader trusts its input: a changed bit ends the process, or fills memory without end. So a file whose bytes are
+not known to be intact is read by a process of its own, and this one reads what that one wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, stablehlo
+
+from xtrace._src.xla import lapack, mlir_names, mlir_rules, modules
+
+# Seconds for a process that reads an artifact, besides one for each megabyte.
+_PATIENCE = 60
+
+_READ = "import sys; from xtrace._src.xla import artifacts; sys.exit(artifacts.rewrite())"
+
+
+@cache
+def portable_version() -> str:
+    """Return the version of StableHLO that releases of the last four weeks can read."""
+    return str(stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4))
+
+
+def write_artifact(text: str) -> bytes:
+    """Return the portable artifact of a module's text; shardings stay as they are."""
+    return mlir_names.to_artifact(modules.parse(text), portable_version(), True)
+
+
+def read_artifact(artifact: bytes, is_intact: bool) -> Any:
+    """Return the module of an artifact, verified; ValueError with MLIR's messages for other bytes."""
+    data = artifact if is_intact else _rewrite_in_process(artifact)
+    try:
+        module = mlir_names.from_artifact(data, None)
+        module.operation.verify()
+    except Exception as error:
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        raise ValueError(f"its program is no portable artifact of StableHLO: {error} {notes}".rstrip()) from None
+    return module
+
+
+def _rewrite_in_process(artifact: bytes) -> bytes:
+    """Return an artifact as another process reads and writes it; ValueError if that one cannot, or dies."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([path or os.getcwd() for path in sys.path])}
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-c", _READ], input=artifact, env=environment, capture_output=True, check=False,
+            timeout=_PATIENCE + len(artifact) / 1e6,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError("its program is damaged: reading it takes forever") from None
+    if ran.returncode < 0:
+        raise ValueError(f"its program is damaged: reading it ends a process with signal {-ran.returncode}")
+    if ran.returncode:
+        why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise ValueError(f"its program is no portable artifact of StableHLO: {why}")
+    return ran.stdout
+
+
+def rewrite() -> None:
+    """Read an artifact from the standard input, and write it to the standard output as this jaxlib does."""
+    module = mlir_names.from_artifact(sys.stdin.buffer.read(), None)
+    module.operation.verify()
+    sys.stdout.buffer.write(mlir_names.to_artifact(module, portable_version(), True))
+
+
+def signature_of(module: Any) -> tuple[list[str], list[str]]:
+    """Return the types of the arguments and of the results of ``main``; ValueError for a module without it."""
+    main = next((f for f in module.body.operations if _is_main(f)), None)
+    if main is None:
+        raise ValueError("its program has no function main")
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    return list(map(str, kind.inputs)), list(map(str, kind.results))
+
+
+def _is_main(operation: Any) -> bool:
+    return isinstance(operation, func.FuncOp) and ir.StringAttr(operation.attributes["sym_name"]).value == "main"
+
+
+def functions_of(module: Any) -> list[mlir_rules.RuleFunction]:
+    """Take a module apart into its functions as text, ``main`` last, and make what they call known to XLA.
+
+    Meshes stand in the place of their names.
+    """
+    if any(target.startswith("lapack_") for target in custom_calls_of(module)):
+        lapack.register()
+    meshes, main = {}, None
+    for each in list(module.body.operations):
+        if each.operation.name == "sdy.mesh":
+            name = ir.StringAttr(each.attributes["sym_name"]).value
+            meshes[f"<@{name},"] = str(each.attributes["mesh"]).replace("#sdy.mesh", "<mesh", 1) + ","
+            each.operation.erase()
+        elif not isinstance(each, func.FuncOp):
+            raise ValueError(f"its program has a {each.operation.name} beside its functions, which cannot be called")
+        elif _is_main(each):
+            main = each
+    functions = mlir_rules.functions_of_module(module, main)
+    for function in functions:
+        for name, mesh in meshes.items():
+            function.lines[:] = [line.replace(name, mesh) for line in function.lines]
+    return functions
+
+
+def custom_calls_of(module: Any) -> dict[str, str]:
+    """Return the targets of the custom calls in a module, each with its first call as text."""
+    calls: dict[str, str] = {}
+
+    def visit(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            target = ir.StringAttr(operation.attributes["call_target_name"]).value
+            calls.setdefault(target, str(operation))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return calls

@@ -1,0 +1,28 @@
+"""Exported functions: programs for files and other processes, in the format of ``jax.export``.
+
+`export` lowers a jitted function, for one platform or several. `Exported.serialize` gives the bytes of a file, with
+derivatives if they are asked for, and `deserialize` reads these, and those of jax.export. `Exported.call` is a function
+like others, in `jit` and `grad` as well.
+"""
+
+from xtrace._src.core.public_modules import late_imports as _late_imports
+
+# These load at their first use.
+with _late_imports(globals()):
+    from xtrace._src.export.checks import (
+        maximum_supported_calling_convention_version as maximum_supported_calling_convention_version,
+    )
+    from xtrace._src.export.checks import (
+        minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
+    )
+    from xtrace._src.export.deserialization import deserialize as deserialize
+    from xtrace._src.export.disabled_checks import DisabledSafetyCheck as DisabledSafetyCheck
+    from xtrace._src.export.export import default_export_platform as default_export_platform
+    from xtrace._src.export.export import export as export
+    from xtrace._src.export.exported import Exported as Exported
+    from xtrace._src.export.trees import (
+        register_namedtuple_serialization as register_namedtuple_serialization,
+    )
+    from xtrace._src.export.trees import (
+        register_pytree_node_serialization as register_pytree_node_serialization,
+    )
