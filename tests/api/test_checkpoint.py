@@ -73,7 +73,7 @@ CASES = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     check_rules(CASES[name], X, Y, rounding=64)
@@ -436,7 +436,7 @@ def _dots(jaxpr):
     return here + sum(_dots(j) for j in inner if hasattr(j, "eqns"))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(
     "function, policy",
     [*itertools.product([_in_scan, _in_cond, _in_cond_in_scan], ["nothing", "dots", "only names"]),

@@ -34,7 +34,7 @@ def _assert_equal_bits(function, *operands):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", _UNARY.split())
 def test_derivatives_of_functions_of_one_operand_are_those_of_jax_to_the_last_bit(name):
     scale = 1 if name in _INSIDE else 3

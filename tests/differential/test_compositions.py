@@ -71,14 +71,14 @@ def _assert_close(composition: Composition, got: Any, expected: Any) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * np.finfo(np.float64).eps)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_each_operation_differentiated_and_mapped(name):
     _compare(Composition((name,), ("grad", "vmap"), _ARGUMENT), False)
     _compare(Composition((name,), ("vmap", "grad", "jvp"), _ARGUMENT), True)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("name", sorted(TRANSFORMATIONS))
 def test_each_transformation(name):
     _compare(Composition(("sin", "product"), (name,), _ARGUMENT), False)
@@ -102,6 +102,7 @@ def test_stacks_of_transformations(shard: int) -> None:
     compare()
 
 
+@pytest.mark.drawn(0.5)
 @settings(max_examples=30, deadline=None, suppress_health_check=_HEALTH)
 @given(compositions())
 def test_stacks_outside_jit(composition: Composition) -> None:

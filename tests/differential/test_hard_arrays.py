@@ -322,7 +322,7 @@ def _check(names: Sequence[str]) -> None:
 NAMES = list(ROWS)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(NAMES), _TOGETHER * PARTS), ids=lambda i: f"from {NAMES[i]}")
 def test_hard_arrays_give_in_jax_and_here_the_same(first: int, pytestconfig: pytest.Config) -> None:

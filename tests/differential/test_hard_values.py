@@ -171,7 +171,7 @@ def _check(names: Sequence[str], eagerly: int) -> None:
 NAMES = [*UNARY, *BINARY]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(NAMES), _TOGETHER * PARTS), ids=lambda i: f"from {NAMES[i]}")
 def test_hard_values_give_the_bits_that_they_give_in_jax(first: int, pytestconfig: pytest.Config) -> None:

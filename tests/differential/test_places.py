@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.sampling import number_of_draws
 
-PARTS = 16
+PARTS = 32
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_a_choice_by_many_conditions_is_one_operation() -> None:
     assert np.asarray(xtrace.grad(lambda x: chosen(x).sum())(x)).tolist() == [0, 0, 42, 99]
 
 
-@pytest.mark.drawn(0.3)
+@pytest.mark.drawn(0.2)
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(_NAMES), _TOGETHER), ids=lambda i: f"from {_NAMES[i]}")
 def test_programs_do_not_grow_with_sizes_where_those_of_jax_do_not(first: int, pytestconfig: pytest.Config) -> None:

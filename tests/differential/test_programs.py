@@ -88,6 +88,7 @@ def test_jitted_programs(shard: int) -> None:
     compare()
 
 
+@pytest.mark.drawn(0.5)
 @settings(max_examples=150, deadline=None, suppress_health_check=_HEALTH)
 @given(programs.programs(max_steps=5))
 def test_eager_programs(program: programs.Program) -> None:

@@ -25,7 +25,7 @@ def case(function):
     return function
 
 
-@pytest.mark.drawn(0.3)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", CASES)
 def test_outcomes_are_those_of_jax(name):
     assert_outcomes_equal(CASES[name])
@@ -264,6 +264,7 @@ def _solutions(api, function, matrix, right, cotangent):
     return value, pullback(cotangent), api.jvp(function, (matrix, right), (matrix * matrix, 2 * right))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
 def test_derivatives_of_iterative_solvers(solver, dtype):
@@ -469,7 +470,7 @@ def calls_of_operations(lax, x):
     ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("number", range(44))
 def test_primitives_are_bound_with_the_parameters_of_jax(number):
     calls = calls_of_operations(jax.lax, MATRIX)

@@ -121,7 +121,7 @@ WITH_JAX = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", WITH_JAX)
 def test_series_are_those_of_jax(name):
     found, wanted = [], []
@@ -228,7 +228,7 @@ BY_JVP = {
 }
 
 
-@pytest.mark.drawn(0.3)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("name", BY_JVP)
 def test_series_are_nested_derivatives(name):
     function = BY_JVP[name]

@@ -47,7 +47,7 @@ MINMAX = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("case", MINMAX)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint32", "bool", "complex64"])
 def test_minmax(case, dtype):

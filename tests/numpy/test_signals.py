@@ -23,7 +23,7 @@ def both(name, x, y, *arguments, rounding=16, **keywords):
     assert_same(jitted(ours(x), ours(y)), expected, rounding)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("name", NAMES)
 def test_lengths(name, mode):

@@ -66,7 +66,7 @@ def accepts(row: NamedOperation, dtype: Any) -> bool:
     return not is_error(attempt(jax.eval_shape, lambda *xs: row.call(jnp, *xs), *structs))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("row", NUMPY, ids=str)
 def test_values_and_types_agree(row):
     values = [values_for(row, [d] * row.operands) for d in TRIED if accepts(row, d)]
@@ -109,7 +109,7 @@ TWO = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("row", [row for row in NUMPY if row.operands < 3], ids=str)
 def test_types_of_mixed_operands_agree(row):
     for kinds in [(k,) for k in ONE] if row.operands == 1 else TWO:
@@ -132,6 +132,7 @@ PAIRS = st.one_of(
 )
 
 
+@pytest.mark.drawn(0.5)
 @settings(max_examples=60)
 @given(PAIRS, seeds, st.data())
 def test_eager_results_of_mixed_operands_agree(pair, seed, data):
@@ -191,7 +192,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operators(symbol):
     function = OPERATORS[symbol]

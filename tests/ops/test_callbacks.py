@@ -136,7 +136,7 @@ def check(program, *arguments, in_order=True):
     assert seen or printed
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(
     ("how", "kind"),
     [*[("jit", k) for k in KINDS], ("eager", "print"), ("eager", "io ordered"), ("disable_jit", "callback"),

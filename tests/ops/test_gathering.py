@@ -62,6 +62,7 @@ def updates_shape(name):
     return jax.eval_shape(lambda x, i: reading(name)(jax.lax, x, i), *spec).shape
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("mode", MODES[1:3])
 @pytest.mark.parametrize("name", READS)
 def test_gather(name, mode):
@@ -133,7 +134,7 @@ def test_scatter_add(name, mode):
     check_values(writing("scatter_add", name, mode=mode), values, indices_of(name, 9), updates, rounding=16)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("function", SCATTERS)
 def test_scatters(function):
     kinds = [*INTEGER[:4], *FLOAT, *COMPLEX]

@@ -123,7 +123,7 @@ def test_dimension_numbers():
 DERIVED = [name for name, form in FORMS.items() if form[-1] and "no " not in name]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", DERIVED)
 def test_derivatives(name):
     x, y, sizes = operands(FORMS[name])

@@ -70,7 +70,7 @@ DIFFERENT = [FLOAT[0], INTEGER[0], COMPLEX[0], FLOAT[1], BOOL[0]]
 ONE_IDS = [row[0] for row in ONE]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(("call", "shapes"), [row[1:] for row in ONE], ids=ONE_IDS)
 def test_values(call, shapes):
     for dtype, shape in zip(DIFFERENT, shapes, strict=False):

@@ -68,6 +68,7 @@ FORMS = {
 }
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("form", FORMS)
 def test_forms(form):
     for name in ("add", "max"):
@@ -138,6 +139,7 @@ def test_a_reducer_is_traced_once():
     assert len(lax.reduce_window_p.programs) < 40
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("preferred", ["ge", "le"])
 @pytest.mark.parametrize("dtype", FLOAT, ids=str)
 def test_selection(preferred, dtype):

@@ -53,7 +53,7 @@ def test_the_seeds_numbers():
     np.testing.assert_array_equal(drawn, np.array(expected, np.float32))
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.slow
 @pytest.mark.parametrize("partitionable", [True, False])
 @pytest.mark.parametrize("impl", IMPLS)
@@ -149,7 +149,7 @@ OPERATIONS = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operations_on_arrays_of_keys(operation):
     ours, theirs = pair(1, "rbg")

@@ -203,6 +203,7 @@ def gathers(draw):
     return shape, (*outer, len(positioned)), numbers, tuple(sizes)
 
 
+@pytest.mark.drawn(0.5)
 @given(case=gathers(), mode=st.sampled_from(["clip", "fill"]), data=st.data(), seed=seeds)
 @settings(max_examples=20, deadline=None)
 def test_random_batches_are_what_a_loop_gives(case, mode, data, seed):

@@ -54,7 +54,7 @@ CASES = {
 WIDENED = "where doubles are, a number has 64 bits, and indices of 32 are refused beside it, by jax too"
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", CASES)
 def test_rules_agree(name):
     function, *operands = CASES[name]

@@ -59,7 +59,7 @@ def pair(dtype, shape):
 # Printing
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
 def test_arrays_print_as_jaxs(dtype):
     for shape in SHAPES:

@@ -15,11 +15,12 @@ import xtrace.numpy as jnp
 from xtrace import lax
 
 # The kinds of calls are dealt out to so many processes.
-_PROCESSES = 4
+_PROCESSES = 8
 # Blocks that come and go with threads and small caches, however many calls there are.
 _MARGIN = 200
 
 
+@pytest.mark.drawn(0.4)
 @pytest.mark.parametrize("number", range(_PROCESSES))
 def test_steady_calls_allocate_nothing_that_stays(number):
     command = [sys.executable, "-m", "tests.runtime.steady_calls", str(number), str(_PROCESSES)]

@@ -51,7 +51,7 @@ FILLED = [(name, np.nan) for name in CASES] + [
 ]
 
 
-@pytest.mark.drawn(0.3)
+@pytest.mark.drawn(0.2)
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 @pytest.mark.parametrize("name, fill", FILLED)
 def test_values_are_those_of_jax(name, method, fill):

@@ -36,7 +36,7 @@ def both(call, *operands, rounding=64, jitted=False):
             np.testing.assert_allclose(one, other, rtol=0, atol=rounding * epsilon(one.dtype) * size)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", ["circulant", "companion", "fiedler", "fiedler_companion", "hankel", "toeplitz"])
 def test_of_a_vector(name):
     for x in (VECTOR, np.array([1, 2, 4], np.int32), VECTOR * (1 + 1j), real(2, 3) + 2, real(6) + 2):
@@ -97,7 +97,7 @@ def test_solve():
     both(lambda la, a: (la.det(a), la.inv(a)), POSITIVE)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("x", [GENERAL, COMPLEX, GENERAL[:2], GENERAL[:, :2]], ids=["real", "complex", "wide", "tall"])
 def test_factorisations(x):
     both(lambda la, x: (la.lu(x), la.lu(x, permute_l=True), la.lu_factor(x)), x)

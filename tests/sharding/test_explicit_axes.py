@@ -85,7 +85,7 @@ WANTED = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("expression", WANTED)
 def test_the_split_that_is_asked_for(expression):
     results = []
@@ -98,7 +98,7 @@ def test_the_split_that_is_asked_for(expression):
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("expression", RESULTS)
 def test_the_split_of_results(expression):
     ours, theirs = [eval(expression, operands(lib) | {"P": lib.P}) for lib in (OURS, THEIRS)]
@@ -253,6 +253,7 @@ def change_axes(lib, name, axes):
     return lib.sharding.explicit_axes(function, axes=axes, in_sharding=lib.P("x")), types
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("name", ["auto_axes", "explicit_axes"])
 @pytest.mark.parametrize("axes", ["x", ("x",), ("x", "y"), None])
 def test_some_axes_change_their_type(name, axes):

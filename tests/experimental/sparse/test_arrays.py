@@ -60,7 +60,7 @@ def test_elements_in_the_order_of_rows():
 
 
 # The derivative of a product with a CSC matrix is wrong in jax.
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("format", FORMATS[:-1])
 def test_derivatives_and_programs_of_formats(format):
     def case(p):
@@ -111,7 +111,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operators(name):
     compare_programs(lambda p, pair: OPERATORS[name](p, *pair), lambda p: (bcoo(p), p.np.array(MATRIX)))
@@ -205,6 +205,7 @@ def loss(p, m, v):
     return (p.np.sin(m @ v)).sum()
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("case", [
     lambda p, m, v: p.sparse.grad(lambda m, v: loss(p, m, v))(m, v),
     lambda p, m, v: p.sparse.grad(lambda m, v: loss(p, m, v), 1)(m, v),
@@ -247,7 +248,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_sparsified_functions(name):
     compare_programs(lambda p, m: p.sparse.sparsify(lambda m: FUNCTIONS[name](p, m))(m), bcoo)

@@ -47,13 +47,14 @@ CHANGES = [
 ]
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize(("old", "new"), CHANGES)
 def test_layouts(old, new):
     options = {"n_batch": new[0], "n_dense": new[1], "on_inefficient": None}
     compare_programs(lambda p, m: m.update_layout(**options), lambda p: bcoo(p, X, *old))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize(("n_batch", "n_dense"), [(1, 1), (2, 0)])
 def test_sums(n_batch, n_dense, axes):
@@ -78,7 +79,7 @@ PARTS = {
 
 
 # Operators and indices have the layout without batch and dense axes.
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("name", PARTS)
 def test_parts_and_products(name):
     compare_programs(lambda p, m: PARTS[name](p.sparse, m), lambda p: bcoo(p, X, 1, 1))
@@ -137,7 +138,7 @@ def test_broadcast_of_a_dense_axis():
     np.testing.assert_array_equal(wide.todense(), np.broadcast_to(column, (3, 5)))
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("index", [
     -1, (1, 2), (slice(None, None, -1),), (..., 0), (slice(None), None),
     (slice(None), slice(None, None, 2)), np.array([0, 2, 1]), (slice(None), np.array([0, 3, 1])),
@@ -202,7 +203,7 @@ SPARSE_PRODUCTS = [
 ]
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize(("left", "left_batch", "right", "right_batch", "numbers"), SPARSE_PRODUCTS)
 def test_contractions_of_sparse_arrays(left, left_batch, right, right_batch, numbers):
     compare_programs(
@@ -223,7 +224,7 @@ def test_dtypes_of_contractions():
 SIGNAL, KERNEL = np.array([[[1, 0, 2, 0, 3.0]]], np.float32), np.array([[[1, 0, 2.0]]], np.float32)
 
 
-@pytest.mark.drawn(0.35)
+@pytest.mark.drawn(0.25)
 @pytest.mark.parametrize("padding", ["VALID", "SAME", [(2, 2)], [(0, 1)]])
 def test_convolutions(padding):
     options = {"window_strides": (1,), "padding": padding}
@@ -239,6 +240,7 @@ def duplicates(p, **keywords):
     return p.sparse.BCOO((data, p.np.array([[1, 0], [0, 1], [1, 0], [2, 5], [-1, 0]])), shape=(2, 3), **keywords)
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("case", [
     lambda m: m, lambda m: m.sum_duplicates(nse=4), lambda m: m.sum_duplicates(nse=1), lambda m: m.sort_indices().data,
     lambda m: m.sort_indices().indices, lambda m: m.T, lambda m: 2 * m,
@@ -277,6 +279,7 @@ def broadcast_batches(p, which):
     return p.sparse.BCOO((p.np.array(data), p.np.array(indices)), shape=(4, 3))
 
 
+@pytest.mark.drawn(0.5)
 @pytest.mark.parametrize("case", [
     lambda s, m: m, lambda s, m: m.sort_indices(), lambda s, m: m @ np.ones((3, 2), np.float32),
     lambda s, m: s.bcoo_slice(m, start_indices=(0, 0), limit_indices=(2, 1)), lambda s, m: s.bcoo_rev(m, (0, 1)),
@@ -330,7 +333,7 @@ def test_compressed_rows_of_other_layouts():
     np.testing.assert_array_equal(product, MATRIX.T @ MATRIX)
 
 
-@pytest.mark.drawn(0.5)
+@pytest.mark.drawn(0.35)
 @pytest.mark.parametrize("options", [
     {}, {"nse": 3, "n_batch": 1}, {"nse": 0.5, "n_dense": 1, "sorted_indices": True},
     {"nse": 3, "unique_indices": False}, {"nse": 2, "dtype": np.float16, "indices_dtype": np.int8},
