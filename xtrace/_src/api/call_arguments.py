@@ -163,12 +163,7 @@ def _same_kinds(one: object, other: object) -> bool:
     if not isinstance(one, tuple):
         return bool(_kind(one) == _kind(other))
     assert isinstance(other, tuple)
-    if len(one) != len(other):
-        return False
-    for a, b in zip(one, other, strict=True):
-        if a is not b and not _same_kinds(a, b):
-            return False
-    return True
+    return len(one) == len(other) and all(a is b or _same_kinds(a, b) for a, b in zip(one, other, strict=True))
 
 
 class Static:
