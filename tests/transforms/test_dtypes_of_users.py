@@ -159,3 +159,12 @@ def test_keys_are_no_dtype_of_users():
     key = xtrace.random.key(0)
     assert isinstance(key.dtype, dtypes.StoredDType) and dtypes.tangent_dtype(key.dtype) is dtypes.float0
     assert not dtypes.converts(key.dtype, np.dtype(np.uint32)) and dtypes.converts(key.dtype, key.dtype)
+
+
+def test_keys_are_filled_with_a_number_as_in_jax():
+    for fill in ("zeros_like", "ones_like"):
+        found, expected = [
+            np.asarray(api.random.key_data(getattr(api.numpy, fill)(api.random.split(api.random.key(0), 2))))
+            for api in (xtrace, jax)
+        ]
+        np.testing.assert_array_equal(found, expected)

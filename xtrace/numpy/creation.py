@@ -24,7 +24,7 @@ from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
-from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand
+from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scalar_operand
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
@@ -45,8 +45,9 @@ def python_value(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
-    """Return the array whose elements are all the Python scalar `value`."""
-    scalar = scalar_literal(value, dtype, weak)
+    """Return the array whose elements are all the Python scalar `value`, or what an extended dtype makes of it."""
+    is_extended = isinstance(dtype, dtypes.ExtendedDType)
+    scalar = scalar_operand(value, ShapedArray((), dtype)) if is_extended else scalar_literal(value, dtype, weak)
     if isinstance(device, NamedSharding):
         return fill_operand(scalar, shape, device)
     result = broadcast_in_dim.bind_positional((scalar,), (shape, (), None))

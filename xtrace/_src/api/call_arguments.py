@@ -151,7 +151,19 @@ def _kind(value: object) -> Any:
 
 def same_static(one: object, other: object) -> bool:
     """Whether two static values have one signature: equal, and of the same types throughout."""
-    return _kind(one) == _kind(other) and bool(one == other)
+    return _same_kinds(one, other) and bool(one == other)
+
+
+def _same_kinds(one: object, other: object) -> bool:
+    """Whether `_kind` is the same for two values; they are compared at each call, and mostly hold the same objects."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if not isinstance(one, tuple):
+        return bool(_kind(one) == _kind(other))
+    assert isinstance(other, tuple)
+    return len(one) == len(other) and all(a is b or _same_kinds(a, b) for a, b in zip(one, other, strict=True))
 
 
 class Static:

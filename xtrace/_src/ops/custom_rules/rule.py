@@ -135,4 +135,6 @@ def zero_of(aval: ShapedArray) -> Any:
     """Return the zero tangent of a type; for integers, a NumPy array of float0."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, dtypes.float0)
-    return zeros(aval) if aval.shape else to_constant(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
+    if aval.shape or isinstance(aval.dtype, dtypes.ExtendedDType):
+        return zeros(aval)
+    return to_constant(Literal(dtypes.scalar_type_of(aval.dtype)(0), aval))
