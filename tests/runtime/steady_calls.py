@@ -74,6 +74,10 @@ def _of(function: Callable[..., Any], *arguments: Any) -> Callable[[Any], Callab
     return make
 
 
+def _exported(x: Any) -> Any:
+    return xtrace.export.export(xtrace.jit(lambda a: a * 2))(x)
+
+
 _HOST = np.ones(4, np.float32)
 STEADY = {
     "jitted": Steady(_of(lambda a: a + a)),
@@ -93,6 +97,11 @@ STEADY = {
     "a new wrapper": Steady(lambda x: partial(lambda f: xtrace.jit(f)(x), lambda a: a - 1), 5_000),
     "wrong arguments": Steady(_failing, 500),
     "compiled ahead of time": Steady(lambda x: partial(xtrace.lower(lambda a: a * 2, x).compile(), x)),
+    "exported": Steady(lambda x: partial(_exported(x).call, x), 10_000),
+    "exported gradient": Steady(lambda x: partial(xtrace.grad(lambda a, f=_exported(x): f.call(a)[0]), x), 1_000),
+    "exported, read again": Steady(
+        lambda x: partial(lambda data: xtrace.export.deserialize(data).call(x), _exported(x).serialize()), 200
+    ),
     "pure_callback": Steady(_of(lambda a: xtrace.pure_callback(lambda v: v, a, a)), 10_000),
     "io_callback, ordered": Steady(
         _of(lambda a: xtrace.experimental.io_callback(lambda v: v, a, a, ordered=True)), 5_000

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+def read_golden(name: str) -> bytes:
+    """The file of an exported function that jax wrote."""
+    return (Path(__file__).parents[1] / "export" / "golden" / f"{name}.bin").read_bytes()
+
 
 X = np.linspace(-1.5, 1.5, 12, dtype=np.float32).reshape(3, 4)
 V = np.array([0.5, -0.25, 2.0, 1.0], np.float32)

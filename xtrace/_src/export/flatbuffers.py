@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# Records are read by recursion.
-_DEEPEST_NESTING = 200
-
 Record = dict[str, Any]
 
 
@@ -126,7 +123,10 @@ def _write_object(buffer: bytearray, kind: Any, value: Any) -> int:
 def decode(table: Table, buffer: bytes) -> Record:
     """Return the record in a buffer; absent numbers are 0, other absent fields None. DamagedFileError for no such."""
     reader = _Reader(buffer)
-    return reader.read_table(table, reader.number("I", 0), 0)
+    try:
+        return reader.read_table(table, reader.number("I", 0))
+    except RecursionError:
+        raise DamagedFileError("its records are nested too deep") from None
 
 
 class _Reader:
@@ -146,10 +146,10 @@ class _Reader:
             )
         return struct.unpack_from(f"<{count}{format}", self.buffer, position)
 
-    def read_table(self, table: Table, position: int, depth: int) -> Record:
+    def read_table(self, table: Table, position: int) -> Record:
         self.records_left -= 1
-        if depth > _DEEPEST_NESTING or self.records_left < 0:
-            raise DamagedFileError("its records are nested too deep")
+        if self.records_left < 0:
+            raise DamagedFileError("its records stand for more than it can hold")
         vtable = position - self.number("i", position)
         places = self.numbers("H", vtable, self.number("H", vtable) // 2)
         record: Record = {}
@@ -159,14 +159,14 @@ class _Reader:
                 absent = 0 if isinstance(kind, Number) else None
                 record[name] = self.number(kind.format, position + place) if place else absent
             else:
-                record[name] = self.follow(kind, position + place, depth) if place else None
+                record[name] = self.follow(kind, position + place) if place else None
         return record
 
-    def follow(self, kind: Any, position: int, depth: int) -> Any:
+    def follow(self, kind: Any, position: int) -> Any:
         """Return what the distance at a position leads to."""
         target = position + self.number("I", position)
         if isinstance(kind, Table):
-            return self.read_table(kind, target, depth + 1)
+            return self.read_table(kind, target)
         count = self.number("I", target)
         if isinstance(kind, Text) or kind.of == "B":
             data = self.buffer[target + 4 : target + 4 + count]
@@ -176,7 +176,7 @@ class _Reader:
         if isinstance(kind.of, str):
             return self.numbers(kind.of, target + 4, count)
         self.numbers("I", target + 4, count)
-        return [self.follow(kind.of, target + 4 + 4 * i, depth) for i in range(count)]
+        return [self.follow(kind.of, target + 4 + 4 * i) for i in range(count)]
 
     def text(self, data: bytes) -> str:
         try:

@@ -26,7 +26,10 @@ def serialize(exported: Any, vjp_order: int) -> bytearray:
     order = to_integer("vjp_order", vjp_order)
     if order < 0:
         raise ValueError(f"serialize: vjp_order must be 0 or more, got {order}")
-    data = encode(schema.EXPORTED, _exported_record(exported, order))
+    try:
+        data = encode(schema.EXPORTED, _exported_record(exported, order))
+    except RecursionError:
+        raise ValueError(f"serialize: the arguments or results of {exported.fun_name} are nested too deep") from None
     data += bytes(-len(data) % 4) + DIGEST_MARK
     return data + hashlib.sha256(data).digest()
 

@@ -12,13 +12,19 @@ import sys
 from functools import cache
 from typing import Any
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
 from xtrace._src.xla import lapack, mlir_names, mlir_rules, modules
 
-# Seconds for a process that reads an artifact, besides one for each megabyte.
-_PATIENCE = 60
+# Seconds for a process that reads an artifact, besides one for each megabyte, and bytes of its address space.
+_PATIENCE = 30
+_ADDRESS_SPACE = 1 << 35
 
 _READ = "import sys; from xtrace._src.xla import artifacts; sys.exit(artifacts.rewrite())"
 
@@ -66,6 +72,10 @@ def _rewrite_in_process(artifact: bytes) -> bytes:
 
 def rewrite() -> None:
     """Read an artifact from the standard input, and write it to the standard output as this jaxlib does."""
+    if resource is not None:
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = _ADDRESS_SPACE if most == resource.RLIM_INFINITY else min(_ADDRESS_SPACE, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
     module = mlir_names.from_artifact(sys.stdin.buffer.read(), None)
     module.operation.verify()
     sys.stdout.buffer.write(mlir_names.to_artifact(module, portable_version(), True))

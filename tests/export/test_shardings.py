@@ -1,0 +1,112 @@
+"""Exported functions of several devices: their shardings in files, calls on meshes, and explicit axes."""
+
+import jax
+import jax.export
+import numpy as np
+import pytest
+
+import xtrace
+from tests.sharding.meshes import OURS, THEIRS
+from tests.support.exports import read_golden as read
+from xtrace import export
+
+X, Y = np.arange(16, dtype=np.float32).reshape(4, 4), np.ones(4, np.float32)
+
+
+def mesh_of(library, kind="Auto"):
+    sharding = library.sharding
+    types = (getattr(sharding.AxisType, kind),) * 2
+    return sharding.Mesh(library.devices[:4].reshape(2, 2), ("x", "y"), axis_types=types)
+
+
+def named(library, mesh, *entries):
+    return library.sharding.NamedSharding(mesh, library.P(*entries))
+
+
+def exported_product(library, exporter):
+    mesh = mesh_of(library)
+    rows, everywhere = named(library, mesh, "x", None), named(library, mesh, ("x", "y"))
+    jitted = library.jit(lambda x, y: (x @ x.T, y), in_shardings=(rows, None), out_shardings=(rows, everywhere))
+    return exporter.export(jitted)(X, Y), mesh, rows
+
+
+@pytest.fixture(params=["own", "restored", "of jax"])
+def product(request):
+    exported, mesh, rows = exported_product(OURS, export)
+    if request.param == "restored":
+        exported = export.deserialize(exported.serialize(vjp_order=1))
+    if request.param == "of jax":
+        exported = export.deserialize(read("shardings"))
+    return exported, mesh, rows
+
+
+def test_calls_on_a_mesh(product):
+    exported, mesh, rows = product
+    x = xtrace.device_put(X, rows)
+    for call in (exported.call, xtrace.jit(exported.call)):
+        z, y = call(x, Y)
+        np.testing.assert_allclose(np.asarray(z), X @ X.T, 1e-6)
+        assert z.sharding == rows and y.sharding == named(OURS, mesh, ("x", "y"))
+    gradient = xtrace.grad(lambda x: exported.call(x, Y)[0].sum())(x)
+    np.testing.assert_allclose(np.asarray(gradient), np.tile(2 * X.sum(0), (4, 1)), 1e-6)
+    assert exported.in_shardings_jax(mesh) == (rows, None)
+    assert exported.out_shardings_jax(mesh) == (rows, named(OURS, mesh, ("x", "y")))
+
+
+def test_the_shardings_are_jaxs():
+    mine, other = exported_product(OURS, export)[0], exported_product(THEIRS, jax.export)[0]
+    assert mine.nr_devices == other.nr_devices == 4
+    for name in ("_in_named_shardings", "_out_named_shardings", "in_shardings_hlo", "out_shardings_hlo"):
+        assert str(getattr(mine, name)) == str(getattr(other, name)), name
+
+
+def test_other_numbers_of_devices_and_meshes_are_refused(product):
+    exported = product[0]
+    with pytest.raises(ValueError, match="was exported for 4 devices and is called in a context with 1"):
+        exported.call(X, Y)
+    with pytest.raises(ValueError, match="exported for 4 devices and is called in a context with 8"):
+        exported.call(xtrace.device_put(X, OURS.named("x8", None)), Y)
+    with pytest.raises(ValueError, match=r"in_shardings_jax: .* does not match the mesh used for export"):
+        exported.in_shardings_jax(OURS.mesh("x4y2"))
+
+
+def test_a_program_of_one_device_is_called_on_meshes():
+    exported = export.export(xtrace.jit(lambda x: x * 2))(X)
+    x = xtrace.device_put(X, OURS.named("x4y2", "x"))
+    np.testing.assert_array_equal(np.asarray(exported.call(x)), 2 * X)
+
+
+def test_functions_of_shards():
+    mesh = mesh_of(OURS)
+    x = xtrace.device_put(X, named(OURS, mesh, "x"))
+    function = xtrace.jit(xtrace.shard_map(
+        lambda x: xtrace.lax.psum(x, "x"), mesh=mesh, in_specs=OURS.P("x"), out_specs=OURS.P()
+    ))
+    own = export.export(function)(x)
+    for exported in (own, export.deserialize(own.serialize(vjp_order=1)), export.deserialize(read("shards"))):
+        np.testing.assert_array_equal(np.asarray(exported.call(x)), X[:2] + X[2:])
+        np.testing.assert_array_equal(np.asarray(xtrace.grad(lambda x: exported.call(x).sum())(x)), np.ones((4, 4)))  # noqa: B023
+
+
+def test_explicit_axes():
+    mesh = mesh_of(OURS, "Explicit")
+    rows = named(OURS, mesh, "x", None)
+    x = xtrace.device_put(X, rows)
+    own = export.export(xtrace.jit(lambda x: xtrace.numpy.sin(x) + 1))(x)
+    assert own.in_avals[0].str_short() == "f32[4@x,4]"
+    for exported in (own, export.deserialize(own.serialize(vjp_order=1))):
+        assert exported.call(x).sharding == rows and xtrace.typeof(exported.call(x)).str_short() == "f32[4@x,4]"
+        gradient = xtrace.grad(lambda x: exported.call(x).sum())(x)  # noqa: B023
+        np.testing.assert_allclose(np.asarray(gradient), np.cos(X), 1e-5)
+
+
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_files_go_to_jax_and_back(writer):
+    library, exporter = (OURS, export) if writer == "ours" else (THEIRS, jax.export)
+    reader, reading = (THEIRS, jax.export) if writer == "ours" else (OURS, export)
+    exported = exported_product(library, exporter)[0]
+    restored = reading.deserialize(bytearray(exported.serialize(vjp_order=1)))
+    x = reader.put(X, named(reader, mesh_of(reader), "x", None))
+    np.testing.assert_allclose(np.asarray(restored.call(x, Y)[0]), X @ X.T, 1e-6)
+    gradient = reader.module.grad(lambda x: restored.call(x, Y)[0].sum())(x)
+    np.testing.assert_allclose(np.asarray(gradient), np.tile(2 * X.sum(0), (4, 1)), 1e-6)
