@@ -20,7 +20,9 @@ this page: it installs each library in one environment with jax 0.10.2 and in an
 xtrace, and runs the library's published tests and some programs in both. Columns: the tests that pass on jax, those of
 them that pass on xtrace, the seconds that all of them took (two processes on two cores), and the seconds of processor
 time that the import takes. Of suites that would take hours on two cores, the tests that run are drawn by their names:
-the same ones each time, one in so many as the table says.
+the same ones each time, one in so many as the table says. What came out on jax is kept between runs, and other
+programs ran on the machine in some of them, so the seconds of tests say little about speed; `python -m benchmarks` and
+`python -m benchmarks.libraries` measure it.
 
 To run a program of yours so: `python -m xtrace run program.py`, or `import xtrace; xtrace.as_jax()` before the first
 `import jax`.
