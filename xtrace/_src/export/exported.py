@@ -64,7 +64,7 @@ class Exported:
     platforms: tuple[str, ...]
     ordered_effects: tuple[Effect, ...]
     unordered_effects: tuple[Effect, ...]
-    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     mlir_module_serialized: bytes
     calling_convention_version: int
     module_kept_var_idx: tuple[int, ...]
