@@ -19,6 +19,8 @@ from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
+_Positions = tuple[int, ...]
+
 
 @dataclass(frozen=True, repr=False)
 class Exported:
@@ -67,7 +69,7 @@ class Exported:
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     mlir_module_serialized: bytes
     calling_convention_version: int
-    module_kept_var_idx: tuple[int, ...]
+    module_kept_var_idx: _Positions
     uses_global_constants: bool
     _get_vjp: Callable[[Exported], Exported] | None
     _is_intact: bool = field(default=True, compare=False)
