@@ -104,7 +104,7 @@ STEADY = {
     "exported": Steady(lambda x: partial(_exported(x).call, x), 10_000),
     "exported gradient": Steady(lambda x: partial(xtrace.grad(partial(_first_of, _exported(x).call)), x), 1_000),
     "exported, read again": Steady(
-        lambda x: partial(lambda data: xtrace.export.deserialize(data).call(x), _exported(x).serialize()), 200
+        lambda x: partial(lambda data: xtrace.export.deserialize(data).call(x), _exported(x).serialize()), 600
     ),
     "pure_callback": Steady(_of(lambda a: xtrace.pure_callback(lambda v: v, a, a)), 10_000),
     "io_callback, ordered": Steady(

@@ -13,6 +13,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.tables import memoize
 from xtrace._src.export import records
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
@@ -89,7 +90,8 @@ class Exported:
 
     def _read_module(self) -> Any:
         try:
-            module = _artifacts().read_artifact(self.mlir_module_serialized, self._is_intact)
+            artifact = self.mlir_module_serialized
+            module = _artifacts().read_artifact(artifact if self._is_intact else _rewrite(artifact))
             check_signature(self, *_artifacts().signature_of(module))
         except ValueError as error:
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
@@ -179,6 +181,12 @@ class Exported:
 def _artifacts() -> Any:
     # jaxlib's MLIR bindings take 30 ms to import, and reading a file needs them only when its program is used.
     return importlib.import_module("xtrace._src.xla.artifacts")
+
+
+@memoize(64)
+def _rewrite(artifact: bytes) -> bytes:
+    data: bytes = _artifacts().rewrite_in_process(artifact)
+    return data
 
 
 def _modules() -> Any:
