@@ -41,7 +41,8 @@ def test_the_members_are_jaxs():
         "uses_global_constants", "calling_convention_version", "in_shardings_hlo", "out_shardings_hlo",
         "disabled_safety_checks", "_has_named_shardings", "_in_named_shardings", "_out_named_shardings",
     ):
-        assert getattr(mine, name) == getattr(other, name), name
+        # Newer jax has named shardings always, and does not say so.
+        assert getattr(mine, name) == getattr(other, name, True), name
     for name in ("in_tree", "out_tree", "in_avals", "out_avals"):
         assert str(getattr(mine, name)) == str(getattr(other, name)), name
     assert str(mine) == repr(mine) == str(other)

@@ -78,6 +78,10 @@ def _exported(x: Any) -> Any:
     return xtrace.export.export(xtrace.jit(lambda a: a * 2))(x)
 
 
+def _first_of(call: Callable[[Any], Any], x: Any) -> Any:
+    return call(x)[0]
+
+
 _HOST = np.ones(4, np.float32)
 STEADY = {
     "jitted": Steady(_of(lambda a: a + a)),
@@ -98,9 +102,9 @@ STEADY = {
     "wrong arguments": Steady(_failing, 500),
     "compiled ahead of time": Steady(lambda x: partial(xtrace.lower(lambda a: a * 2, x).compile(), x)),
     "exported": Steady(lambda x: partial(_exported(x).call, x), 10_000),
-    "exported gradient": Steady(lambda x: partial(xtrace.grad(lambda a, f=_exported(x): f.call(a)[0]), x), 1_000),
+    "exported gradient": Steady(lambda x: partial(xtrace.grad(partial(_first_of, _exported(x).call)), x), 1_000),
     "exported, read again": Steady(
-        lambda x: partial(lambda data: xtrace.export.deserialize(data).call(x), _exported(x).serialize()), 200
+        lambda x: partial(lambda data: xtrace.export.deserialize(data).call(x), _exported(x).serialize()), 600
     ),
     "pure_callback": Steady(_of(lambda a: xtrace.pure_callback(lambda v: v, a, a)), 10_000),
     "io_callback, ordered": Steady(

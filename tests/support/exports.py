@@ -46,6 +46,10 @@ PROGRAMS: list[tuple[str, Callable[[Any], Callable[..., Any]], tuple[Any, ...]]]
     ("contraction", lambda P: lambda x, y: P.numpy.einsum("ij,kj->ki", x, y), (X, X + 1)),
     ("reductions", lambda P: lambda x: (x.sum(0), x.max(1), P.numpy.var(x), x.argmin()), (X,)),
     ("softmax", lambda P: lambda x: P.nn.softmax(x, axis=1), (X,)),
+    ("special functions", lambda P: lambda x: (
+        P.scipy.special.erf(x), P.scipy.special.erfinv(x / 2), P.scipy.special.gammaln(x + 2), P.numpy.arcsinh(x)
+    ), (X,)),
+    ("top_k", lambda P: lambda x: P.lax.top_k(x, 2), (X,)),
     ("sorting", lambda P: lambda x: P.numpy.sort(x, axis=0), (X,)),
     ("cumulative", lambda P: lambda x: P.numpy.cumsum(x, axis=1), (X,)),
     ("indexing", lambda P: lambda x, n: x[n % 3] + x[:, ::-1][0], (X, N)),

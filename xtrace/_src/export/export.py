@@ -111,7 +111,7 @@ def _export_trace(
     module = text_for_platforms(name, platforms, lowered)
     artifacts = _artifacts()
     data = artifacts.write_artifact(module)
-    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data, True)), checks)
+    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
     mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
     in_shardings = _abstract_shardings(name, in_avals, inputs if mesh is not None else ())

@@ -13,11 +13,14 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.tables import memoize
 from xtrace._src.export import records
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+_Positions = tuple[int, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,10 +67,10 @@ class Exported:
     platforms: tuple[str, ...]
     ordered_effects: tuple[Effect, ...]
     unordered_effects: tuple[Effect, ...]
-    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     mlir_module_serialized: bytes
     calling_convention_version: int
-    module_kept_var_idx: tuple[int, ...]
+    module_kept_var_idx: _Positions
     uses_global_constants: bool
     _get_vjp: Callable[[Exported], Exported] | None
     _is_intact: bool = field(default=True, compare=False)
@@ -87,7 +90,8 @@ class Exported:
 
     def _read_module(self) -> Any:
         try:
-            module = _artifacts().read_artifact(self.mlir_module_serialized, self._is_intact)
+            artifact = self.mlir_module_serialized
+            module = _artifacts().read_artifact(artifact if self._is_intact else _rewrite(artifact))
             check_signature(self, *_artifacts().signature_of(module))
         except ValueError as error:
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
@@ -177,6 +181,12 @@ class Exported:
 def _artifacts() -> Any:
     # jaxlib's MLIR bindings take 30 ms to import, and reading a file needs them only when its program is used.
     return importlib.import_module("xtrace._src.xla.artifacts")
+
+
+@memoize(64)
+def _rewrite(artifact: bytes) -> bytes:
+    data: bytes = _artifacts().rewrite_in_process(artifact)
+    return data
 
 
 def _modules() -> Any:

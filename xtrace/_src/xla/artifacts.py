@@ -40,11 +40,10 @@ def write_artifact(text: str) -> bytes:
     return mlir_names.to_artifact(modules.parse(text), portable_version(), True)
 
 
-def read_artifact(artifact: bytes, is_intact: bool) -> Any:
+def read_artifact(artifact: bytes) -> Any:
     """Return the module of an artifact, verified; ValueError with MLIR's messages for other bytes."""
-    data = artifact if is_intact else _rewrite_in_process(artifact)
     try:
-        module = mlir_names.from_artifact(data, None)
+        module = mlir_names.from_artifact(artifact, None)
         module.operation.verify()
     except Exception as error:
         notes = "; ".join(getattr(error, "__notes__", ()))
@@ -52,7 +51,7 @@ def read_artifact(artifact: bytes, is_intact: bool) -> Any:
     return module
 
 
-def _rewrite_in_process(artifact: bytes) -> bytes:
+def rewrite_in_process(artifact: bytes) -> bytes:
     """Return an artifact as another process reads and writes it; ValueError if that one cannot, or dies."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([path or os.getcwd() for path in sys.path])}
     try:
