@@ -284,8 +284,32 @@ def test_the_programs_used_longest_ago_are_evicted(tmp_path):
     assert shared.read(bytes([1] * 32)) is not None
     shared.write(bytes([4] * 32), Entry(bytes(size), 1.0), max_size=3500)
     assert shared.read(bytes([1] * 32)) is not None and shared.read(bytes([2] * 32)) is None
-    shared.write(bytes([5] * 32), Entry(bytes(5 * size), 1.0), max_size=3500)
+    assert not shared.write(bytes([5] * 32), Entry(bytes(5 * size), 1.0), max_size=3500)
     assert shared.read(bytes([5] * 32)) is None and shared.read(bytes([1] * 32)) is not None
+
+
+def test_verification_marks_no_entry_as_used(tmp_path):
+    shared = DiskCache(str(tmp_path))
+    shared.write(KEY, Entry(b"payload", 1.0))
+    path = tmp_path / f"{KEY.hex()}.program"
+    os.utime(path, (5, 5))
+    (tmp_path / "notes.program").write_bytes(b"no entry")
+    assert shared.verify() == (1, []) and path.stat().st_mtime == 5
+
+
+def test_a_right_entry_that_came_later_is_not_moved_aside(tmp_path):
+    shared = DiskCache(str(tmp_path))
+    shared.write(KEY, Entry(b"first", 1.0))
+    inode = (tmp_path / f"{KEY.hex()}.program").stat().st_ino
+    shared.write(KEY, Entry(b"second", 1.0))
+    shared.set_aside(KEY, inode)
+    assert shared.read(KEY) == Entry(b"second", 1.0)
+
+
+def test_the_state_of_a_folder_that_is_not_there_makes_none(cache):
+    assert xtrace.cache_info().entries == 0 and not cache.exists()
+    with cache_settings.enabled(False):
+        assert xtrace.cache_info().directory is None
 
 
 def test_files_of_killed_writers_are_deleted(tmp_path):
@@ -294,7 +318,7 @@ def test_files_of_killed_writers_are_deleted(tmp_path):
         path = tmp_path / f"{name}.temporary"
         path.write_bytes(b"half")
         os.utime(path, (time.time() - age,) * 2)
-    shared.write(KEY, Entry(b"payload", 1.0), max_size=10**6)
+    assert shared.write(KEY, Entry(b"payload", 1.0))
     assert [p.name for p in tmp_path.glob("*.temporary")] == ["new.temporary"]
 
 

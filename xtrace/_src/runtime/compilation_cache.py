@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import threading
 import time
@@ -34,8 +35,8 @@ class CompilationCacheInfo(NamedTuple):
         directory: the folder, None where compiled programs are not kept.
         entries: the number of programs in it.
         size: their size in bytes.
-        hits: how many compilations of this process were replaced by an entry.
-        misses: how many were not in it.
+        hits: how many programs of this process were loaded from it.
+        misses: how many found no entry that could be used, and were compiled.
         stored: how many this process wrote.
         wrong: how many entries differed from what was written, and were moved aside.
         rejected: how many right entries XLA refused to load.
@@ -57,7 +58,7 @@ class CompilationCacheInfo(NamedTuple):
 
 _counts = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
 _lock = threading.Lock()
-# Each problem is reported once.
+# Each problem is reported once, and so many of them.
 _warned: set[str] = set()
 _MOST_WARNINGS = 64
 
@@ -79,8 +80,8 @@ def compile_or_load(
         _count("not_cacheable")
         return compile_()
     monitoring.record_event(REQUESTS)
-    # A name in the user's folder stands for it.
-    cache = _attempt("opened", lambda: _open_cache(cache_settings.directory.value))
+    directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
+    cache = _attempt("opened", lambda: _open_cache(directory))
     if cache is None:
         return compile_()
     key = _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
@@ -112,7 +113,7 @@ def compilation_cache_info() -> CompilationCacheInfo:
         True
     """
     directory = cache_settings.directory.value
-    if directory is None:
+    if directory is None or not cache_settings.enabled.value:
         return CompilationCacheInfo(None, **_counts)
     sizes = [state.st_size for _, state in DiskCache(directory).files()]
     return CompilationCacheInfo(directory, len(sizes), sum(sizes), **_counts)
@@ -149,15 +150,17 @@ def _load(cache: DiskCache, key: bytes, load: Callable[[bytes], Any]) -> Any:
     """Return the executable of `key`, None if it is not there, is wrong, or is refused."""
     start = time.perf_counter()
     entry = _attempt("read", lambda: cache.read(key))
-    if entry is None:
+    executable = None
+    if entry is not None:
+        try:
+            executable = load(entry.payload)
+        except executables.CompileError as error:
+            _count("rejected")
+            cache.set_aside(key)
+            _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
+    if entry is None or executable is None:
         _count("misses")
         monitoring.record_event(MISSES)
-        return None
-    try:
-        executable = load(entry.payload)
-    except executables.CompileError as error:
-        _count("rejected")
-        _report(f"XLA refused a program in {cache.directory}, and it is compiled again: {error}", error)
         return None
     _count("hits")
     monitoring.record_event(HITS)
@@ -171,11 +174,11 @@ def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> Non
     payload = executables.serialize_executable(executable)
     if len(payload) >= (cache_settings.min_entry_size.value or 0):
         size = cache_settings.max_size.value
-        cache.write(key, Entry(payload, seconds), -1 if size is None else size)
-        _count("stored")
+        if cache.write(key, Entry(payload, seconds), -1 if size is None else size):
+            _count("stored")
 
 
-def _attempt(done: str, action: Callable[[], Any]) -> Any:
+def _attempt(verb: str, action: Callable[[], Any]) -> Any:
     """Return ``action()``, None if the folder or an entry is at fault, which is reported."""
     try:
         return action()
@@ -184,7 +187,7 @@ def _attempt(done: str, action: Callable[[], Any]) -> Any:
         _report(f"an entry of the compilation cache is wrong, is moved aside, and is compiled again: {error}", error)
     except (OSError, executables.CompileError) as error:
         _count("failed")
-        _report(f"the compilation cache could not be {done}: {error}", error)
+        _report(f"the compilation cache could not be {verb}: {error}", error)
     return None
 
 
@@ -193,8 +196,8 @@ def _report(message: str, error: Exception) -> None:
         error.add_note(message)
         raise error
     with _lock:
-        warned = message in _warned
-        if not warned and len(_warned) < _MOST_WARNINGS:
+        warned = message in _warned or len(_warned) >= _MOST_WARNINGS
+        if not warned:
             _warned.add(message)
     if not warned:
         warn_user(message)

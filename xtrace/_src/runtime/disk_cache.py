@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 _MAGIC = b"xtrace\x00c"
@@ -21,6 +22,7 @@ _VERSION = 1
 # Magic, version of the format, seconds that the compilation took, length of the payload; key and checksum follow.
 _HEADER = struct.Struct("<8sIdQ32s32s")
 _ENTRY = ".program"
+_NAME = re.compile(r"[0-9a-f]{64}\.program")
 _TEMPORARY = ".temporary"
 _QUARANTINE = "quarantine"
 # A temporary file of this age was left by a process that was killed.
@@ -43,18 +45,19 @@ class Entry(NamedTuple):
 
 
 class DiskCache:
-    """The compiled programs in the folder `directory`, which is made if it is not there.
+    """The compiled programs in the folder `directory`, which is made when the first one is written.
 
-    Raises `UnsafeDirectoryError` for a folder that another user could write, OSError where it cannot be made.
+    Raises `UnsafeDirectoryError` for a folder that another user could write.
     """
 
     def __init__(self, directory: str) -> None:
-        self.directory = os.path.abspath(directory)
-        os.makedirs(self.directory, mode=0o700, exist_ok=True)
-        _check_owner(os.lstat(self.directory), self.directory, stat.S_ISDIR)
+        self.directory = os.path.abspath(os.path.expanduser(directory))
+        with contextlib.suppress(FileNotFoundError):
+            self._check_directory()
+        self._has_old_files = True
 
-    def read(self, key: bytes) -> Entry | None:
-        """Return the entry of `key`, a SHA-256 digest, and mark it as used; None if there is none.
+    def read(self, key: bytes, use: bool = True) -> Entry | None:
+        """Return the entry of `key`, a SHA-256 digest, and mark it as used if it is for `use`; None if there is none.
 
         Raises `WrongEntryError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
         user could write, and OSError.
@@ -69,27 +72,30 @@ class DiskCache:
                 raise UnsafeDirectoryError(f"{path} is a symbolic link, and no entry of the cache") from None
             raise error
         with os.fdopen(descriptor, "rb") as file:
-            _check_owner(os.fstat(descriptor), path, stat.S_ISREG)
+            state = os.fstat(descriptor)
+            _check_owner(state, path, stat.S_ISREG, "an entry of the compilation cache is a file")
             content = file.read()
             # The least recently used entries are evicted first.
-            with contextlib.suppress(OSError):
-                os.utime(descriptor)
+            if use:
+                with contextlib.suppress(OSError):
+                    os.utime(descriptor)
         try:
             return _decode(content, key)
         except WrongEntryError:
-            self.set_aside(key)
+            self.set_aside(key, state.st_ino)
             raise
 
-    def write(self, key: bytes, entry: Entry, max_size: int = -1) -> None:
+    def write(self, key: bytes, entry: Entry, max_size: int = -1) -> bool:
         """Store an entry; where `max_size`, in bytes, is not negative, evict those that were used longest ago.
 
-        An entry larger than that is not stored. Raises OSError, and leaves no part of an entry.
+        Returns whether it was stored: an entry larger than that is not. Raises OSError, and leaves no part of an entry.
         """
         content = _encode(key, entry)
         if 0 <= max_size < len(content):
-            return
+            return False
         path = self._path(key)
         os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        self._check_directory()
         temporary = f"{path}.{os.getpid()}.{os.urandom(8).hex()}{_TEMPORARY}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -100,29 +106,37 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        if max_size >= 0:
-            self._evict(max_size)
-
-    def set_aside(self, key: bytes) -> None:
-        """Move the entry of `key` into the folder of wrong entries, where nothing reads it."""
-        folder = os.path.join(self.directory, _QUARANTINE)
+        # The entry is stored, whatever becomes of the others.
         with contextlib.suppress(OSError):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            os.rename(self._path(key), os.path.join(folder, key.hex() + _ENTRY))
+            if self._has_old_files:
+                self._has_old_files = False
+                self._delete_abandoned()
+            if max_size >= 0:
+                self._evict(max_size)
+        return True
+
+    def set_aside(self, key: bytes, inode: int | None = None) -> None:
+        """Move the entry of `key` into the folder of wrong entries, where nothing reads it.
+
+        With `inode` only the file of that number: another process may have put a right one in its place.
+        """
+        folder, path = os.path.join(self.directory, _QUARANTINE), self._path(key)
+        with contextlib.suppress(OSError):
+            if inode is None or os.lstat(path).st_ino == inode:
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                os.rename(path, os.path.join(folder, key.hex() + _ENTRY))
 
     def verify(self) -> tuple[int, list[str]]:
-        """Return the number of right entries, and the names of the wrong ones, which are moved aside."""
+        """Return the number of right entries, and the names of those that are wrong or cannot be read.
+
+        Wrong ones are moved aside. When an entry was used last stays as it is.
+        """
         right, wrong = 0, []
         for name, _ in self.files():
-            key = _key_of(name)
             try:
-                if key is None:
-                    raise WrongEntryError(f"{name} is no name of an entry")
-                right += self.read(key) is not None
-            except (WrongEntryError, UnsafeDirectoryError):
+                right += self.read(bytes.fromhex(name.removesuffix(_ENTRY)), use=False) is not None
+            except (WrongEntryError, OSError):
                 wrong.append(name)
-                if key is not None:
-                    self.set_aside(key)
         return right, wrong
 
     def clear(self) -> int:
@@ -137,9 +151,9 @@ class DiskCache:
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield the name and the state of each entry's file."""
-        with os.scandir(self.directory) as entries:
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.directory) as entries:
             for item in entries:
-                if item.name.endswith(_ENTRY):
+                if _NAME.fullmatch(item.name):
                     # Another process may have evicted it.
                     with contextlib.suppress(FileNotFoundError):
                         yield item.name, item.stat(follow_symlinks=False)
@@ -150,6 +164,9 @@ class DiskCache:
             return len(os.listdir(os.path.join(self.directory, _QUARANTINE)))
         except FileNotFoundError:
             return 0
+
+    def _check_directory(self) -> None:
+        _check_owner(os.lstat(self.directory), self.directory, stat.S_ISDIR, "give the path of a directory")
 
     def _path(self, key: bytes) -> str:
         return os.path.join(self.directory, key.hex() + _ENTRY)
@@ -162,7 +179,6 @@ class DiskCache:
                 break
             _delete(os.path.join(self.directory, name))
             total -= state.st_size
-        self._delete_abandoned()
 
     def _delete_abandoned(self) -> None:
         with os.scandir(self.directory) as entries:
@@ -174,13 +190,11 @@ class DiskCache:
                             _delete(item.path)
 
 
-def _check_owner(state: os.stat_result, path: str, is_kind: object) -> None:
-    """Raise `UnsafeDirectoryError` unless the file is of the right kind, and only this user can write it."""
-    if not callable(is_kind) or not is_kind(state.st_mode):
-        raise UnsafeDirectoryError(
-            f"{path} is {'a symbolic link' if stat.S_ISLNK(state.st_mode) else 'of another kind'}, which the "
-            "compilation cache does not follow; give the path of a directory"
-        )
+def _check_owner(state: os.stat_result, path: str, is_kind: Callable[[int], bool], expected: str) -> None:
+    """Raise `UnsafeDirectoryError` unless the file is of the `expected` kind, and only this user can write it."""
+    if not is_kind(state.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(state.st_mode) else "of another kind"
+        raise UnsafeDirectoryError(f"{path} is {kind}: {expected}")
     if state.st_uid != os.geteuid():
         raise UnsafeDirectoryError(
             f"{path} belongs to the user {state.st_uid}: compiled programs from there would run with your rights. Give "
@@ -210,14 +224,6 @@ def _decode(content: bytes, key: bytes) -> Entry:
     if hashlib.sha256(key + struct.pack("<d", seconds) + payload).digest() != checksum:
         raise WrongEntryError("the entry differs from its checksum")
     return Entry(payload, seconds)
-
-
-def _key_of(name: str) -> bytes | None:
-    try:
-        key = bytes.fromhex(name.removesuffix(_ENTRY))
-    except ValueError:
-        return None
-    return key if len(key) == 32 else None
 
 
 def _delete(path: str) -> bool:
