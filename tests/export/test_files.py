@@ -282,3 +282,15 @@ def test_deep_trees_are_refused():
         deep = [deep]
     with pytest.raises(ValueError, match="nested too deep"):
         export.export(xtrace.jit(lambda t: 0.0))(deep).serialize()
+
+
+def test_a_small_file_stands_for_no_large_one():
+    # All texts of the vector are one.
+    count, length = 2000, 4000
+    text = struct.pack("<I", length) + b"a" * length + b"\0"
+    vector = struct.pack("<I", count) + b"".join([struct.pack("<I", 4 * (count - i)) for i in range(count)])
+    vtable = struct.pack("<HHH", 6, 8, 4) + bytes(2)
+    buffer = struct.pack("<I", 12) + vtable + struct.pack("<iI", 8, 4) + vector + text
+    table = flatbuffers.Table({"texts": (0, flatbuffers.Vector(flatbuffers.Text()))})
+    with pytest.raises(flatbuffers.DamagedFileError, match="stand for more than it can hold"):
+        flatbuffers.decode(table, buffer)

@@ -72,12 +72,14 @@ def _check_digest(data: bytes) -> bool:
 
 def _exported_of_record(record: Record, is_intact: bool) -> Exported:
     _check_versions(record)
-    meshes = [_mesh(each) for each in record["unique_meshes"] or []]
+    # Shardings hold their meshes whole; the list of them is only checked.
+    for each in record["unique_meshes"] or []:
+        _mesh(each)
     in_tree, out_tree = tree_of_record(record["in_tree"]), tree_of_record(record["out_tree"])
     in_avals, out_avals = [
         _unique_or_whole(record, side, "aval", "unique_avals", _aval) for side in ("in", "out")
     ]
-    in_shardings, out_shardings = [_shardings(record, side, meshes) for side in ("in", "out")]
+    in_shardings, out_shardings = [_shardings(record, side) for side in ("in", "out")]
     for word, tree, avals, shardings in (
         ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
     ):
@@ -177,7 +179,7 @@ def _aval(record: Record) -> ShapedArray:
     return ShapedArray(tuple(map(int, sizes)), dtype, memory_space=space)
 
 
-def _shardings(record: Record, side: str, meshes: Sequence[AbstractMesh]) -> tuple[NamedSharding | None, ...]:
+def _shardings(record: Record, side: str) -> tuple[NamedSharding | None, ...]:
     numbers = record[f"{side}_sharding_numbers"]
     if numbers is not None and any(each["hlo_sharding"] for each in record[f"{side}_shardings"] or []):
         numbers = None

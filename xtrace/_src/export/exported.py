@@ -45,7 +45,7 @@ class Exported:
         module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
         uses_global_constants: whether the program takes the number of its platform first.
         _get_vjp: returns the derivative; None if there is none.
-        _is_intact: whether the bytes of the program are known to be those that were written.
+        _is_intact: whether the program's bytes are undamaged, by a checksum; it says nothing of who wrote them.
 
     Example:
         >>> exported = xtrace.export.export(xtrace.jit(jnp.sin))(0.0)

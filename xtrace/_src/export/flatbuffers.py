@@ -132,8 +132,10 @@ def decode(table: Table, buffer: bytes) -> Record:
 class _Reader:
     def __init__(self, buffer: bytes) -> None:
         self.buffer = buffer
-        # Several fields may share a record: without a limit a small file could stand for an endless one.
+        # Several fields may share a record, a text or a vector: without limits a small file could stand for an endless
+        # one. Writers share next to nothing.
         self.records_left = len(buffer)
+        self.bytes_left = 4 * len(buffer)
 
     def number(self, format: str, position: int) -> Any:
         return self.numbers(format, position, 1)[0]
@@ -145,6 +147,12 @@ class _Reader:
                 f"it refers to bytes {position} to {position + size}, and has {len(self.buffer)}"
             )
         return struct.unpack_from(f"<{count}{format}", self.buffer, position)
+
+    def charge(self, size: int) -> None:
+        """Count bytes of a text or a vector; DamagedFileError where they are too many for the file."""
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            raise DamagedFileError("its texts and vectors stand for more than it can hold")
 
     def read_table(self, table: Table, position: int) -> Record:
         self.records_left -= 1
@@ -168,6 +176,7 @@ class _Reader:
         if isinstance(kind, Table):
             return self.read_table(kind, target)
         count = self.number("I", target)
+        self.charge(4 + count * (struct.calcsize(kind.of) if isinstance(getattr(kind, "of", None), str) else 1))
         if isinstance(kind, Text) or kind.of == "B":
             data = self.buffer[target + 4 : target + 4 + count]
             if len(data) != count:

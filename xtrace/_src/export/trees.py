@@ -166,13 +166,14 @@ def tree_record(tree: PyTreeDef) -> Record:
         return {"kind": LEAF}
     cls, metadata = data
     record: Record = {"children": [tree_record(child) for child in tree.children()]}
-    if cls is dict:
+    if cls in (dict, collections.OrderedDict):
         other = [key for key in metadata if not isinstance(key, str)]
         if other:
             raise TypeError(
                 f"serialize: the keys of dicts must be strings, and one in the arguments or results is "
                 f"{abbreviate(other[0])}; use a string"
             )
+    if cls is dict:
         return record | {"kind": DICT, "children_names": metadata}
     kinds = {tuple: TUPLE, list: LIST, type(None): NONE}
     if cls in kinds:
@@ -230,6 +231,8 @@ def _custom_tree(record: Record, children: list[PyTreeDef]) -> PyTreeDef:
             return pytree.tree_structure(node.from_children(metadata, objects))
         _check_child_count(node, metadata, len(children))
         return treedef_of((node.cls, metadata), children)
+    except DamagedFileError:
+        raise
     except Exception as error:
         raise ValueError(
             f"deserialize: the metadata of a {abbreviate(name)} cannot be read: {type(error).__name__}: {error}"
