@@ -6,7 +6,7 @@ from xtrace._src.core.public_modules import late_imports as _late_imports
 # These load at their first use.
 with _late_imports(globals()):
     from xtrace._src.core.avals import ShapedArray as ShapedArray
-    from xtrace._src.core.public import (
+    from xtrace._src.core.jax_core_names import (
         AbstractValue as AbstractValue, Atom as Atom, ParamDict as ParamDict, Trace as Trace, Tracer as Tracer,
         Value as Value, eval_context as eval_context, max_dim as max_dim, min_dim as min_dim,
     )

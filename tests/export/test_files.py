@@ -14,7 +14,7 @@ from tests.support.exports import read_golden as read
 from xtrace import export
 from xtrace._src.export import flatbuffers, schema
 from xtrace._src.export.flatbuffers import DamagedFileError
-from xtrace._src.export.records import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
 
 X = np.ones(3, np.float32)
 Pair = namedtuple("Pair", ["first", "second"])

@@ -79,7 +79,8 @@ def only_axis(axis: Any) -> Any:
         return axis
     if len(axis) != 1:
         raise ValueError(f"{called_function()}: axis must be one axis, got {len(axis)} of them: {abbreviate(axis)}")
-    return axis[0]
+    (only,) = axis
+    return only
 
 
 def axis_as_index(axis: Axes, ndim: int) -> int:

@@ -21,7 +21,7 @@ from xtrace._src.export.checks import (
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
-from xtrace._src.export.records import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
 from xtrace._src.export.trees import tree_of_record
 
 

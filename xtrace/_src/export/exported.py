@@ -14,7 +14,7 @@ from xtrace._src.core.effects import Effect
 from xtrace._src.core.mesh import AbstractMesh, BaseMesh, Mesh
 from xtrace._src.core.shardings import NamedSharding
 from xtrace._src.core.tables import memoize
-from xtrace._src.export import records
+from xtrace._src.export import serialization
 from xtrace._src.export.calls import call_exported
 from xtrace._src.export.checks import check_signature
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
@@ -164,7 +164,7 @@ class Exported:
             ValueError: `vjp_order` is negative, an argument or result is of a class that is not registered for files,
                 or derivatives are asked for that there are not.
         """
-        return records.serialize(self, vjp_order)
+        return serialization.serialize(self, vjp_order)
 
     @boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
