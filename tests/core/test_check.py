@@ -13,7 +13,7 @@ from xtrace._src.core.check import check_jaxpr
 from xtrace._src.core.effects import Effect
 from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.ir import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.calls import NO_PLACES, jit_call
 
 F32 = ShapedArray((), "float32")
 V32 = ShapedArray((3,), "float32")
@@ -34,7 +34,7 @@ def sin(x, y):
 
 def call(jaxpr, invars, outvars):
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, [])
-    return equation(jit_call, invars, outvars, ("f", closed, (), False, None, False))
+    return equation(jit_call, invars, outvars, ("f", closed, (), False, None, False, *NO_PLACES))
 
 
 def assert_broken(match, constvars, invars, outvars, eqns, effects=NONE):

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import logging
 import os
 import subprocess
@@ -454,10 +455,12 @@ def test_programs_on_cpu_may_run_in_the_calling_thread():
     assert done.stdout == "True\n", done.stderr
 
 
+NUMBERS = itertools.count(2)
 TRANSFERS = {
     "asarray": lambda lib, x, f: lib.numpy.asarray(np.ones(4)),
     "an argument": lambda lib, x, f: f(np.ones(3, np.float32)),
-    "a number": lambda lib, x, f: f(1.25), "eager": lambda lib, x, f: x + np.ones(3, np.float32),
+    # A number that was an argument before may be on the device still.
+    "a number": lambda lib, x, f: f(next(NUMBERS) + 0.25), "eager": lambda lib, x, f: x + np.ones(3, np.float32),
     "put": lambda lib, x, f: lib.device_put(np.ones(3, np.float32)), "key": lambda lib, x, f: lib.random.key(12),
     "put there": lambda lib, x, f: lib.device_put(np.ones(3), lib.devices()[0]), "compute": lambda lib, x, f: f(x),
     "read": lambda lib, x, f: np.asarray(x).sum(), "get": lambda lib, x, f: lib.device_get(x).sum(),

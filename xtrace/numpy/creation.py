@@ -20,7 +20,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.trace import Tracer
@@ -47,7 +47,8 @@ def python_value(value: Any, dtype: np.dtype[Any]) -> Any:
 def fill_array(shape: tuple[int, ...], value: ArrayLike, dtype: np.dtype[Any], weak: bool, device: object) -> Array:
     """Return the array whose elements are all the Python scalar `value`, or what an extended dtype makes of it."""
     is_extended = isinstance(dtype, dtypes.ExtendedDType)
-    scalar = scalar_operand(value, ShapedArray((), dtype)) if is_extended else scalar_literal(value, dtype, weak)
+    aval = ShapedArray((), dtype, weak)
+    scalar = scalar_operand(value, aval) if is_extended else Literal(value, aval)
     if isinstance(device, NamedSharding):
         return fill_operand(scalar, shape, device)
     result = broadcast_in_dim.bind_positional((scalar,), (shape, (), None))
