@@ -45,7 +45,7 @@ def words(line: str) -> list[float | str]:
 def test_the_programs_print_what_stands_beside_them():
     scope: dict[str, object] = {}
     programs = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(programs) == 5
+    assert len(programs) == 6
     for program in programs:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, check_broadcast
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array

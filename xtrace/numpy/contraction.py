@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    check_broadcast,
+    convert_to,
+    reshape,
+    transpose,
+)
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import multiply, subtract
-from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
-from xtrace._src.api.promotion import cast_constant, check_broadcast, positional_operand_aval
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, check_broadcast, convert_to, reshape
+from xtrace._src.api.promotion import cast_constant, positional_operand_aval
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -84,10 +84,10 @@ def only_axis(axis: Any) -> Any:
 
 
 def axis_as_index(axis: Axes, ndim: int) -> int:
-    """Return the axis that `axis` names, with the error classes of JAX, which indexes a list of axes with it.
+    """Return the axis that `axis` names, an integer or a tuple of one; errors have the classes that JAX's have.
 
     IndexError for floats, complex numbers and strings; ValueError for None, booleans and lists; NumPy's AxisError,
-    which is both, for a missing axis. A tuple may hold the axis.
+    which is both, for a missing axis.
     """
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis

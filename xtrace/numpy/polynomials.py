@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, check_broadcast, convert_to, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
-from xtrace._src.api.promotion import as_inexact, check_broadcast, check_mapped_ranks
+from xtrace._src.api.promotion import as_inexact, check_mapped_ranks
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array

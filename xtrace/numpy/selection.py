@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to, reshape
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    canonical_shape,
+    check_broadcast,
+    convert_to,
+    reshape,
+)
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
-from xtrace._src.api.promotion import cast, check_broadcast, common_dtype
+from xtrace._src.api.promotion import cast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
-from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.array_protocol import operation

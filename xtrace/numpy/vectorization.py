@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import canonical_axis
-from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast
+from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core import pytree
 from xtrace._src.core.abbreviation import abbreviate

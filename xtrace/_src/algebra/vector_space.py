@@ -18,7 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.errors import refusal_class
+from xtrace._src.core.errors import BroadcastError, refusal_class
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
@@ -154,6 +154,23 @@ def canonical_axis(axis: Any, ndim: int, *, function: str = "") -> int:
             f"{function or called_function()}: axis {abbreviate(number)} is out of bounds for array of dimension {ndim}"
         )
     return number % ndim if ndim else number
+
+
+def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> tuple[int, ...]:
+    """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
+    rank = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+        if len(sizes) > 1:
+            raise BroadcastError(
+                f"{function or called_function()}: Incompatible shapes for broadcasting: "
+                f"{', '.join(map(str, shapes))}; axis {axis} has "
+                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
+                "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
 
 
 def operand_aval(value: object, argument: str = "operand", *, function: str = "") -> ShapedArray:

@@ -9,13 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from xtrace._src.algebra.kinds import is_kind
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
 from xtrace._src.api.dispatch import MISS
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.jit import run_specialised, with_code_of
 from xtrace._src.api.promotion import (
     as_inexact,
-    check_broadcast,
     common_dtype,
     promote,
     scalar_value,

@@ -76,7 +76,7 @@ class _Check:
     def _of_equation(
         self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
     ) -> list[AbstractMesh | None]:
-        named = _named_meshes(equation)
+        named = _named_meshes(equation, operands)
         if named is not None:
             return named
         first = next((mesh for mesh in operands if mesh is not None), None)
@@ -96,21 +96,21 @@ class _Check:
     def _check_operands(
         self, equation: JaxprEqn, operands: list[AbstractMesh | None], sources: _Sources
     ) -> None:
-        shown = [
-            (f"{self._name(x, sources)}{x.aval.str_short(short_dtypes=False)}", mesh)
-            for x, mesh in zip(equation.invars, operands, strict=True) if mesh is not None
-        ]
+        placed = [(x, mesh) for x, mesh in zip(equation.invars, operands, strict=True) if mesh is not None]
+        shown = [(f"{self._name(x, sources)}{x.aval.str_short(short_dtypes=False)}", mesh) for x, mesh in placed]
         meshes = {mesh for _, mesh in shown}
-        of_inputs = {mesh for x, mesh in zip(equation.invars, operands, strict=True) if mesh and x in sources}
-        name = equation.primitive.name
+        context, name = self.context, equation.primitive.name
+        elsewhere = [
+            (text, mesh) for (text, mesh), (x, _) in zip(shown, placed, strict=True)
+            if context is not None and mesh is not context and x in sources
+            and (mesh.explicit_axes or context.explicit_axes)
+        ]
         if len(meshes) > 1 and any(mesh.explicit_axes for mesh in meshes):
             error = different_meshes(name, shown)
-        elif self.context is not None and any(
-            mesh is not self.context and (mesh.explicit_axes or self.context.explicit_axes) for mesh in of_inputs
-        ):
-            text, mesh = next((text, mesh) for text, mesh in shown if mesh is not self.context)
+        elif context is not None and elsewhere:
+            text, mesh = elsewhere[0]
             error = ShardingTypeError(
-                f"{name}: the context mesh {self.context.update(abstract_device=None)} should match the aval mesh "
+                f"{name}: the context mesh {context.update(abstract_device=None)} should match the aval mesh "
                 f"{mesh.update(abstract_device=None)}, that of {text}. Move the array with "
                 "xtrace.device_put(x, xtrace.P(...)), or put its own mesh in force with xtrace.set_mesh"
             )
@@ -131,7 +131,9 @@ def _mesh_of_atom(atom: Atom, meshes: _Meshes) -> AbstractMesh | None:
     return _mesh_of(atom.aval.explicit_sharding) or meshes.get(atom)
 
 
-def _named_meshes(equation: JaxprEqn) -> list[AbstractMesh | None] | None:
+def _named_meshes(
+    equation: JaxprEqn, operands: Sequence[AbstractMesh | None]
+) -> list[AbstractMesh | None] | None:
     """Return the meshes of the results of an operation that moves operands to a mesh; None for other operations."""
     parameters = equation.params
     if equation.primitive is sharding_constraint_p:
@@ -140,7 +142,8 @@ def _named_meshes(equation: JaxprEqn) -> list[AbstractMesh | None] | None:
         # The axes in force may have other types there, in `auto_axes` and `explicit_axes`.
         return [None]
     if equation.primitive is device_put_p:
-        return [_mesh_of(target) for target in parameters["devices"]]
+        targets = zip(parameters["devices"], operands, strict=True)
+        return [mesh if target is None else _mesh_of(target) for target, mesh in targets]
     if equation.primitive is shard_map_p:
         return [parameters["mesh"].abstract_mesh] * len(equation.outvars)
     return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to
 from xtrace._src.api.elementwise_functions import (
     INTEGERS,
     REAL_NUMBERS,
@@ -26,7 +26,6 @@ from xtrace._src.api.promotion import (
     align_ranks,
     as_inexact,
     cast,
-    check_broadcast,
     common_dtype,
     positional_operand_aval,
     promote,

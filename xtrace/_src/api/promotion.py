@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -15,7 +15,6 @@ from xtrace._src.core.avals import ShapedArray, aval_of, scalar_aval
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.dtypes import DType
-from xtrace._src.core.errors import BroadcastError
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.tables import Table
 from xtrace._src.runtime.transfer import scalar_to_host
@@ -154,23 +153,6 @@ def check_mapped_ranks(shapes: Sequence[tuple[int, ...]], cores: Sequence[int], 
     """Report, where the settings say so, operands (scalars apart) that differ in the number of axes before the core."""
     if len({len(shape) - core for shape, core in zip(shapes, cores, strict=True) if shape}) > 1:
         report_rank_promotion(shapes, function=function)
-
-
-def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> tuple[int, ...]:
-    """Return the shape that all broadcast to; BroadcastError with every shape if they do not."""
-    rank = max(map(len, shapes), default=0)
-    result = []
-    for axis in range(-rank, 0):
-        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
-        if len(sizes) > 1:
-            raise BroadcastError(
-                f"{function or called_function()}: Incompatible shapes for broadcasting: "
-                f"{', '.join(map(str, shapes))}; axis {axis} has "
-                f"the sizes {', '.join(str(s[axis]) for s in shapes if len(s) >= -axis)}. Axes are matched from the "
-                "last one, and those of size 1 are repeated; x[:, None] adds one at the end"
-            )
-        result.append(sizes.pop() if sizes else 1)
-    return tuple(result)
 
 
 def report_rank_promotion(shapes: Sequence[tuple[int, ...]], *, function: str = "") -> None:

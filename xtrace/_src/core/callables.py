@@ -92,7 +92,7 @@ def check_callable(fun: object, *, function: str = "") -> None:
 
 
 class LazySignature(inspect.Signature):
-    """The signature of a function, computed when it is asked for: it is that of the jitted function."""
+    """The signature of a jitted function: that of the function inside, computed when it is asked for."""
 
     __slots__ = ("_function",)
 

@@ -5,7 +5,6 @@ The results are remembered with the jaxpr, so that the programs compiled for the
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -171,7 +170,7 @@ def linearize_jaxpr(
 
     avals = [v.aval for v in linear.jaxpr.constvars]
     linear_jaxpr = stage_to_jaxpr(tangent_part, [*avals, *map(tangent_aval, tangents)], _info(jaxpr, "linearize"))
-    out_nonzero = tuple(linear.nonzero if always is None else map(operator.or_, linear.nonzero, always))
+    out_nonzero = tuple(linear.nonzero) if always is None else either(linear.nonzero, always)
     return PartitionedJaxpr(known_jaxpr, linear_jaxpr, out_nonzero, residuals, len(jaxpr.outvars))
 
 
@@ -255,8 +254,8 @@ def find_fixpoint(
 def find_unknown_carry(body: ClosedJaxpr, flags: Sequence[bool], first: int, carry: Sequence[bool]) -> list[bool]:
     """Return a flag for each part of a loop's carry: unknown at the start, or dependent on unknown inputs of the body.
 
-    flags: a flag for each unknown input of the body, the carry's from `first` on. For a body with effects the flags
-    are those of the start: a collective operation has the same result for all indices of its axis.
+    flags: for each input of the body, whether it is unknown; the carry's inputs begin at `first`. For a body with
+    effects the flags of the start are returned, since a collective operation may have one result for all of its axis.
     """
     if body.effects:
         return list(carry)

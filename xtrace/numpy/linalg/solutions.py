@@ -6,10 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    check_broadcast,
+    convert_to,
+    reshape,
+    transpose,
+)
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_broadcast, check_mapped_ranks
+from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array

@@ -8,9 +8,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import check_broadcast
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike

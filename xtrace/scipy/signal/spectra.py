@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, check_broadcast, common_dtype
+from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, unary_function
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, cast_as
-from xtrace._src.api.promotion import as_inexact, check_broadcast, positional_operand_aval, promote
+from xtrace._src.api.promotion import as_inexact, positional_operand_aval, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape
-from xtrace._src.api.promotion import as_inexact, cast, check_broadcast, common_dtype
+from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.public_modules import make_public as _make_public

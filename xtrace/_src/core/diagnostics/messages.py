@@ -11,7 +11,7 @@ from xtrace._src.core.source import is_internal
 # How messages of operations, and Python's about arguments, begin; the name may be a private one.
 _HEAD = re.compile(r"(?:lax\.)?(_?[a-z][\w.]*(?:<locals>\.\w+)*)(?=: | requires ndarray| does not accept dtype|\(\) )")
 _PRIVATE = re.compile(r"<locals>|(?:^|\.)_(?!_)|__call__")
-# Later arguments have other numbers in the function that the user called.
+# An argument of an inner function, from the second on, has another number than in the function that the user called.
 _LATER = re.compile(r"(?:argument|position) [1-9]")
 _OPERATORS = "xtrace._src.api.operators"
 _ELEMENTWISE = "xtrace._src.api.elementwise_functions"
@@ -48,7 +48,7 @@ def name_public_function(error: BaseException, entry: TracebackType | None) -> N
         entry = entry.tb_next
     head = beginning[1]
     last = public.rpartition(".")[2]
-    if not public or head == public or head.rpartition(".")[2] == last or f".{last}." in f".{head}.":
+    if not public or f".{last}." in f".{head}.":
         return
     rest = message[beginning.end() :]
     if _LATER.search(rest) and not _PRIVATE.search(head):
@@ -72,7 +72,8 @@ def cut_long_lines(error: BaseException, entry: TracebackType | None) -> None:
 def called_function() -> str:
     """Return the name of the public function that is being called, the innermost one, for the head of a message."""
     frame: FrameType | None = sys._getframe(1)
-    outermost = ""
+    # The outermost function of xtrace's, for calls in which no function is public.
+    otherwise = ""
     while frame is not None:
         code = frame.f_code
         if is_internal(code.co_filename):
@@ -80,11 +81,11 @@ def called_function() -> str:
             if name:
                 return name
             if not code.co_name.startswith(("_", "<")):
-                outermost = code.co_name
-        elif outermost:
+                otherwise = code.co_name
+        elif otherwise:
             break
         frame = frame.f_back
-    return outermost
+    return otherwise
 
 
 def _public_name(frame: FrameType, code: CodeType) -> str:
@@ -95,7 +96,7 @@ def _public_name(frame: FrameType, code: CodeType) -> str:
     if name in _CALLS_OF_PRIMITIVES:
         return str(frame.f_locals["self"].__name__)
     if module in (_OPERATORS, _ELEMENTWISE) and name == code.co_name and not name.startswith(("_", "<")):
-        # Functions made there have the names of public functions, but are no names of that module.
+        # Functions that these modules make have the names of public functions; their own functions are helpers.
         own = getattr(sys.modules[_OPERATORS], name, None)
         return "" if getattr(own, "__code__", None) is code else name
     root, _, rest = name.partition(".")

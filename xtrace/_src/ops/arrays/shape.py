@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import (
     broadcast_in_dim,
     canonical_axis,
     canonical_shape,
+    check_broadcast,
     linear,
     operand_aval,
     reshape,
@@ -135,17 +136,7 @@ def broadcast_shapes(*shapes: ArrayLike) -> tuple[int, ...]:
     canonical = [canonical_shape(s) for s in shapes]
     if not canonical:
         raise ValueError("broadcast_shapes: no shapes were given")
-    rank = max(map(len, canonical))
-    result = []
-    for axis in range(-rank, 0):
-        sizes = {s[axis] for s in canonical if len(s) >= -axis} - {1}
-        if len(sizes) > 1:
-            raise ValueError(
-                f"broadcast_shapes: Incompatible shapes for broadcasting: {', '.join(map(str, canonical))}; "
-                f"axis {axis} has the sizes {', '.join(map(str, sorted(sizes)))}"
-            )
-        result.append(sizes.pop() if sizes else 1)
-    return tuple(result)
+    return check_broadcast(canonical)
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
