@@ -66,6 +66,14 @@ CHANGED: dict[str, str] = {
         "other numbers of kept values",
     "tests/api/test_checkpoint.py::test_with_scan[True-everything]": "other parameters of scan",
     "tests/ops/test_special.py::test_incomplete_gamma_at_the_ends_of_its_domain[igammac]": "another formula of lgamma",
+    **{
+        f"tests/numpy/test_derivatives_at_kinks.py::test_derivatives_are_those_of_jax[j.{case}": reason
+        for case, reason in {
+            "numpy.sinc(x)": "another formula of sinc", "lax.lgamma(x)": "another formula of lgamma",
+            "numpy.hypot(x, ": "derivatives of hypot are NaN at the origin",
+            "numpy.linalg.det(x * j.numpy.ones((2, 2)))": "second derivatives of det are NaN at singular matrices",
+        }.items()
+    },
     "tests/scipy/test_special.py::test_unary[gammaln]": "another formula of lgamma",
     "tests/scipy/test_special.py::test_unary[loggamma]": "another formula of lgamma",
     "tests/scipy/test_special.py::test_binary[betaln]": "another formula of lgamma",
