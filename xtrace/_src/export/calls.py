@@ -20,12 +20,10 @@ from xtrace._src.core.pytree_differences import treedef_difference
 from xtrace._src.core.sharding_rules import Entries, Split
 from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
-from xtrace._src.export.checks import has_platform_index
+from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.ops.references.binding import unwrap
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
-
-_INDEX = ShapedArray((), dtypes.int32)
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -107,7 +105,7 @@ def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value
     operands: list[Value] = []
     if has_platform_index(exported):
         number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
-        operands.append(builder.constant(np.int32(number), _INDEX))
+        operands.append(builder.constant(np.int32(number), PLATFORM_INDEX))
     is_split = builder.module.num_partitions > 1
     operands += [
         _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)

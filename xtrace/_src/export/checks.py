@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import ShapedArray
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 
 # The versions of the rules for the arguments of programs that are read, of which the newest is written: the platform's
@@ -51,11 +53,15 @@ def check_custom_calls(name: str, calls: Mapping[str, str], disabled: Sequence[D
 def check_signature(exported: Any, arguments: Sequence[str], results: Sequence[str]) -> None:
     """Raise ValueError unless the program of an `Exported` has the types that the rest of it says."""
     kept = [exported.in_avals[i].mlir_type for i in exported.module_kept_var_idx]
-    index = ["tensor<i32>"] if has_platform_index(exported) else []
+    index = [PLATFORM_INDEX.mlir_type] if has_platform_index(exported) else []
     wanted = [*index, *kept], [aval.mlir_type for aval in exported.out_avals]
     for word, expected, actual in zip(("takes", "returns"), wanted, (list(arguments), list(results)), strict=True):
         if expected != actual:
             raise ValueError(f"its program {word} ({', '.join(actual)}) instead of ({', '.join(expected)})")
+
+
+# The type of the platform's number.
+PLATFORM_INDEX = ShapedArray((), dtypes.int32)
 
 
 def has_platform_index(exported: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
@@ -76,9 +76,7 @@ def _exported_of_record(record: Record, is_intact: bool) -> Exported:
     for each in record["unique_meshes"] or []:
         _mesh(each)
     in_tree, out_tree = tree_of_record(record["in_tree"]), tree_of_record(record["out_tree"])
-    in_avals, out_avals = [
-        _unique_or_whole(record, side, "aval", "unique_avals", _aval) for side in ("in", "out")
-    ]
+    in_avals, out_avals = [_avals(record, side) for side in ("in", "out")]
     in_shardings, out_shardings = [_shardings(record, side) for side in ("in", "out")]
     for word, tree, avals, shardings in (
         ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
@@ -143,14 +141,12 @@ def _kind(aval: ShapedArray) -> tuple[Any, Any]:
     return aval.shape, aval.dtype
 
 
-def _unique_or_whole(
-    record: Record, side: str, kind: str, unique: str, convert: Callable[[Record], Any]
-) -> tuple[Any, ...]:
+def _avals(record: Record, side: str) -> tuple[ShapedArray, ...]:
     """Return a list of types, which older files have whole, and newer ones also as numbers of unique ones."""
-    numbers = record[f"{side}_{kind}_numbers"]
+    numbers = record[f"{side}_aval_numbers"]
     if numbers is None:
-        return tuple([convert(each) for each in record[f"{side}_{kind}s"] or []])
-    return _pick([convert(each) for each in record[unique] or []], numbers, f"{side}_{kind}s")
+        return tuple([_aval(each) for each in record[f"{side}_avals"] or []])
+    return _pick([_aval(each) for each in record["unique_avals"] or []], numbers, f"{side}_avals")
 
 
 def _pick(objects: Sequence[Any], numbers: Sequence[int], what: str) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from xtrace._src.core.shardings import NamedSharding, Sharding
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
-from xtrace._src.export.exported import Exported
+from xtrace._src.export.exported import Exported, load_artifacts
 from xtrace._src.export.platforms import text_for_platforms
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.xla.clients import canonical_platform, default_platform
@@ -109,7 +108,7 @@ def _export_trace(
     name, function = traced.fun_name, lowered.traced
     _check_effects(name, lowered)
     module = text_for_platforms(name, platforms, lowered)
-    artifacts = _artifacts()
+    artifacts = load_artifacts()
     data = artifacts.write_artifact(module)
     check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
@@ -188,7 +187,3 @@ def _struct_on(mesh: Mesh | None, aval: ShapedArray) -> Any:
     """Return the description of a type, with its sharding on the devices that the program is for."""
     struct, sharding = struct_of(aval), aval.explicit_sharding
     return struct if sharding is None or mesh is None else struct.update(sharding=NamedSharding(mesh, sharding.spec))
-
-
-def _artifacts() -> Any:
-    return importlib.import_module("xtrace._src.xla.artifacts")

@@ -91,15 +91,15 @@ class Exported:
     def _read_module(self) -> Any:
         try:
             artifact = self.mlir_module_serialized
-            module = _artifacts().read_artifact(artifact if self._is_intact else _rewrite(artifact))
-            check_signature(self, *_artifacts().signature_of(module))
+            module = load_artifacts().read_artifact(artifact if self._is_intact else _rewrite(artifact))
+            check_signature(self, *load_artifacts().signature_of(module))
         except ValueError as error:
             raise ValueError(f"{self.fun_name}, an Exported, cannot be used: {error}") from None
         return module
 
     def functions(self) -> Any:
         """Return the functions of the program as text, ``main`` last."""
-        return _artifacts().functions_of(self._read_module())
+        return load_artifacts().functions_of(self._read_module())
 
     @boundary
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[NamedSharding | None]:
@@ -178,14 +178,15 @@ class Exported:
         return call_exported(self, args, kwargs)
 
 
-def _artifacts() -> Any:
+def load_artifacts() -> Any:
+    """Return the module of portable artifacts."""
     # jaxlib's MLIR bindings take 30 ms to import, and reading a file needs them only when its program is used.
     return importlib.import_module("xtrace._src.xla.artifacts")
 
 
 @memoize(64)
 def _rewrite(artifact: bytes) -> bytes:
-    data: bytes = _artifacts().rewrite_in_process(artifact)
+    data: bytes = load_artifacts().rewrite_in_process(artifact)
     return data
 
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from xtrace._src.api.stages import ExportedTrace
-from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.export.checks import PLATFORM_INDEX
 from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value, symbol
-
-_INDEX = ShapedArray((), dtypes.int32)
 
 
 def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTrace) -> str:
@@ -22,7 +20,7 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
     first = modules[0].builder
     module = ModuleBuilder(f"jit_{symbol(name)}", platforms[0], num_partitions=first.num_partitions)
     main = FunctionBuilder(module, "main", "", public=True)
-    index = main.argument(_INDEX, 'jax.global_constant = "_platform_index"')
+    index = main.argument(PLATFORM_INDEX, 'jax.global_constant = "_platform_index"')
     given = zip(first.functions[0].arguments, first.functions[0].argument_attributes, strict=True)
     operands = [main.argument(value.aval, first.meshes.inline(text)) for value, text in given]
     texts = [each.text() for each in modules]

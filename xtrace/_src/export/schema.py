@@ -40,7 +40,6 @@ NAMED_SHARDING = Table({
 })
 
 SHARDING = Table({"kind": (0, _BYTE), "hlo_sharding": (1, _BYTES), "named_sharding": (2, NAMED_SHARDING)})
-NO_SHARDING, HLO_SHARDING, OTHER_SHARDING = range(3)
 
 EFFECT = Table({"type_name": (0, _TEXT)})
 
