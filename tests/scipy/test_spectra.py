@@ -124,7 +124,7 @@ def test_windows_are_those_of_scipy(count):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = scipy.signal.get_window(window, count)
-        sampled = sample_window(window, count, function="welch")
+        sampled = sample_window(window, count)
         np.testing.assert_allclose(sampled, expected, atol=1e-13, err_msg=str(window))
 
 

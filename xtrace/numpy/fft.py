@@ -86,49 +86,49 @@ def _convert_untransformed(x: Array, kind: FftType) -> Array:
     return convert_to(x, dtypes.complex128 if wide else dtypes.complex64)
 
 
-def _scale(norm: object, size: int, divided: bool, *, function: str = "") -> float:
+def _scale(norm: object, size: int, divided: bool) -> float:
     """Return the factor of the result; `divided`: the transform itself divides by `size`."""
     powers = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
     if norm not in powers:
         raise ValueError(
-            f'{function or called_function()}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" '
+            f'{called_function()}: Invalid norm value {abbreviate(norm)}; should be "backward", "ortho" '
             'or "forward".'
         )
     power = powers[norm] if divided else -powers[norm]
     return float(size) ** power if size else 1.0
 
 
-def _length(size: int, *, function: str = "") -> int:
-    length = to_integer("a length", size, function=function)
+def _length(size: int) -> int:
+    length = to_integer("a length", size)
     if length <= 0:
-        raise ValueError(f"{function or called_function()}: Shape should be positive; got the length {length}")
+        raise ValueError(f"{called_function()}: Shape should be positive; got the length {length}")
     return length
 
 
 def _check(
-    kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False, function: str = ""
+    kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
 ) -> Array:
     """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
-    aval = type_of(a, function=function)
-    lengths = None if s is None else [_length(n, function=function) for n in s]
+    aval = type_of(a)
+    lengths = None if s is None else [_length(n) for n in s]
     if axes is None:
         axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)
-    numbers = [axes_of(i, aval.ndim, function=function)[0] for i in axes]
+    numbers = [axes_of(i, aval.ndim)[0] for i in axes]
     if len(set(numbers)) != len(numbers):
-        raise ValueError(f"{function or called_function()} does not support repeated axes. Got axes {tuple(axes)}.")
+        raise ValueError(f"{called_function()} does not support repeated axes. Got axes {tuple(axes)}.")
     if lengths is None:
         lengths = [aval.shape[i] for i in numbers]
         if kind is FftType.IRFFT and lengths:
             lengths[-1] = max(0, 2 * (lengths[-1] - 1))
     elif len(lengths) != len(numbers):
         raise ValueError(
-            f"{function or called_function()}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}"
+            f"{called_function()}: s and axes have different lengths, {tuple(lengths)} and {tuple(axes)}"
         )
     divided = (kind in (FftType.IFFT, FftType.IRFFT)) is not hermitian
-    scale = _scale(norm, math.prod(lengths), divided, function=function)
+    scale = _scale(norm, math.prod(lengths), divided)
     if not numbers and kind is FftType.RFFT and dtypes.is_complex(aval.dtype):
         raise ValueError(
-            f"{function or called_function()} needs real numbers, got {aval.dtype.name}; take x.real, or the "
+            f"{called_function()} needs real numbers, got {aval.dtype.name}; take x.real, or the "
             "transform fftn"
         )
     if not numbers:
@@ -158,7 +158,7 @@ def _check_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequ
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
-    return _check(kind, a, s, axes, norm, function=function)
+    return _check(kind, a, s, axes, norm)
 
 
 @inline_jit(static=("n", "axis", "norm"), public=True)

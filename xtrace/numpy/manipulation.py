@@ -72,7 +72,7 @@ def _column_major(a: Array, *, shape: tuple[int, ...]) -> Array:
 
 
 def _reshape(function: str, a: ArrayLike, shape: ShapeLike, order: object) -> Array:
-    a = to_array_operand(a, function=function)
+    a = to_array_operand(a)
     target = _target_shape(function, a.shape, a.size, shape)
     if order == "A" or (order == "K" and function != "reshape"):
         raise NotImplementedError(

@@ -25,18 +25,18 @@ def _is_number(a: Array) -> Array:
     return eq(a, a)
 
 
-def _check_arguments(a: object, axis: Any, out: Any, *, function: str = "") -> tuple[bool, tuple[int, ...]]:
+def _check_arguments(a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
     """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
-    refuse(out=out, function=function)
-    aval = type_of(a, function=function)
-    return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim, function=function)
+    refuse(out=out)
+    aval = type_of(a)
+    return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim)
 
 
-def _options(*, function: str = "", **options: object) -> tuple[list[Any], tuple[str, ...]]:
+def _options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
     """Return the given options as operands of an inlined function, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
-        type_of(value, 1, function=function)
+        type_of(value, 1)
     return list(given.values()), tuple(given)
 
 
@@ -60,11 +60,11 @@ def _extremum_of_numbers(
 def _extremum(
     function: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object, name: str
 ) -> Array:
-    may_hold_nan, axes = _check_arguments(a, axis, out, function=function)
+    may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
-        initial = reductions.to_initial(initial, function=function)
+        initial = reductions.to_initial(initial)
         return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
-    operands, given = _options(initial=initial, where=mask, function=function)
+    operands, given = _options(initial=initial, where=mask)
     return _extremum_of_numbers(
         a, *operands, caller=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
     )
@@ -140,11 +140,11 @@ def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, 
 
 
 def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
-    refuse(out=out, function=function)
-    aval = type_of(a, function=function)
+    refuse(out=out)
+    aval = type_of(a)
     if not dtypes.is_floating(aval.dtype):
         return reductions.position(function, a, axis, out, keepdims, name)
-    along = None if axis is None else canonical_axis(axis, aval.ndim, function=function)
+    along = None if axis is None else canonical_axis(axis, aval.ndim)
     return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
 
 
@@ -251,11 +251,11 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
 
 
 def _accumulate(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
-    aval = type_of(a, function=function)
+    aval = type_of(a)
     if not dtypes.is_inexact(aval.dtype):
-        return cumulative.accumulate(a, axis, dtype, name, function=function)
-    along = None if axis is None else canonical_axis(axis, aval.ndim or 1, function=function)
-    wanted = requested_dtype(dtype, function=function)
+        return cumulative.accumulate(a, axis, dtype, name)
+    along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
+    wanted = requested_dtype(dtype)
     return _accumulate_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
 
 

@@ -502,12 +502,12 @@ def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: boo
 def _check_sort(
     function: str, a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool
 ) -> Array:
-    a = to_array_operand(a, function=function)
+    a = to_array_operand(a)
     if kind is not None or order is not None:
         raise TypeError(f"{function}: kind and order are not supported; stable=True keeps equal elements in order")
     if axis is None:
         a, axis = ravel(a), 0
-    along = canonical_axis(axis, a.ndim, function=function)
+    along = canonical_axis(axis, a.ndim)
     return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
 
 

@@ -135,7 +135,7 @@ def _accumulate(
     where: object, promote_integers: bool = True,
 ) -> Array:
     """Return the sum or product, by `name`, for the public function called `function`."""
-    sum_dtype = dtype_of_sum(a, dtype, promote_integers, function=function)
+    sum_dtype = dtype_of_sum(a, dtype, promote_integers)
     if dtypes.is_boolean(sum_dtype):
         name = {"sum": "any", "prod": "all"}[name]
         return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name)
@@ -629,9 +629,9 @@ def nanprod(
     return _accumulate("nanprod", "prod", _replace_nan(a, 1), axis, dtype, out, keepdims, begun, where)
 
 
-def to_initial(initial: ArrayLike, *, function: str = "") -> Array | None:
+def to_initial(initial: ArrayLike) -> Array | None:
     """Return the initial value of a reduction without NaN as an array, which the program converts, as in jax."""
-    return None if initial is None else to_array_operand(initial, 1, function=function)
+    return None if initial is None else to_array_operand(initial, 1)
 
 
 def _replace_nan(a: Any, replacement: int) -> Any:

@@ -309,7 +309,7 @@ def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors:
 
 
 def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
-    matrix_type(a, square=True, function=function)
+    matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
         raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
     result: EighResult | Array = _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)

@@ -16,16 +16,16 @@ from xtrace.numpy.operands import type_of
 Result = TypeVar("Result")
 
 
-def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False, function: str = "") -> ShapedArray:
+def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False) -> ShapedArray:
     """Return the type of an operand that holds matrices in its last two axes.
 
     TypeError for other objects, ValueError for fewer than two axes, or for matrices that are not `square`.
     """
-    aval = type_of(a, position, function=function)
+    aval = type_of(a, position)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
         form = "[..., n, n]" if square else "[..., m, n]"
         raise ValueError(
-            f"Argument {position} to {function or called_function()} must have shape {form}, got {aval.shape}"
+            f"Argument {position} to {called_function()} must have shape {form}, got {aval.shape}"
         )
     return aval
 

@@ -92,62 +92,62 @@ def _add_overlapping(segments: Array, step: int) -> Array:
 
 
 def _check_lengths(
-    size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None, *, function: str = ""
+    size: int, noverlap: int | None, nfft: int | None, default_length: int | None = None
 ) -> tuple[int, int]:
     """Return the step from one segment to the next and the transformed length."""
     overlap = size // 2 if noverlap is None else int(noverlap)
     length = (size if default_length is None else default_length) if nfft is None else int(nfft)
     if length < size:
         raise ValueError(
-            f"{function or called_function()}: nfft must be greater than or equal to nperseg, got {length} and {size}"
+            f"{called_function()}: nfft must be greater than or equal to nperseg, got {length} and {size}"
         )
     if overlap >= size:
         raise ValueError(
-            f"{function or called_function()}: noverlap must be less than nperseg, got {overlap} and {size}"
+            f"{called_function()}: noverlap must be less than nperseg, got {overlap} and {size}"
         )
     return size - overlap, length
 
 
-def _sample_window(window: _WindowLike, size: int | None, *, function: str = "") -> tuple[ArrayLike, int]:
+def _sample_window(window: _WindowLike, size: int | None) -> tuple[ArrayLike, int]:
     """Return a window and its size; a window by name has the given `size`."""
     if isinstance(window, (str, tuple)):
         count = 0 if size is None else size
-        return sample_window(window, count, function=function), count
+        return sample_window(window, count), count
     window = np.asarray(window) if isinstance(window, list) else window
-    shape = type_of(window, 2, function=function).shape
+    shape = type_of(window, 2).shape
     if len(shape) != 1:
-        raise ValueError(f"{function or called_function()}: window must be 1-D, got shape {shape}")
+        raise ValueError(f"{called_function()}: window must be 1-D, got shape {shape}")
     if size not in (None, shape[0]):
         raise ValueError(
-            f"{function or called_function()}: nperseg={size} is different from the length {shape[0]} of the window"
+            f"{called_function()}: nperseg={size} is different from the length {shape[0]} of the window"
         )
     return window, int(shape[0])
 
 
-def _check_positive(nperseg: int | None, *, function: str = "") -> int | None:
+def _check_positive(nperseg: int | None) -> int | None:
     """Return `nperseg` as an integer, or None; ValueError if it is not positive."""
     size = None if nperseg is None else int(nperseg)
     if size is not None and size < 1:
-        raise ValueError(f"{function or called_function()}: nperseg must be a positive integer, got {nperseg}")
+        raise ValueError(f"{called_function()}: nperseg must be a positive integer, got {nperseg}")
     return size
 
 
 def _sample_segment_window(
-    window: _WindowLike, nperseg: int | None, count: int, *, function: str = ""
+    window: _WindowLike, nperseg: int | None, count: int
 ) -> tuple[ArrayLike, int]:
     """Return the window and its size, for segments of a signal of `count` samples."""
-    size = _check_positive(nperseg, function=function)
+    size = _check_positive(nperseg)
     if isinstance(window, (str, tuple)):
         if size is not None and size > count:
             warn_user(
-                f"{function or called_function()}: nperseg={size} is greater than the {count} samples of the signal, "
+                f"{called_function()}: nperseg={size} is greater than the {count} samples of the signal, "
                 f"using nperseg={count}"
             )
         size = count if size is None else min(size, count)
-    samples, own = _sample_window(window, size, function=function)
+    samples, own = _sample_window(window, size)
     if own > count:
         raise ValueError(
-            f"{function or called_function()}: window is longer than input signal, {own} and {count} samples"
+            f"{called_function()}: window is longer than input signal, {own} and {count} samples"
         )
     return samples, own
 
@@ -161,18 +161,18 @@ def _make_trend_remover(detrend: _TrendLike, axis: int) -> Callable[..., Any]:
     return lambda x: without_trend(x, axis=-1, type=detrend)
 
 
-def _check_trend(detrend: _TrendLike, *, function: str = "") -> None:
+def _check_trend(detrend: _TrendLike) -> None:
     if detrend and not callable(detrend) and detrend not in ("constant", "linear"):
         raise ValueError(
-            f"{function or called_function()}: detrend must be 'constant', 'linear', False or a function; got "
+            f"{called_function()}: detrend must be 'constant', 'linear', False or a function; got "
             f"{abbreviate(detrend)}"
         )
 
 
-def _choose_one_sided(wanted: bool, dtype: np.dtype[Any], *, function: str = "") -> bool:
+def _choose_one_sided(wanted: bool, dtype: np.dtype[Any]) -> bool:
     if wanted and dtypes.is_complex(dtype):
         warn_user(
-            f"{function or called_function()}: the signal is complex, so its spectrum has two sides; give "
+            f"{called_function()}: the signal is complex, so its spectrum has two sides; give "
             "return_onesided=False"
         )
         return False
@@ -241,24 +241,24 @@ def _compute_power_spectra(
     noverlap: int | None, nfft: int | None, detrend: _TrendLike, return_onesided: bool, scaling: str, axis: int,
     average: str,
 ) -> tuple[Array, Array]:
-    avals, dtype, _ = common_dtype(signals, as_inexact, function=function)
+    avals, dtype, _ = common_dtype(signals, as_inexact)
     if len({aval.ndim for aval in avals}) > 1:
         raise ValueError(f"{function}: x and y must have the same rank, got {avals[0]} and {avals[1]}")
-    along = canonical_axis(axis, avals[0].ndim, function=function)
+    along = canonical_axis(axis, avals[0].ndim)
     counts = [aval.shape[along] for aval in avals]
-    outer = check_broadcast([(*a.shape[:along], *a.shape[along + 1 :]) for a in avals], function=function)
+    outer = check_broadcast([(*a.shape[:along], *a.shape[along + 1 :]) for a in avals])
     if scaling not in ("density", "spectrum"):
         raise ValueError(f"{function}: Unknown scaling {abbreviate(scaling)}; it must be 'density' or 'spectrum'")
     if average not in ("mean", "median"):
         raise ValueError(f"{function}: average must be 'median' or 'mean', got {abbreviate(average)}")
-    _check_trend(detrend, function=function)
+    _check_trend(detrend)
     if 0 in counts or 0 in outer:
         shape = (*outer[:along], min(counts), *outer[along:])
         part = dtypes.real_part_dtype(dtype)
         return zeros(shape, part), zeros(shape, part if function == "welch" else _to_complex_dtype(part))
-    one_sided = _choose_one_sided(return_onesided, dtype, function=function)
-    samples, size = _sample_segment_window(window, nperseg, max(counts), function=function)
-    plan = _Plan(size, *_check_lengths(size, noverlap, nfft, function=function), one_sided)
+    one_sided = _choose_one_sided(return_onesided, dtype)
+    samples, size = _sample_segment_window(window, nperseg, max(counts))
+    plan = _Plan(size, *_check_lengths(size, noverlap, nfft), one_sided)
     program = _average_products if callable(detrend) else _average_products_program
     ready = [cast_to(x, aval, dtype) for x, aval in zip(signals, avals, strict=True)]
     return program(

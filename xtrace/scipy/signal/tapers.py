@@ -115,7 +115,7 @@ _WINDOWS: dict[tuple[str, ...], _Window] = {
 _BY_NAME = {name: window for names, window in _WINDOWS.items() for name in names}
 
 
-def sample_window(window: str | tuple[Any, ...], count: int, *, function: str = "") -> np.ndarray:
+def sample_window(window: str | tuple[Any, ...], count: int) -> np.ndarray:
     """Return `count` samples of the window with a name, or with a tuple of a name and parameters.
 
     ValueError for an unknown name, and for missing or too many parameters.
@@ -123,14 +123,14 @@ def sample_window(window: str | tuple[Any, ...], count: int, *, function: str = 
     name, *parameters = window if isinstance(window, tuple) else (window,)
     if not isinstance(name, str):
         raise ValueError(
-            f"{function or called_function()}: the first entry of the tuple window={abbreviate(window)} must be a "
+            f"{called_function()}: the first entry of the tuple window={abbreviate(window)} must be a "
             "name"
         )
     shape = _BY_NAME.get(name)
     if shape is None:
         known = ", ".join(names[0] for names in _WINDOWS)
         raise ValueError(
-            f"{function or called_function()}: Invalid window name {abbreviate(name)}; known are {known}. Others may "
+            f"{called_function()}: Invalid window name {abbreviate(name)}; known are {known}. Others may "
             "be given as arrays."
         )
     if count <= 1:
@@ -139,6 +139,6 @@ def sample_window(window: str | tuple[Any, ...], count: int, *, function: str = 
         return shape(count + 1, *parameters)[:-1]
     except TypeError:
         raise ValueError(
-            f"{function or called_function()}: the window {abbreviate(name)} does not take the parameters "
+            f"{called_function()}: the window {abbreviate(name)} does not take the parameters "
             f"{tuple(parameters)}"
         ) from None
