@@ -31,8 +31,13 @@ if importlib.metadata.version("jaxlib").startswith("0.10.") and not any(
         " --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false",
     )
 
+import jax
 import pytest
 from hypothesis import HealthCheck, settings
+
+# jax refuses a plugin that is loaded already, and xtrace does not: on an accelerator jax starts first.
+if os.environ["JAX_PLATFORMS"] != "cpu":
+    jax.devices()
 
 import xtrace
 from tests.support import jax_modules, reference, sampling

@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 import threading
+import types
 from pathlib import Path
 
 import pytest
 
-from xtrace._src.xla import modules, plugins, targets
+import xtrace
+from xtrace._src.xla import clients, modules, plugins, targets
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["a100", "h100", "h200", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e"]
@@ -335,3 +337,13 @@ def test_a_fresh_process_compiles_without_jax_and_keeps_its_environment(target):
     changed = eval(done.stdout.splitlines()[-1])
     assert set(changed) <= {"TF_CPP_MIN_LOG_LEVEL", "XLA_FLAGS"}
     assert "tpu" not in target or done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("cuda 13000", "cuda"), ("rocm 70000", "rocm"), (None, "cuda")], ids=["cuda", "rocm", "planned"]
+)
+def test_programs_for_gpus_are_lowered_for_cuda_or_rocm(version, name):
+    """jaxlib calls both platforms ``gpu``, for which there are no kernels; a planned device has no client."""
+    client = {} if version is None else {"client": types.SimpleNamespace(platform_version=version)}
+    assert clients.lowering_platform(types.SimpleNamespace(platform="gpu", **client)) == name
+    assert clients.lowering_platform(xtrace.devices("cpu")[0]) == "cpu"

@@ -32,7 +32,7 @@ from xtrace._src.core.tables import memoize
 from xtrace._src.runtime.callback_errors import failure_behind
 from xtrace._src.xla import buffers
 from xtrace._src.xla.buffers import Buffer
-from xtrace._src.xla.clients import Device
+from xtrace._src.xla.clients import Device, lowering_platform
 from xtrace._src.xla.shardings import DeviceSharding
 
 
@@ -353,9 +353,7 @@ class ConcreteArray(Array):
         if mesh_sharding(self) is not None:
             raise BufferError(f"dlpack: {self._describe_pieces()}")
         kinds = {"cpu": 1, "cuda": 2, "rocm": 10}
-        platform = self.device.platform
-        if platform == "gpu":
-            platform = "cuda"
+        platform = lowering_platform(self.device)
         if platform not in kinds:
             raise BufferError(
                 f"dlpack has no device type for the platform {abbreviate(platform)}; copy the array to a CPU first"

@@ -29,7 +29,7 @@ from xtrace._src.runtime.arrays import (
 )
 from xtrace._src.runtime.transfer import place_type, put_at, put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables, shardings
-from xtrace._src.xla.clients import Device
+from xtrace._src.xla.clients import Device, lowering_platform
 
 
 class Assignment(NamedTuple):
@@ -56,8 +56,8 @@ class Assignment(NamedTuple):
 
     @property
     def platform(self) -> str:
-        """The platform of the devices."""
-        return str(self.devices[0].platform)
+        """The platform that programs for the devices are lowered for."""
+        return lowering_platform(self.devices[0])
 
     def move(self, devices: Sequence[Device]) -> Assignment:
         """Return the same partition over as many other devices."""

@@ -437,7 +437,7 @@ def _reshard(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
 @memoize(1024)
 def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
     """Return the program that splits an array of type `aval` anew."""
-    module = ModuleBuilder("reshard", old.devices[0].platform, num_partitions=len(old.devices))
+    module = ModuleBuilder("reshard", clients.lowering_platform(old.devices[0]), num_partitions=len(old.devices))
     main = FunctionBuilder(module, "main", "reshard", public=True)
     module.functions.append(main)
     x = main.argument(aval, module.meshes.attribute(old, aval.ndim))

@@ -110,6 +110,17 @@ def canonical_platform(platform: str) -> str:
     return "rocm" if os.path.exists("/dev/kfd") and not os.path.exists("/dev/nvidiactl") else "cuda"
 
 
+def lowering_platform(device: Any) -> str:
+    """Return the platform that programs for `device` are lowered for: of GPUs ``cuda`` or ``rocm``.
+
+    jaxlib calls the devices of both ``gpu``; their client's version says which they are.
+    """
+    if device.platform != "gpu":
+        return str(device.platform)
+    client = getattr(device, "client", None)
+    return "rocm" if client is not None and "rocm" in client.platform_version else "cuda"
+
+
 def _make(name: str) -> Client:
     _watch_forks()
     if name in factories:

@@ -213,7 +213,8 @@ def _ragged_emit(
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: object, **others: object,
 ) -> Value:
     numbers, result = ragged_dot_dimension_numbers, builder.results[0]
-    if builder.platform == "cpu":
+    # Only for TPUs does XLA compile all forms of the operation; for GPUs it refuses groups of batches.
+    if builder.platform != "tpu":
         made: Value = lower_fun(_ragged_formula)(
             builder, lhs, rhs, sizes, ragged_dot_dimension_numbers=numbers, precision=precision, **others
         )
