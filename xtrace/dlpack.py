@@ -36,7 +36,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     Raises:
         BufferError: the dtype is not known.
         TypeError: the object does not speak the protocol.
-        ValueError: the memory is on another device, or `copy` is False and a copy is needed.
+        ValueError: xtrace does not use the device of the memory, or `copy` is False and a copy is needed.
 
     Example:
         >>> xtrace.dlpack.from_dlpack(np.array([1.0, 2.0], np.float32))

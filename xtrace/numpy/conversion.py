@@ -25,12 +25,9 @@ from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
-from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, scalar_to_host
-from xtrace._src.xla import clients
+from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
 from xtrace.numpy.operands import place_of, scalar_of, type_of
-
-_DLPACK_CPU = 1
 
 
 def array(
@@ -325,17 +322,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Args:
         x: an object with ``__dlpack__``.
-        device: the device or its position; None for the default device.
+        device: the device or its position; None for the device that the memory is on.
         copy: whether the memory is copied; None for only where XLA cannot use it: it is not aligned to 64 bytes, or
             has gaps.
 
     Returns:
-        An array that shares host memory with `x`, or a copy.
+        An array that shares memory with `x`, on the host or on a GPU, or a copy.
 
     Raises:
         BufferError: the dtype is not known.
         TypeError: `x` has no ``__dlpack__``.
-        ValueError: the memory is on another device, or `copy` is False and a copy is needed.
+        ValueError: xtrace does not use the device of the memory, or `copy` is False and a copy is needed.
 
     Example:
         >>> jnp.from_dlpack(np.array([1.0, 2.0], np.float32))
@@ -343,18 +340,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: {type(x)} has no __dlpack__; xtrace.numpy.asarray copies any array-like")
-    if x.__dlpack_device__()[0] != _DLPACK_CPU:
-        raise ValueError(
-            f"from_dlpack: only host memory can be shared, got the dlpack device {x.__dlpack_device__()}; copy the "
-            "data to the host first"
-        )
+    here = dlpack_device(x)
+    place = here if device is None else device
+    if here.platform != "cpu":
+        if copy is False and place is not here:
+            raise ValueError(f"from_dlpack: memory on {here} cannot be shared on {place}; copy=None copies it there")
+        return _array(array_from_dlpack(x, here, copy), None, None, None, 0, place, None)
     try:
         view = np.from_dlpack(x)
     except (BufferError, RuntimeError):
         # NumPy lacks the dtype, such as bfloat16.
-        return _array(array_from_dlpack(x, copy), None, copy, None, 0, device, None)
-    # Host memory belongs to the first CPU device, whatever the default device.
-    place = clients.local_devices("cpu")[0] if device is None else device
+        return _array(array_from_dlpack(x, here, copy), None, copy, None, 0, device, None)
     array = _array(view, None, bool(copy), None, 0, place, None)
     if copy is False and array.unsafe_buffer_pointer() != view.ctypes.data:
         raise ValueError(

@@ -316,7 +316,7 @@ class Lowered(Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """Return XLA's estimate of the module's operations and bytes, before it optimises."""
-        return executables.cost_of(self._module.text(), self._assignment.device)
+        return executables.cost_of(self._module.text())
 
     @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:

@@ -352,13 +352,13 @@ class ConcreteArray(Array):
     def __dlpack_device__(self) -> tuple[int, int]:
         if mesh_sharding(self) is not None:
             raise BufferError(f"dlpack: {self._describe_pieces()}")
-        kinds = {"cpu": 1, "cuda": 2, "rocm": 10}
         platform = lowering_platform(self.device)
-        if platform not in kinds:
-            raise BufferError(
-                f"dlpack has no device type for the platform {abbreviate(platform)}; copy the array to a CPU first"
-            )
-        return kinds[platform], self.device.local_hardware_id or 0
+        for number, name in buffers.DLPACK_PLATFORMS.items():
+            if name == platform:
+                return number, self.device.local_hardware_id or 0
+        raise BufferError(
+            f"dlpack has no device type for the platform {abbreviate(platform)}; copy the array to a CPU first"
+        )
 
     def __bool__(self) -> bool:
         try:

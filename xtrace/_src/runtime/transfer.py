@@ -198,13 +198,35 @@ def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: 
     return array_from_host(value, aval, copy=copy)
 
 
-def array_from_dlpack(source: Array, copy: bool | None) -> ConcreteArray:
-    """Return a concrete array on the CPU with the host memory of an object with ``__dlpack__``, as XLA takes it.
+def dlpack_device(source: Any) -> Device:
+    """Return the device that the memory of an object with ``__dlpack_device__`` is on; ValueError for unknown ones.
+
+    Host memory belongs to the first CPU device, whatever the default device.
+    """
+    kind, number = source.__dlpack_device__()
+    platform = buffers.DLPACK_PLATFORMS.get(int(kind))
+    if platform == "cpu":
+        return clients.local_devices("cpu")[0]
+    try:
+        devices = [] if platform is None else clients.local_devices(platform)
+    except RuntimeError:
+        devices = []
+    for device in devices:
+        if device.local_hardware_id == number:
+            return device
+    raise ValueError(
+        f"from_dlpack: the memory is on the dlpack device ({int(kind)}, {number}), "
+        f"{'a platform' if platform is None else f'a device of {platform}'} that xtrace does not use here; copy the "
+        "data to the host first"
+    )
+
+
+def array_from_dlpack(source: Any, device: Device, copy: bool | None) -> ConcreteArray:
+    """Return a concrete array with the memory of an object with ``__dlpack__``, which is on `device`, as XLA takes it.
 
     BufferError if it does not, or if `copy` is False and it must copy.
     """
-    device = clients.local_devices("cpu")[0]
-    buffer = buffers.from_dlpack(source.__dlpack__(), device, copy)
+    buffer = buffers.from_dlpack(source, device, copy)
     aval = ShapedArray(buffer.shape, buffer.dtype)
     return new_array(aval, buffer, signature_on(aval, device, True))
 

@@ -221,12 +221,20 @@ def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
         raise BufferError(f"dlpack cannot share this array: {error}") from None
 
 
-def from_dlpack(capsule: Any, device: Any, copy: bool | None = None) -> Buffer:
-    """Return a buffer on `device` that shares the memory of a dlpack capsule, or has a copy of it with `copy`.
+# The platforms by their numbers in dlpack.h.
+DLPACK_PLATFORMS = {1: "cpu", 2: "cuda", 10: "rocm"}
+
+
+def from_dlpack(source: Any, device: Any, copy: bool | None = None) -> Buffer:
+    """Return a buffer on `device` that shares the memory of an object with ``__dlpack__``, or has a copy of it.
 
     Where XLA needs a copy (copy=None makes it), and for data that it does not take, BufferError.
     """
     try:
-        return _jax.dlpack_managed_tensor_to_buffer(capsule, device, None, copy)
+        if device.platform == "cpu":
+            return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(), device, None, copy)
+        # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
+        stream = device.get_stream_for_external_ready_events()
+        return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(stream=stream), device, stream, copy)
     except (_jax.JaxRuntimeError, ValueError) as error:
         raise BufferError(f"dlpack: XLA cannot take this memory: {error}") from None

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import buffers, distributed, versions
+from xtrace._src.xla import buffers, clients, distributed, versions
 from xtrace._src.xla.clients import Client, Device
 
 CompileError = _jax.JaxRuntimeError
@@ -353,8 +353,11 @@ def unoptimised_hlo_text(text: str, metadata: bool) -> str:
     return str(computation.as_hlo_module().to_string(options))
 
 
-def cost_of(text: str, device: Device) -> dict[str, float]:
-    """Return XLA's estimate of the cost of a StableHLO module on `device`, before any optimisation."""
-    analysis = _jax.hlo_module_cost_analysis(device.client, unoptimised_hlo(text).get_hlo_module())
+def cost_of(text: str) -> dict[str, float]:
+    """Return XLA's estimate of the cost of a StableHLO module, before any optimisation.
+
+    The CPU's client makes it, for the clients of plugins have no such analysis; it depends on shapes alone.
+    """
+    analysis = _jax.hlo_module_cost_analysis(clients.client("cpu"), unoptimised_hlo(text).get_hlo_module())
     return dict(analysis)
 
