@@ -225,16 +225,17 @@ def to_dlpack(buffer: Buffer, stream: Any = None) -> Any:
 DLPACK_PLATFORMS = {1: "cpu", 2: "cuda", 10: "rocm"}
 
 
-def from_dlpack(source: Any, device: Any, copy: bool | None = None) -> Buffer:
+def from_dlpack(source: Any, device: Any, must_copy: bool | None = None) -> Buffer:
     """Return a buffer on `device` that shares the memory of an object with ``__dlpack__``, or has a copy of it.
 
-    Where XLA needs a copy (copy=None makes it), and for data that it does not take, BufferError.
+    Data that XLA does not take, and a copy that it needs although `must_copy` is False, are a BufferError.
     """
     try:
         if device.platform == "cpu":
-            return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(), device, None, copy)
+            return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(), device, None, must_copy)
         # Work that the object still waits for ends before XLA reads the memory: the object is told XLA's stream.
         stream = device.get_stream_for_external_ready_events()
-        return _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(stream=stream), device, stream, copy)
+        shared = _jax.dlpack_managed_tensor_to_buffer(source.__dlpack__(stream=stream), device, stream)
+        return copy(shared) if must_copy else shared
     except (_jax.JaxRuntimeError, ValueError) as error:
         raise BufferError(f"dlpack: XLA cannot take this memory: {error}") from None
