@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 
 import nbformat
 import numpy as np
 from nbclient import NotebookClient
+
+from tests.support.reader_environment import reader_environment
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
@@ -24,15 +25,11 @@ _ACCIDENTAL = ((r"\x1b\[[\d;]*m", ""), (r"\S*/ipykernel_\d+/\d+\.py", "cell.py")
 def execute(path: pathlib.Path) -> nbformat.NotebookNode:
     """Return the notebook of `path` after a run from top to bottom; an error in a cell is raised."""
     notebook = nbformat.read(path, as_version=4)
-    # A kernel of a reader has none of the settings of the tests.
-    settings = {n: v for n, v in os.environ.items() if not n.startswith(("XTRACE_", "JAX_", "XLA_", "MPL"))}
-    settings |= {"JAX_PLATFORMS": "cpu", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    settings["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
     client = NotebookClient(
         notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}},
         record_timing=False, coalesce_streams=True,
     )
-    client.execute(env=settings)
+    client.execute(env=reader_environment(MPLBACKEND="module://matplotlib_inline.backend_inline"))
     for cell in code_cells(notebook):
         for output in cell.outputs:
             if "text" in output:
