@@ -1,6 +1,6 @@
 """Runs the programs of a page in Markdown, and compares what they print with what the page shows.
 
-Blocks of a page run in order, in one namespace:
+Blocks of a page run in order, in one namespace, in a process of their own:
 
 - ``python``: what stands in a comment after a ``print`` is its line; a ``text`` block that follows is all that the
   program prints, and then the error that ends it, if one does.
@@ -10,24 +10,22 @@ Blocks of a page run in order, in one namespace:
 
 from __future__ import annotations
 
-import contextlib
-import io
-import linecache
+import json
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
+from tests.documentation import page_process
 from tests.support.reader_environment import reader_environment
 
 _FENCE = re.compile(r"^```(\w*) ?([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"-?\d+\.?\d*(e[+-]?\d+)?")
 _COMMAND = "python -m xtrace "
-_FILE = "example.py"
 
 
 class Block(NamedTuple):
@@ -56,33 +54,33 @@ def blocks(page: str) -> list[Block]:
 
 def run_page(page: str, folder: pathlib.Path) -> None:
     """Run all programs and commands of a page; AssertionError where one prints something else than the page shows."""
-    scope: dict[str, Any] = {"__name__": "__main__"}
+    programs = []
     for block in blocks(page):
         if file := re.search(r'title="(.*?)"', block.options):
             assert re.search(rf"^{_COMMAND}.*{file[1]}", page, re.MULTILINE), f"no command runs {file[1]}"
             (folder / file[1]).write_text(block.text)
         elif block.language == "python":
-            _run_program(block, scope)
+            programs.append(block)
         elif block.language == "sh" and block.text.startswith(_COMMAND):
             _run_commands(block, folder)
         else:
             assert block.output is None, f"nothing runs this block, whose output is shown:\n{block.text}"
+    for block, printed in zip(programs, run_programs([block.text for block in programs], folder), strict=True):
+        comments = "\n".join(re.findall(r"^ *print\(.*\)  # (.*)$", block.text, re.MULTILINE))
+        compare(printed, comments if block.output is None else block.output, block.text)
 
 
-def _run_program(block: Block, scope: dict[str, Any]) -> None:
-    # Messages show the source, which they take from here as they take that of notebooks.
-    linecache.cache[_FILE] = (len(block.text), None, block.text.splitlines(keepends=True), _FILE)
-    out, ended = io.StringIO(), None
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        try:
-            exec(compile(block.text, _FILE, "exec"), scope)
-        except Exception as error:
-            ended = error
-    printed = out.getvalue() + (f"{type(ended).__name__}: {ended}\n" if ended else "")
-    shown = block.output
-    if shown is None:
-        shown = "\n".join(re.findall(r"^ *print\(.*\)  # (.*)$", block.text, re.MULTILINE))
-    compare(printed, shown, block.text)
+def run_programs(programs: list[str], folder: pathlib.Path) -> list[str]:
+    """Return what each of a page's programs prints, in a process that has eight devices and no settings of tests."""
+    if not programs:
+        return []
+    done = subprocess.run(
+        [sys.executable, page_process.__file__], input=json.dumps(programs), cwd=folder, capture_output=True, text=True,
+        env=reader_environment(XTRACE_NUM_CPU_DEVICES="8"), check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return printed
 
 
 def _run_commands(block: Block, folder: pathlib.Path) -> None:

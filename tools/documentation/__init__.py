@@ -1,1 +1,1 @@
-"""What the documentation site shows and nobody writes: the reference, notebooks, the picture of the layers, surfaces."""
+"""What is made for the documentation site: the reference, notebooks, the picture of the layers, a table of names."""

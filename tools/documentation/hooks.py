@@ -7,11 +7,13 @@ import sys
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 
 _REPOSITORY = pathlib.Path(__file__).parents[2]
+_SHIM = "https://unpkg.com/iframe-worker/shim"
 sys.path.insert(0, str(_REPOSITORY))
 
-from tools.documentation import layers, notebooks, reference  # noqa: E402
+from tools.documentation import layers, notebooks, reference, surface  # noqa: E402
 
 
 def on_config(config: Any) -> Any:
@@ -51,3 +53,16 @@ def _replace(nav: Any, lists: dict[str, Any]) -> Any:
         return [_replace(part, lists) for part in nav]
     return lists.get(nav, nav)
 
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the comparison with JAX's names into its page."""
+    if page.file.src_uri != "differences.md":
+        return markdown
+    return markdown.replace("\nSURFACE\n", f"\n{surface.table()}\n")
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Take the script that searches on disk from the site; the theme would load it from the network."""
+    script = get_relative_url("assets/iframe-worker.js", page.url)
+    assert output.count(_SHIM) <= 1
+    return output.replace(_SHIM, script)

@@ -14,7 +14,9 @@ _PUBLIC, _COMMAND = "public modules", "cli"
 def layer_of(module: str) -> str:
     """Return the row of a module in the picture."""
     height = rank(module)
-    return LAYERS[height].rpartition(".")[2] if height < len(LAYERS) else _COMMAND if height > len(LAYERS) + 1 else _PUBLIC
+    if height < len(LAYERS):
+        return LAYERS[height].rpartition(".")[2]
+    return _COMMAND if height > len(LAYERS) + 1 else _PUBLIC
 
 
 def measure() -> tuple[dict[str, int], dict[tuple[str, str], int]]:

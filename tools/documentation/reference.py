@@ -22,6 +22,7 @@ _TITLES = {
 }
 _PYTHON = "https://docs.python.org/3/library/"
 _NUMPY = "https://numpy.org/doc/stable/reference/"
+_BUILT_IN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset)
 # How annotations call what is public under another name.
 _OTHER_NAMES = {
     "ArrayLike": "xtrace.typing.ArrayLike", "DTypeLike": "xtrace.typing.DTypeLike", "Array": "xtrace.Array",
@@ -62,7 +63,10 @@ def homes() -> dict[int, str]:
     for module in public_modules().values():
         for name, value in module.members.items():
             if _is_described(name, value):
-                found.setdefault(id(value), f"{module.name}.{name}")
+                # The module that it says it is from, if that one has it, otherwise the first that does.
+                own = public_modules().get(getattr(value, "__module__", ""), module)
+                home = own if own.members.get(name) is value else module
+                found.setdefault(id(value), f"{home.name}.{name}")
     return found
 
 
@@ -78,13 +82,14 @@ def _addresses() -> dict[str, str]:
     """Return where the names of annotations are described: a page of the reference, or another project's."""
     full_names = {name: name for name in homes().values()}
     last = {name.rpartition(".")[2]: name for name in reversed(full_names) if inspect.isclass(_value_of(name))}
-    found = {short: _address(name) for short, name in (last | _OTHER_NAMES).items() if name in full_names}
-    for name in ("bool", "int", "float", "complex", "str", "bytes", "tuple", "list", "dict", "set", "frozenset", "object"):
-        found[name] = f"{_PYTHON}{'functions' if name == 'object' else 'stdtypes'}.html#{name}"
+    found = {short: _address(name) for short, name in last.items()}
+    found |= {kind.__name__: f"{_PYTHON}stdtypes.html#{kind.__name__}" for kind in _BUILT_IN}
+    found["object"] = f"{_PYTHON}functions.html#object"
     found |= {name: f"{_PYTHON}collections.abc.html#collections.abc.{name}" for name in collections.abc.__all__}
     found |= {name: f"{_PYTHON}typing.html#typing.{name}" for name in ("Any", "Literal")}
     found |= {"ndarray": f"{_NUMPY}generated/numpy.ndarray.html", "None": f"{_PYTHON}constants.html#None"}
     errors = [n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)]
+    found |= {name: _address(full) for name, full in _OTHER_NAMES.items()}
     return found | {name: f"{_PYTHON}exceptions.html#{name}" for name in errors}
 
 
@@ -111,7 +116,7 @@ def page(module: Module) -> str:
         elif home:
             elsewhere.append(f"[{name}]({_address(home)})")
         elif not name.endswith("_p"):
-            constants.append(f"`{name}`")
+            constants.append(f'<a id="{module.name}.{name}"></a>`{name}`')
     parts += described
     if elsewhere:
         parts += ["## Described elsewhere", ", ".join(elsewhere)]
