@@ -11,8 +11,10 @@ from typing import Any
 import xtrace
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
+from xtrace.cli.colours import colour_program
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
+from xtrace.cli.results import Result
 
 STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
@@ -27,8 +29,8 @@ _MISSING = inspect.Parameter.empty
 def inspect_function(
     target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None,
     mesh: str | None = None, shardings: Sequence[str] = (),
-) -> str:
-    """Return the text of one stage of the function that `target` (``FILE.py:FUNCTION``) names.
+) -> Result:
+    """Return one stage of the function that `target` (``FILE.py:FUNCTION``) names.
 
     `arguments`, `statics`, `mesh` and `shardings` are the texts of ``--arg``, ``--static``, ``--mesh`` and
     ``--sharding``; `device` is a compilation target such as ``h200`` and goes with the stages after compilation. Raises
@@ -48,19 +50,34 @@ def inspect_function(
     if not hasattr(function, "trace"):
         function = _attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
     traced = _attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+    about = {"function": target, "stage": stage, "target": device}
     if stage == "jaxpr":
-        return str(traced.jaxpr)
+        return _program(about, str(traced.jaxpr))
     lowered = _attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
-        return str(lowered.as_text()).rstrip()
+        return _program(about, str(lowered.as_text()).rstrip())
     # Arguments on a mesh are on the target's devices already.
     options = {} if device is None or mesh is not None else {"target": device}
     compiled = _attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
     if stage == "hlo":
-        return str(compiled.as_text()).rstrip()
+        return _program(about, str(compiled.as_text()).rstrip())
     if stage == "report":
-        return str(compiled.report())
-    return _format_cost(compiled.cost_analysis()) if stage == "cost" else _format_memory(compiled.memory_analysis())
+        report = compiled.report()
+        return Result(str(report), about | {"report": _fields(report)})
+    rows = _cost(compiled.cost_analysis()) if stage == "cost" else _memory(compiled.memory_analysis())
+    return Result(_format_table(rows), about | {stage: rows})
+
+
+def _program(about: dict[str, Any], text: str) -> Result:
+    return Result(colour_program(text, sys.stdout), about | {"text": text})
+
+
+def _fields(value: Any) -> Any:
+    """Return named tuples as dicts, at all depths, with the properties that they compute."""
+    if hasattr(value, "_asdict"):
+        computed = [name for name, member in vars(type(value)).items() if isinstance(member, property)]
+        return {name: _fields(getattr(value, name)) for name in [*value._fields, *computed]}
+    return [_fields(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 def _partition(
@@ -157,15 +174,15 @@ def _format_table(rows: Mapping[str, float]) -> str:
     return "\n".join(f"{name:{width}}  {number:>{right}}" for name, number in numbers.items())
 
 
-def _format_cost(analysis: Mapping[str, float] | None) -> str:
+def _cost(analysis: Mapping[str, float] | None) -> dict[str, float]:
     """XLA's estimates: whole-program figures first, then those by operand and output."""
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
-    return _format_table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
+    return {name: rows[name] for name in first + sorted(set(rows) - set(first))}
 
 
-def _format_memory(analysis: Any) -> str:
+def _memory(analysis: Any) -> dict[str, float]:
     """The memory of the program on the device, in bytes."""
     if analysis is None:
-        return _format_table({})
-    return _format_table({f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()})
+        return {}
+    return {f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()}

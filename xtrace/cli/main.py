@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 
 from xtrace.cli.argument_grammar import ACCEPTED
 from xtrace.cli.cache import describe_cache
+from xtrace.cli.colours import colour_error
+from xtrace.cli.completion import SHELLS, make_script
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, inspect_function
 from xtrace.cli.programs import run_program
+from xtrace.cli.results import Result, to_json
+from xtrace.version import __version__
 
 _INTERRUPTED = 130  # a shell's exit code for a process that SIGINT ended
 
@@ -26,6 +31,7 @@ def _parse_positive(text: str) -> int:
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
+    parser.add_argument("--version", action="version", version=f"xtrace {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="train a classifier of handwritten digits with a jitted step")
@@ -63,6 +69,10 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
     action = cache.add_mutually_exclusive_group()
     action.add_argument("--clear", action="store_true", help="delete all programs")
     action.add_argument("--verify", action="store_true", help="check each program, and set wrong ones aside")
+    completion = commands.add_parser("completion", help="print a script that completes commands in a shell")
+    completion.add_argument("shell", choices=SHELLS)
+    for command in (demo, inspect, cache, completion):
+        command.add_argument("--json", action="store_true", help="print JSON, errors included")
     commands.add_parser(
         "run", help="run a program written for jax, with xtrace in its place",
         usage="python -m xtrace run FILE.py [ARGUMENT ...], or python -m xtrace run -m MODULE [ARGUMENT ...]",
@@ -75,22 +85,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     # The words after `run`, options included, belong to the program.
     program = words[1:] if words[:1] == ["run"] and words[1:2] not in (["-h"], ["--help"]) else None
-    options = _build_parser().parse_args(words if program is None else ["run"])
+    parser = _build_parser()
+    options = parser.parse_args(words if program is None else ["run"])
+    as_json = getattr(options, "json", False)
     try:
-        if options.command == "demo":
-            run_demo(options.epochs)
-        elif options.command == "cache":
-            print(describe_cache(options.directory, options.clear, options.verify))
-        elif program is not None:
+        if program is not None:
             run_program(program)
         else:
-            stage = options.stage or ("report" if options.mesh else "jaxpr")
-            print(inspect_function(
-                options.function, options.arg, options.static, stage, options.target, options.mesh, options.sharding
-            ))
+            # Under --json standard output has the data alone.
+            with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+                result = _run(options, parser)
+            print(to_json(result.data) if as_json else result.text)
         sys.stdout.flush()
     except CommandError as error:
-        print(f"xtrace {options.command}: {error}", file=sys.stderr)
+        if as_json:
+            print(to_json({"error": str(error), "exit_code": error.exit_code}))
+        else:
+            print(colour_error(f"xtrace {options.command}: {error}", sys.stderr), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -98,3 +109,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe, as in `| head`. The rest of the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Result:
+    """Run the command of `options` and return what it found."""
+    if options.command == "demo":
+        return run_demo(options.epochs)
+    if options.command == "cache":
+        return describe_cache(options.directory, options.clear, options.verify)
+    if options.command == "completion":
+        script = make_script(parser, options.shell)
+        return Result(script.rstrip(), {"shell": options.shell, "script": script})
+    stage = options.stage or ("report" if options.mesh else "jaxpr")
+    return inspect_function(
+        options.function, options.arg, options.static, stage, options.target, options.mesh, options.sharding
+    )
