@@ -48,14 +48,15 @@ def test_definitions_are_found(line, module, documented):
     if documented:
         (shown,) = editor.help(*place)
         _, blank, text = shown.docstring().partition("\n\n")
-        assert blank and len(text) > 100
+        assert blank and len(text) > 40
 
 
 @pytest.mark.parametrize(
     ("line", "parameters"),
     [
         ("jnp.sin(", ["x"]), ("jnp.remainder(", ["x1", "x2"]), ("lax.tanh(", ["x", "accuracy"]),
-        ("jnp.matmul(", ["a", "b"]), ("random.split(", ["key", "num"]), ("lax.cond(", ["pred", "true_fun", "false_fun"]),
+        ("jnp.matmul(", ["a", "b"]), ("random.split(", ["key", "num"]),
+        ("lax.cond(", ["pred", "true_fun", "false_fun"]),
     ],
 )
 def test_signatures_are_shown(line, parameters):
