@@ -24,9 +24,9 @@ DistributedError = _jax.JaxRuntimeError
 class Connection(NamedTuple):
     """A connection to the coordinator.
 
-    service: the coordinator, in process 0 only. relay: the way to it from the other processes. host: the name of this machine for the CPUs' collectives, None for the
-    one that the machine has itself. timeout, shutdown: how many seconds processes wait for each other, and do at
-    the end. peers: the other processes, None until they are known.
+    service: the coordinator, in process 0 only. relay: the way to it from the other processes. host: the name of this
+    machine for the CPUs' collectives, None for the one that the machine has itself. timeout, shutdown: how many seconds
+    processes wait for each other, and do at the end. peers: the other processes, None until they are known.
     """
 
     client: Any

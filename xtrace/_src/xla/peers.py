@@ -118,9 +118,9 @@ class _Worker:
 class Peers:
     """The other processes, as a thread sees them that tells them of this one, too.
 
-    client: the coordinator's. relay: the way to the coordinator, None in its own process. about: what each process says of itself. heartbeat: the seconds of silence that are a
-    failure; `failure` says it then. recoverable: whether that is raised once only, as programs over those that are
-    left may run.
+    client: the coordinator's. relay: the way to the coordinator, None in its own process. about: what each process says
+    of itself. heartbeat: the seconds of silence that are a failure; `failure` says it then. recoverable: whether that
+    is raised once only, as programs over those that are left may run.
     """
 
     def __init__(
