@@ -343,6 +343,8 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
         "from their neutral element; forward mode (jvp, jacfwd) works for all"
     ),
     batch=_reduce_window_batch,
+    sharding=resized,
+    holds_jaxprs=False,
     multiple_results=True,
 )
 def reduce_window(
