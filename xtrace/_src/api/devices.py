@@ -304,7 +304,7 @@ def _check_target(target: object) -> Any:
 def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     leaf, aliased = move.leaf, move.aliased
     sharding = move.target if isinstance(move.target, Sharding) else None
-    device = move.target if sharding is None else getattr(sharding, "device", None)
+    device: Any = move.target if sharding is None else getattr(sharding, "device", None)
     if isinstance(leaf, np.ndarray) and aliased and (sharding is None or device is not None):
         return array_from_host(leaf, aval, device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():

@@ -53,7 +53,7 @@ for _guard, _setting in zip(
     _setting.watch(functools.partial(guards.set_level, _guard))
 config.thread_guard.watch(distributed.guard_thread)
 
-_first_device: list[Any] = []
+_first_device: list[Device] = []
 
 
 def first_device() -> Device:
@@ -78,7 +78,7 @@ def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
 
 def current_device() -> Device:
     """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
-    chosen = config.default_device.value
+    chosen: Device | str | None = config.default_device.value
     if chosen is None:
         return first_device()
     return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
@@ -235,7 +235,7 @@ _AS_PYTHON = {
 }
 
 
-def scalar_array(value: Any, aval: ShapedArray, device: Device | None) -> ConcreteArray:
+def scalar_array(value: Any, aval: ShapedArray, device: Device) -> ConcreteArray:
     """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
     # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
     kind = type(value)
@@ -435,7 +435,7 @@ def _reshard(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
 
 
 @memoize(1024)
-def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
+def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], list[Buffer]]:
     """Return the program that splits an array of type `aval` anew."""
     module = ModuleBuilder("reshard", old.devices[0].platform, num_partitions=len(old.devices))
     main = FunctionBuilder(module, "main", "reshard", public=True)
