@@ -272,9 +272,10 @@ class Cumulative(ArrayPrimitive):
         self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str],
         combine: Callable[[Any, Any], Any] | None = None, **rules: Any,
     ) -> None:
+        rules.setdefault("jvp", self._jvp)
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            operation=self._operation, sharding=whole_along("axis"), **({"jvp": self._jvp} | rules),
+            operation=self._operation, sharding=whole_along("axis"), **rules,
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
