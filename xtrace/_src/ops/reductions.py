@@ -572,8 +572,7 @@ def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequ
     returns other types, NotImplementedError if it closes over arrays.
     """
     check_callable(computation, function=name)
-    jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
-    return jaxpr
+    return _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
 
 
 @memoize_by_owner

@@ -312,8 +312,7 @@ def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
         where = current_device() if device is None else device
         buffer = buffers.put(physical_aval(aval), scalar_to_host(value, aval), where)
         return new_array(aval, buffer, signature_on(aval, where, False))
-    array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
-    return array
+    return array_from_host(np.asarray(value), aval, device)
 
 
 def to_constant(value: object) -> ConcreteArray:
@@ -342,8 +341,7 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
         return new_array(aval, array._live_buffer(), signature)
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
-    moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
-    return moved
+    return array_from_host(array.physical_array(), aval, device)
 
 
 def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> ConcreteArray:
@@ -467,8 +465,7 @@ def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any =
     aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
     if extended is not None:
         aval = ShapedArray(value.shape[: value.ndim - len(extended.trailing_shape)], extended)
-    array: ConcreteArray = array_from_host(value, aval)
-    return array
+    return array_from_host(value, aval)
 
 
 def _reduce_array(array: ConcreteArray) -> Any:
