@@ -135,7 +135,8 @@ def functions(x: Array, key: Array) -> None:
 
 
 def real_functions(x: Array) -> None:
-    stats, linalg = xtrace.scipy.stats, xtrace.scipy.linalg
+    stats = xtrace.scipy.stats
+    linalg = xtrace.scipy.linalg
     assert_type(stats.norm.logpdf(x, loc=1.0), Array)
     assert_type(stats.norm.cdf(np.float32(1.0)), Array)
     assert_type(xtrace.scipy.special.gamma(2.0), Array)

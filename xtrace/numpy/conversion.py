@@ -137,7 +137,7 @@ def _mesh_in_force(value: object) -> NamedSharding | None:
     return NamedSharding(context_mesh(), PartitionSpec())
 
 
-def _from_value(value: object, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
+def _from_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
     kind = type(value)
     if kind in SCALARS:
         return _from_scalar(value, scalar_aval(kind), dtype)

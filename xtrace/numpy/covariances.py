@@ -102,7 +102,7 @@ def cov(
 
 
 def _check(
-    m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
+    m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Array:
     operands = {"m": m} if y is None else {"m": m, "y": y}
     avals, own, _ = common_dtype(tuple(operands.values()), as_inexact)

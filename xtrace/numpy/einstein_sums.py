@@ -162,9 +162,9 @@ def _parse_interleaved(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]
     return subscripts, tuple(operands)
 
 
-def _path(subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
+def _path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
     """Return opt_einsum's path and its report; ValueError for subscripts that do not fit the operands."""
-    strategy = optimize
+    strategy: Any = optimize
     if isinstance(optimize, bool):
         strategy = "optimal" if optimize or len(shapes) < 2 else [(0, 1)] * (len(shapes) - 1)
     elif isinstance(optimize, (list, tuple)):

@@ -155,7 +155,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
         Array([0., 9.], dtype=float32)
     """
     given = {"a": nan, "p": posinf, "n": neginf}
-    kept = {k: v for k, v in given.items() if v is not None or k == "a"}
+    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "a"}
     return _nan_to_num(x, *kept.values(), given="".join(kept))
 
 

@@ -261,7 +261,7 @@ class _Joiner:
     def __len__(self) -> int:
         return 0
 
-    def __getitem__(self, key: Array) -> Array:
+    def __getitem__(self, key: Any) -> Array:
         """Return the items joined."""
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options

@@ -293,7 +293,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
                 axis = axis_of_length(None, 1)
             if starts[axis] is None:
                 scalars.append(entry)
-                signed.append(type(entry) is not int and dtypes.is_signed(entry.dtype))
+                signed.append(not isinstance(entry, int) and dtypes.is_signed(entry.dtype))
             squeezed.append(axis)
             taken += 1
     block, new_axes = _layout(layout, arrays)

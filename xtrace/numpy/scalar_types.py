@@ -165,8 +165,10 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
         >>> jnp.can_cast(jnp.float32, jnp.int32)
         False
     """
-    is_array = hasattr(from_, "shape") and not isinstance(from_, (type, np.dtype))
-    own = from_.dtype if is_array else dtypes.resolve(from_)
+    if isinstance(from_, (type, np.dtype)) or not hasattr(from_, "shape"):
+        own = dtypes.resolve(from_)
+    else:
+        own = from_.dtype
     return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
 
 

@@ -514,13 +514,13 @@ def concrete(value: Any) -> Array:
     return convert_to(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
-def _integer_constant(value: float | np.generic, aval: ShapedArray) -> Array:
+def _integer_constant(value: Any, aval: ShapedArray) -> Array | None:
     """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
 
     NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
     """
     number = dtypes.cast(value, aval.dtype)
-    constant = current_trace.get().constant(number, aval)
+    constant: Array | None = current_trace.get().constant(number, aval)
     return array_from_host(number, aval) if constant is None and isinstance(value, np.generic) else constant
 
 

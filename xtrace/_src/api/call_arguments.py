@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -33,7 +33,7 @@ def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
 
-def _as_integers(name: str, value: object) -> tuple[int, ...]:
+def _as_integers(name: str, value: Any) -> tuple[int, ...]:
     if value is None:
         return ()
     values = value if isinstance(value, (tuple, list, set, frozenset)) or hasattr(value, "__iter__") else (value,)
@@ -46,9 +46,8 @@ def _as_integers(name: str, value: object) -> tuple[int, ...]:
 def _as_names(name: str, value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    values: Iterable[Any] = (value,) if isinstance(value, str) else value
     try:
-        names = tuple(values)
+        names: tuple[Any, ...] = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:
         names = (None,)
     if not all(isinstance(v, str) for v in names):

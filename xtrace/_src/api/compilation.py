@@ -25,7 +25,7 @@ def compile_module(
     `kept` are those of `Program`. Errors of the compiler say which equation they are about. Where the
     setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
     """
-    if type(assignment.device) is PlannedDevice:
+    if isinstance(assignment.device, PlannedDevice):
         raise NoMeshError(
             f"{module.builder.name}: the mesh {assignment.mesh} of the arguments' shardings is an AbstractMesh, which "
             "has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or compile "

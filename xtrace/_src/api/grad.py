@@ -6,7 +6,7 @@ import functools
 import operator
 import typing
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -498,6 +498,8 @@ def value_and_grad(
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = argument_numbers(argnums)
 
+    function: Any = cast(Any, fun)
+
     @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -507,7 +509,7 @@ def value_and_grad(
             full = list(args)
             for n, value in zip(chosen, values, strict=True):
                 full[n] = value
-            return fun(*full, **kwargs)
+            return function(*full, **kwargs)
 
         flat = Flat("grad", functools.update_wrapper(of_chosen, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()

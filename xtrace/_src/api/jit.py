@@ -259,7 +259,7 @@ class Jitted:
         program = compiled.program
         # A specialised call lands here after its code was evicted, or with keywords in another order.
         due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
-        if due and compiled.run is program and not program.callbacks:
+        if due and program is not None and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(
                 args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
             )

@@ -57,7 +57,7 @@ def common_dtype(
         if adjust is not None:
             promoted = adjust(*promoted)
         _plans.remember(key, promoted)
-    return avals, *promoted
+    return avals, promoted[0], promoted[1]
 
 
 def dtype_of_all(*values: object) -> np.dtype[Any]:

@@ -61,6 +61,7 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         """Run the compiled function."""
+        ...
 
     @overload
     def __get__(self, instance: None, owner: type, /) -> Self: ...
@@ -75,9 +76,11 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def trace(self, *args: object, **kwargs: object) -> Traced:
         """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
+        ...
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Trace the function and write its StableHLO."""
+        ...
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""

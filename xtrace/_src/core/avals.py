@@ -174,7 +174,7 @@ class ShapedArray(AbstractValue):
             return self.manual_sums
         return self.explicit_sharding.sums.join(self.manual_sums)  # type: ignore[no-any-return]
 
-    def update(self, **changes: object) -> ShapedArray:
+    def update(self, **changes: Any) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.explicit_sharding,
@@ -499,11 +499,11 @@ class ShapeDtypeStruct:
         committed = not hasattr(x, "owner") and getattr(x, "committed", False)
         return cls(aval.shape, aval.dtype, sharding=x.format if committed else None, weak_type=aval.weak_type)
 
-    def update(self, **changes: object) -> ShapeDtypeStruct:
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
         place = self._place if self._layout is None else self.format
-        kept = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")}
-        fields = kept | {"sharding": place} | changes
+        names = ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")
+        fields: dict[str, Any] = {"sharding": place, **{name: getattr(self, name) for name in names}, **changes}
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __len__(self) -> int:

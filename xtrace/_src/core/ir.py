@@ -139,7 +139,7 @@ class JaxprEqn:
         """The settings to evaluate the equation under."""
         return EquationContext(threefry_partitionable=config.threefry_partitionable.value)
 
-    def replace(self, **changes: object) -> JaxprEqn:
+    def replace(self, **changes: Any) -> JaxprEqn:
         """Return a copy with the given fields changed."""
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
         return JaxprEqn(**(fields | changes))
@@ -232,7 +232,7 @@ class Jaxpr:
         """Return the jaxpr whose constvars are its leading inputs."""
         return self.replace(constvars=[], invars=[*self.constvars, *self.invars])
 
-    def replace(self, **changes: object) -> Jaxpr:
+    def replace(self, **changes: Any) -> Jaxpr:
         """Return a copy with the given fields changed."""
         fields = {n: getattr(self, n) for n in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")}
         return Jaxpr(**(fields | changes))

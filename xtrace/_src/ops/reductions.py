@@ -272,9 +272,10 @@ class Cumulative(ArrayPrimitive):
         self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str],
         combine: Callable[[Any, Any], Any] | None = None, **rules: Any,
     ) -> None:
+        rules.setdefault("jvp", self._jvp)
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            operation=self._operation, sharding=whole_along("axis"), **({"jvp": self._jvp} | rules),
+            operation=self._operation, sharding=whole_along("axis"), **rules,
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
@@ -571,8 +572,7 @@ def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequ
     returns other types, NotImplementedError if it closes over arrays.
     """
     check_callable(computation, function=name)
-    jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
-    return jaxpr
+    return _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
 
 
 @memoize_by_owner

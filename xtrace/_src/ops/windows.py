@@ -62,7 +62,7 @@ class Window(NamedTuple):
     def with_axis(self, axis: int) -> Window:
         """Return the windows on an operand with an axis inserted, along which windows have size 1."""
         trivial: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
-        return Window(*[(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
+        return Window._make([(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
 
     def texts(self) -> dict[str, str]:
         """Return the texts of the StableHLO attributes."""
@@ -110,7 +110,7 @@ def _canonical_window(
         windows = [dilated_size(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
         padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
-        pads = [integer_tuple("padding", pair) for pair in padding]
+        pads: list[tuple[int, ...]] = [integer_tuple("padding", pair) for pair in padding]
     except TypeError:
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):

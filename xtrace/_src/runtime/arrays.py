@@ -109,7 +109,7 @@ class ConcreteArray(Array):
     __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
 
     aval: ShapedArray
-    buffer: Any
+    buffer: Buffer
     signature: Any
     # The account of random keys, where their use is checked.
     key_uses: Any
@@ -492,7 +492,7 @@ def single_device_sharding(device: Device, memory_kind: str | None = None) -> Si
     return SingleDeviceSharding(device, memory_kind)
 
 
-def new_array(aval: ShapedArray, buffer: object, signature: object = None) -> ConcreteArray:
+def new_array(aval: ShapedArray, buffer: Buffer, signature: object = None) -> ConcreteArray:
     """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
     array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature

@@ -56,7 +56,7 @@ class CompilationCacheInfo(NamedTuple):
     not_cacheable: int = 0
 
 
-_counts = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
+_counts: dict[str, int] = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
 _lock = threading.Lock()
 # Each problem is reported once, and so many of them.
 _warned: set[str] = set()

@@ -210,8 +210,7 @@ class Program:
         wanted = self.inputs[position]
         if type(value) is ConcreteArray and mesh_sharding(value) is wanted:
             return value
-        placed: ConcreteArray = put_at(value, wanted)
-        return placed
+        return put_at(value, wanted)
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position

@@ -541,7 +541,8 @@ class FunctionBuilder:
 
     def widen(self, value: Value) -> Value:
         """Return `value` converted to eight bits if its elements have two."""
-        return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
+        dtype = value.aval.dtype
+        return self.convert(value, _WIDENED[dtype]) if dtype in _WIDENED else value
 
     def region(self, avals: Sequence[ShapedArray], scope: str = "") -> FunctionBuilder:
         """Return a builder for a region of the operation that `op_with_regions` will write next.

@@ -179,7 +179,7 @@ def inline_function(function: Any, operands: Sequence[Any]) -> list[Any]:
     for argument, operand in zip(block.arguments, operands, strict=True):
         argument.replace_all_uses_with(operand)
     *body, last = list(block.operations)
-    place = ir.InsertionPoint.current
+    place: Any = ir.InsertionPoint.current
     for each in body:
         each.operation.detach_from_parent()
         place.insert(each.operation)
@@ -204,13 +204,13 @@ def concatenate_scalars(values: Sequence[Any]) -> Any:
     kind = ir.IntegerType.get_signless(32)
     one = ir.RankedTensorType.get([1], kind)
     if not values:
-        return stablehlo.constant(ir.DenseElementsAttr.get(np.zeros(0, np.int32), type=kind))
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.zeros(0, np.int32).data, type=kind))
     if all(isinstance(x, int) for x in values):
-        return stablehlo.constant(ir.DenseElementsAttr.get(np.array(values, np.int32)))
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.array(values, np.int32).data))
     parts = []
     for value in values:
         if isinstance(value, int):
-            parts.append(stablehlo.constant(ir.DenseElementsAttr.get(np.array([value], np.int32))))
+            parts.append(stablehlo.constant(ir.DenseElementsAttr.get(np.array([value], np.int32).data)))
         else:
             scalar = stablehlo.convert(ir.RankedTensorType.get([], kind), value)
             parts.append(stablehlo.reshape(one, scalar))
@@ -293,13 +293,13 @@ def integer_attribute(width: int, value: int) -> Any:
 def dense_elements(values: Sequence[int]) -> Any:
     """Return the attribute of a vector of integers."""
     with modules.context():
-        return ir.DenseIntElementsAttr.get(np.asarray(values, np.int64))
+        return ir.DenseIntElementsAttr.get(np.asarray(values, np.int64).data)
 
 
 def dense_array(values: Sequence[int]) -> Any:
     """Return the attribute of an array of integers."""
     with modules.context():
-        return ir.DenseI64ArrayAttr.get(np.asarray(values, np.int64))
+        return ir.DenseI64ArrayAttr.get(list(values))
 
 
 def bytecode(module: Any) -> bytes:

@@ -163,7 +163,7 @@ def collect_diagnostics() -> Iterator[list[str]]:
         return True
 
     with _lock:
-        handler = _new_context().attach_diagnostic_handler(collect)
+        handler: Any = _new_context().attach_diagnostic_handler(collect)
         try:
             yield messages
         finally:

@@ -165,7 +165,7 @@ def memory_of(device_kind: str) -> int | None:
 
 
 def compile(
-    module: object, devices: object, options: Mapping[str, Any] | None = None,
+    module: object, devices: clients.Device | Sequence[clients.Device], options: Mapping[str, Any] | None = None,
     partitioned: executables.Partitioned | None = None,
 ) -> CompileOnlyExecutable:
     """Compile a module, given as text or parsed, for one compile-only device or a sequence of them.

@@ -227,7 +227,7 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
 
 
 @inline_jit
-def _cond(x: ArrayLike, *, p: Array) -> Array:
+def _cond(x: ArrayLike, *, p: Any) -> Array:
     (x,) = promote_to_inexact(x)
     aval = aval_of(x)
     if p in (None, 2, -2):

@@ -107,14 +107,14 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     _check_policy(nan_policy)
     aval = type_of(a)
     rank = aval.ndim
-    a = atleast_1d(a) if axis is not None else ravel(a)
-    along = 0 if axis is None else canonical_axis(axis, a.ndim)
-    if not a.shape[along]:
-        kept = [1 if i == along else n for i, n in enumerate(a.shape) if keepdims or i != along]
+    x = atleast_1d(a) if axis is not None else ravel(a)
+    along = 0 if axis is None else canonical_axis(axis, x.ndim)
+    if not x.shape[along]:
+        kept = [1 if i == along else n for i, n in enumerate(x.shape) if keepdims or i != along]
         dtype = dtypes.default_float(config.enable_x64.value)
         result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        result = ModeResult(*_find_mode(a, along, keepdims))
+        result = ModeResult(*_find_mode(x, along, keepdims))
     return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 

@@ -176,7 +176,7 @@ def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: A
     return [_normalize_index(i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
 
 
-def _normalize_index(index: Array, size: int, allow_negative: bool) -> Array:
+def _normalize_index(index: Any, size: int, allow_negative: bool) -> Any:
     """Return the index counted from the front: computed here for numbers, on the device for arrays."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index

@@ -220,9 +220,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     known, given = given[: len(before)], given[len(before) :]
     given, within = given[: len(carry)], given[len(carry) :]
     inner = dict(zip([x.name for x in terms], within, strict=True))
-    body_consts = [inner.get(x.name, x) for x in body_consts]
+    inner_consts: list[Any] = [inner.get(x.name, x) for x in body_consts]
     jaxpr = loop.body_jaxpr.jaxpr
-    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
+    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*inner_consts, *given], strict=True)))
     if axes:
         body.scope, around = f"{body.scope}_pred", body.scope
         going = known[0] if known else predicate(body, given)
