@@ -1,7 +1,5 @@
 """What the README shows is what happens: its example's output, its commands and its paths."""
 
-import contextlib
-import io
 import os
 import re
 import subprocess
@@ -10,55 +8,15 @@ import sys
 import pytest
 
 from tests.architecture.source_tree import ROOT
+from tests.documentation.pages import blocks, run_page
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    """The README's first code block of a language."""
-    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
-    assert found is not None
-    return found[1]
-
-
-def numbers(line: str) -> list[float]:
-    """The numbers of a printed array."""
-    return [float(text) for text in line.strip("[]").split()]
-
-
-def test_the_example_prints_what_is_shown():
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(block("python"), "README.md", "exec"), {})
-    # The array comes first; its last digit depends on the CPU's instructions.
-    (found, *printed), (expected, *shown) = out.getvalue().rstrip().splitlines(), block("text").splitlines()
-    assert numbers(found) == pytest.approx(numbers(expected), rel=1e-6)
-    assert printed == shown
-
-
-def words(line: str) -> list[float | str]:
-    """What a printed line says: its numbers, and its words."""
-    parts = re.sub(r"[\[\]]", " ", line).split()
-    return [float(part) if re.fullmatch(r"-?\d+\.?\d*(e-?\d+)?", part) else part for part in parts]
-
-
-def test_the_programs_print_what_stands_beside_them():
-    scope: dict[str, object] = {}
-    programs = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(programs) == 6
-    for program in programs:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(program, "README.md", "exec"), scope)
-        shown = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
-        # The output of the first one has a block of its own.
-        if not shown:
-            assert program == block("python")
-            continue
-        for line, expected in zip(out.getvalue().splitlines(), shown, strict=True):
-            for found, wanted in zip(words(line), words(expected), strict=True):
-                same = found == pytest.approx(wanted, rel=1e-5) if isinstance(wanted, float) else found == wanted
-                assert same, f"{line} is shown as {expected}"
+def test_its_programs_print_what_is_shown(tmp_path):
+    programs = re.sub(r"```(sh|py)\n.*?```(\n\n```text\n.*?```)?", "", README, flags=re.DOTALL)
+    assert len([block for block in blocks(programs) if block.language == "python"]) == 6
+    run_page(programs, tmp_path)
 
 
 def test_the_wrong_program_prints_what_is_shown(tmp_path):

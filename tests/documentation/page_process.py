@@ -1,0 +1,32 @@
+"""The process in which the programs of a page run, as a reader would run them: reads JSON, and writes what they print.
+
+Standard input has a list of programs; they share one namespace. Of each, the last line of standard output has what it
+printed, and the error that ended it.
+"""
+
+import contextlib
+import io
+import json
+import linecache
+import sys
+
+FILE = "example.py"
+
+
+def run(program: str, scope: dict[str, object]) -> str:
+    """Run a program and return what it printed."""
+    # Messages show the source, which they take from here as they take that of notebooks.
+    linecache.cache[FILE] = (len(program), None, program.splitlines(keepends=True), FILE)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            exec(compile(program, FILE, "exec"), scope)
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}")
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    scope: dict[str, object] = {"__name__": "__main__"}
+    printed = [run(program, scope) for program in json.load(sys.stdin)]
+    print(json.dumps(printed))
