@@ -478,6 +478,11 @@ class Compiled(Stage):
 
     call = __call__
 
+    def __reduce__(self) -> Any:
+        # Few programs are pickled.
+        programs = importlib.import_module("xtrace._src.api.serialized_programs")
+        return programs.deserialize_and_load, programs.serialize(self)
+
     @property
     def out_info(self) -> ShapeDtypeStruct:
         """The result's shapes, dtypes and shardings."""
