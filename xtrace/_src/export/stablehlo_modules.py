@@ -37,8 +37,9 @@ def from_stablehlo(
             refuses.
 
     Returns:
-        A function of arrays, which are checked; its result is an array, or a tuple of several. That of a file is
-        called as the function that was exported, and can be differentiated if it was exported so.
+        A function of arrays, which are checked; its result is an array, or a tuple of several, and its attribute
+        `in_avals` the types that it takes, None if sizes are open. That of a file is called as the function that was
+        exported, and can be differentiated if it was exported so.
 
     Raises:
         TypeError: `program` is neither text nor bytes.
@@ -75,6 +76,7 @@ def _function_of(data: bytes) -> Callable[..., Any]:
         return module.exported_for(leaves).call(*leaves)
 
     call.__name__ = call.__qualname__ = module.name
+    call.in_avals = module.in_avals  # type: ignore[attr-defined]
     call.__doc__ = f"Run a StableHLO module of type ({', '.join(module.takes)}) -> ({', '.join(module.returns)})."
     return call
 
@@ -100,6 +102,11 @@ class _Module:
         self._programs: dict[tuple[str, ...], Exported] = {}
         if not any("?" in text for text in self.takes):
             self._programs[()] = self._exported(self._data, self.takes, self.returns)
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...] | None:
+        """The types of the arguments, None if sizes are open."""
+        return self._programs[()].in_avals if () in self._programs else None
 
     def exported_for(self, values: Sequence[Any]) -> Exported:
         """Return the program for the types of the arguments; TypeError or ValueError if it does not take such ones."""
