@@ -208,8 +208,8 @@ class Stage:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), or "
-            "write the function with xtrace.export"
+            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
+            "or write the function with xtrace.export"
         )
 
 
