@@ -136,6 +136,7 @@ with _late_imports(globals()):
     from xtrace._src.api.vmap import vmap as vmap
     from xtrace._src.core.compiler_choices import CompilerEffortLevel as CompilerEffortLevel, Inline as Inline
     from xtrace._src.core.partition_spec import P as P
+    from xtrace._src.export.stablehlo_modules import from_stablehlo as from_stablehlo
     from xtrace.sharding import NamedSharding as NamedSharding, reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.api.gradient_references import ad as ad

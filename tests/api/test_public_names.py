@@ -22,7 +22,10 @@ from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETE
 
 # What jax has no counterpart of, or has in another module.
 OWN = {
-    "xtrace": {"alias_names", "as_jax", "cache_info", "jax_version", "load_ipython_extension", "lower", "targets"},
+    "xtrace": {
+        "alias_names", "as_jax", "cache_info", "from_stablehlo", "jax_version", "load_ipython_extension", "lower",
+        "targets",
+    },
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
     "xtrace.errors": {
         "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",

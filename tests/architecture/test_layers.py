@@ -120,6 +120,7 @@ LATE = {
     "xtrace._src.alias.distribution": "a question for the distribution ``jax``, 10",
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
+    "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
     "xtrace._src.api.partition_reports": "the report of a compiled program, 6",
     "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",

@@ -46,16 +46,16 @@ def inspect_function(
     elif shardings:
         raise CommandError(f"--sharding {shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND)
     if not hasattr(function, "trace"):
-        function = _attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
-    traced = _attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+        function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
+    traced = attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
     if stage == "jaxpr":
         return str(traced.jaxpr)
-    lowered = _attempt(f"lowering {name} to StableHLO failed", traced.lower)
+    lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
         return str(lowered.as_text()).rstrip()
     # Arguments on a mesh are on the target's devices already.
     options = {} if device is None or mesh is not None else {"target": device}
-    compiled = _attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
+    compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
     if stage == "hlo":
         return str(compiled.as_text()).rstrip()
     if stage == "report":
@@ -78,7 +78,7 @@ def _partition(
     return placed[: len(positional)], dict(zip(keywords, placed[len(positional) :], strict=True))
 
 
-def _attempt(what: str, step: Callable[[], Any]) -> Any:
+def attempt(what: str, step: Callable[[], Any]) -> Any:
     """Run a step of the user's program; its prints go to stderr, so that stdout holds the stage alone."""
     try:
         with contextlib.redirect_stdout(sys.stderr):

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from xtrace.cli.argument_grammar import ACCEPTED
+from xtrace.cli.artifacts import export_function, is_artifact, parse_run, run_artifact
 from xtrace.cli.cache import describe_cache
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
@@ -22,6 +23,12 @@ def _parse_positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return number
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def _build_parser() -> argparse.ArgumentParser:
@@ -63,9 +70,29 @@ Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wro
     action = cache.add_mutually_exclusive_group()
     action.add_argument("--clear", action="store_true", help="delete all programs")
     action.add_argument("--verify", action="store_true", help="check each program, and set wrong ones aside")
+    export = commands.add_parser(
+        "export", help="write a function as a file that jax.export reads, too",
+        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
+
+Example:
+    python -m xtrace export model.py:forward --arg f32[8,64] --out forward.xt --platforms cpu,cuda --vjp-order 1
+
+Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
+    )
+    export.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
+    export.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
+    export.add_argument(
+        "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
+    )
+    export.add_argument("--out", required=True, metavar="FILE", help="the file to write")
+    export.add_argument("--platforms", metavar="NAMES", help="cpu,cuda,rocm,tpu or some (default: the one at hand)")
+    export.add_argument(
+        "--vjp-order", type=_parse_count, default=0, metavar="N", help="how many times it can be differentiated"
+    )
     commands.add_parser(
-        "run", help="run a program written for jax, with xtrace in its place",
-        usage="python -m xtrace run FILE.py [ARGUMENT ...], or python -m xtrace run -m MODULE [ARGUMENT ...]",
+        "run", help="run an exported function, or a program written for jax",
+        usage="python -m xtrace run ARTIFACT [--arg VALUE ...] [--json], python -m xtrace run FILE.py [ARGUMENT ...], "
+        "or python -m xtrace run -m MODULE [ARGUMENT ...]",
     )
     return parser
 
@@ -81,6 +108,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             run_demo(options.epochs)
         elif options.command == "cache":
             print(describe_cache(options.directory, options.clear, options.verify))
+        elif options.command == "export":
+            print(export_function(
+                options.function, options.arg, options.static, options.out, options.platforms, options.vjp_order
+            ))
+        elif program is not None and any(map(is_artifact, program[:1])):
+            artifact = parse_run(program)
+            print(run_artifact(artifact.artifact, artifact.arg, artifact.json))
         elif program is not None:
             run_program(program)
         else:

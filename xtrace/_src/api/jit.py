@@ -532,17 +532,9 @@ class Jitted:
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if an array is donated and given a second time."""
-        seen: dict[int, int] = {}
-        for i, leaf in enumerate(leaves):
-            if type(leaf) is not ConcreteArray:
-                continue
-            first = seen.setdefault(id(leaf.buffer), i)
-            if first != i and (flags[first] or flags[i]):
-                paths = call_arguments.argument_paths(self.fun, static, in_tree)
-                raise ValueError(
-                    f"jit: the same array is passed to {self.name} as {paths[first]} and {paths[i]}, and donated: its "
-                    "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
-                )
+        call_arguments.check_donation(
+            self.name, flags, leaves, lambda: call_arguments.argument_paths(self.fun, static, in_tree)
+        )
 
     def _abstract_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

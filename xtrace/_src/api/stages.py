@@ -203,6 +203,18 @@ class Stage:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.fun_name}>"
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
+            "or write the function with xtrace.export"
+        )
+
 
 class Traced(Stage):
     """A function traced for one signature, made by ``jit(f).trace``.
@@ -480,6 +492,11 @@ class Compiled(Stage):
         return self._traced.debug_info.argument_paths()
 
     call = __call__
+
+    def __reduce__(self) -> Any:
+        # Few programs are pickled.
+        programs = importlib.import_module("xtrace._src.api.serialized_programs")
+        return programs.deserialize_and_load, programs.serialize(self)
 
     @property
     def out_info(self) -> ShapeDtypeStruct:

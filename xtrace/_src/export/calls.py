@@ -151,6 +151,7 @@ call_exported_p = Primitive(
     ),
     batch=no_rule(
         "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes. Export the mapped "
-        "function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map",
+        "function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map; from_stablehlo has "
+        "vmap_method='sequential'",
     ),
 )

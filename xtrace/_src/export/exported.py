@@ -78,6 +78,18 @@ class Exported:
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
+    def __copy__(self) -> Exported:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Exported:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} cannot be pickled, since that does not say how many derivatives to keep: pickle "
+            "exported.serialize(vjp_order=...), and read it with xtrace.export.deserialize"
+        )
+
     @boundary
     def mlir_module(self, serialized: bool = True) -> Any:
         """Return the text of the program; an MLIR module if `serialized` is false.

@@ -459,7 +459,8 @@ class ConcreteArray(Array):
         return f"Array({body},{' ' if fits else ' ' * len('Array(')}{tail}"
 
     def __copy__(self) -> ConcreteArray:
-        return self
+        # Not the array itself, which may be donated or deleted.
+        return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:

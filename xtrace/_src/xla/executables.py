@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import importlib
 import os
-import platform
 import re
 import signal
 import sys
@@ -18,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import buffers, clients, distributed, versions
+from xtrace._src.xla import buffers, clients, distributed, environments, lapack, versions
 from xtrace._src.xla.clients import Client, Device
 
 CompileError = _jax.JaxRuntimeError
@@ -127,31 +125,15 @@ def describe_compilation(
     options = _options_of_text(text, devices, compiler_options, partitioned)
     overrides = sorted(options.env_option_overrides)
     options.env_option_overrides = []
-    device = devices[0]
     described = (
-        versions.JAXLIB_VERSION, device.platform, device.client.platform_version, device.device_kind, len(devices),
-        _processor() if device.platform == "cpu" else "", [os.environ.get(name, "") for name in _COMPILER_VARIABLES],
-        overrides,
+        environments.environment_of(devices[0]), len(devices),
+        [os.environ.get(name, "") for name in _COMPILER_VARIABLES], overrides,
     )
     return repr(described).encode() + options.SerializeAsString()
 
 
 # Variables of the environment that XLA's compilers read.
 _COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-
-
-@functools.cache
-def _processor() -> str:
-    """Return the processor's kind and instructions: XLA compiles for those of this machine."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file.read().split("\n\n")[0].splitlines() if line.startswith(_INSTRUCTIONS)]
-    except OSError:
-        lines = [platform.processor()]
-    return "\n".join([platform.machine(), *lines])
-
-
-_INSTRUCTIONS = ("model name", "flags", "Features", "CPU part")
 
 
 def serialize_executable(executable: LoadedExecutable) -> bytes:
@@ -167,6 +149,9 @@ def load_executable(
 
     The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
     """
+    # A process that has lowered no such program does not know the routines yet.
+    if b"lapack_" in payload:
+        lapack.register()
     options = _options_of_text(text, devices, compiler_options, partitioned)
     return devices[0].client.deserialize_executable(payload, _jax.DeviceList(tuple(devices)), options)
 

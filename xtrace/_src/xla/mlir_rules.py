@@ -101,13 +101,19 @@ def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
             )
         functions[ir.StringAttr(each.attributes["sym_name"]).value] = each
     ordered: dict[str, Any] = {}
+    entered: set[str] = set()
 
     def visit(symbol: str) -> None:
         if symbol in ordered or symbol not in functions:
             return
-        for called in SYMBOL.findall(str(functions[symbol].operation.get_asm(assume_verified=True))):
-            if called != symbol:
-                visit(called)
+        if symbol in entered:
+            # XLA ends the process.
+            raise ValueError(f"the function {symbol} of the module calls itself, which no program on a device can do")
+        entered.add(symbol)
+        # The first line names the function itself.
+        text = str(functions[symbol].operation.get_asm(assume_verified=True))
+        for called in SYMBOL.findall(text.partition("\n")[2]):
+            visit(called)
         ordered[symbol] = functions[symbol]
 
     for symbol in functions:
