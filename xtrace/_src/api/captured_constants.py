@@ -49,26 +49,26 @@ def captured_constants(closed: ClosedJaxpr, function: Callable[..., Any] | None 
     places = _first_places(jaxpr)
     kept = [(v, x) for v, x in zip(jaxpr.constvars, pure.consts, strict=True) if v in places]
     names = _names_of([x for _, x in kept], function) if function is not None else {}
-    found = []
+    captured = []
     for variable, value in kept:
         aval = aval_of_value(value)
         size = aval.size * aval.dtype.itemsize
         is_parameter = type(aval) is AbstractToken or size > HIDDEN_ARGUMENT_BYTES
-        found.append(CapturedConstant(
+        captured.append(CapturedConstant(
             names.get(id(value), ""), aval.str_short(short_dtypes=True), size, places[variable], is_parameter
         ))
-    return found
+    return captured
 
 
 def _first_places(jaxpr: Jaxpr) -> dict[Var, Place | None]:
     """Return for each constant that is read the line that reads it first."""
-    places: dict[Var, Place | None] = {v: None for v in jaxpr.outvars if v in jaxpr.constvars}  # type: ignore[misc]
+    places: dict[Var, Place | None] = {v: None for v in jaxpr.outvars if v in jaxpr.constvars}
     constants = set(jaxpr.constvars)
     for equation in jaxpr.eqns:
         for operand in equation.invars:
-            if operand in constants and places.get(operand) is None:  # type: ignore[arg-type]
+            if operand in constants and places.get(operand) is None:
                 at = resolve(equation.source) if equation.source is not None else None
-                places[operand] = Place(at.file, at.line, at.function) if at is not None else None  # type: ignore[index]
+                places[operand] = Place(at.file, at.line, at.function) if at is not None else None
     return places
 
 
@@ -127,11 +127,11 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None:
             yield name, wrapped
-        call = getattr(type(value), "__call__", None)
+        call = vars(type(value)).get("__call__")
         if isinstance(call, FunctionType) and not is_internal(call.__code__.co_filename):
             yield name, call
         slots = [key for kind in type(value).__mro__ for key in getattr(kind, "__slots__", ()) if isinstance(key, str)]
-        attributes = {**{key: getattr(value, key) for key in slots if hasattr(value, key)}, **getattr(value, "__dict__", {})}
+        attributes = {key: getattr(value, key) for key in slots if hasattr(value, key)} | getattr(value, "__dict__", {})
         yield from [(f"{name or 'self'}.{key}", part) for key, part in attributes.items()]
 
 

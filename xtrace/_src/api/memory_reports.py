@@ -84,8 +84,8 @@ class Fit(NamedTuple):
     def __bool__(self) -> bool:
         if self.capacity is None:
             raise ValueError(
-                f"how much memory {self.device} has is not known, so whether {self.name} fits is neither true nor false. "
-                "Give the number of bytes: fits(16 << 30)"
+                f"how much memory {self.device} has is not known, so {self.name} neither fits nor does not. Give the "
+                "number of bytes: fits(16 << 30)"
             )
         return self.needed <= self.capacity
 
@@ -161,6 +161,16 @@ class MemoryReport:
 
     Sizes are in bytes. Printed, it is a table; a notebook shows it with a picture. It has the attributes of XLA's
     statistics, too, by the names that JAX's users know, such as ``temp_size_in_bytes``.
+
+    Args:
+        program, memory, statistics: the parts of a report; users do not call the class.
+
+    Example:
+        >>> report = xtrace.jit(jnp.outer).lower(jnp.ones(8), jnp.ones(4)).compile().memory_analysis()
+        >>> report.memory.results, report.argument_size_in_bytes
+        (128, 48)
+        >>> report.buffers[0].name, report.buffers[0].type
+        ('result', 'f32[8,4]')
     """
 
     def __init__(self, program: Program, memory: Memory, statistics: Any = None) -> None:
@@ -190,8 +200,8 @@ class MemoryReport:
     def buffers(self) -> tuple[Buffer, ...]:
         """The arrays in memory, the largest first."""
         names = _Names(self._program.source, self._lifetimes)
-        found = [names.describe(value) for value in self._lifetimes.values if value.shape.space == 0]
-        return tuple(sorted(found, key=lambda b: -b.size))
+        buffers = [names.describe(value) for value in self._lifetimes.values if value.shape.space == 0]
+        return tuple(sorted(buffers, key=lambda b: -b.size))
 
     @functools.cached_property
     def _lifetimes(self) -> Lifetimes:
@@ -253,11 +263,8 @@ class MemoryReport:
         """Return the report as JSON."""
         return json.dumps({
             "name": self.name, "device": self.device, "capacity": self.capacity, "peak": self.peak,
-            "memory": self.memory._asdict(), "fullest": _json_place(self.fullest), "timeline": self.timeline,
-            "buffers": [
-                buffer._asdict() | {key: _json_place(getattr(buffer, key)) for key in ("place", "first_place", "last_place")}
-                for buffer in self.buffers
-            ],
+            "memory": self.memory._asdict(), "fullest": _place_as_dict(self.fullest), "timeline": self.timeline,
+            "buffers": [_buffer_as_dict(buffer) for buffer in self.buffers],
         })
 
     def __repr__(self) -> str:
@@ -289,12 +296,12 @@ class MemoryReport:
     def _repr_html_(self) -> str:
         rows, left = self._rows()
         head, *body = ["".join([f"<td>{html.escape(text)}</td>" for text in row]) for row in (_HEAD, *rows)]
-        more = f"<p>and {left} more</p>" if left else ""
         figures = ", ".join([f"{what} {format_size(size)}" for what, size in self.memory._asdict().items() if size])
+        table = "".join([f"<tr>{row}</tr>" for row in body])
         return (
-            f"<p><b>{html.escape(str(self.fits()) if self.capacity else str(self).splitlines()[0])}</b><br>{figures}</p>"
-            f"{_picture(self.timeline, self.places)}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join([f'<tr>{row}</tr>' for row in body])}</tbody></table>{more}"
+            f"<p><b>{html.escape(str(self.fits()))}</b><br>{figures}</p>{_picture(self.timeline, self.places)}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
+            + (f"<p>and {left} more</p>" if left else "")
         )
 
 
@@ -332,8 +339,13 @@ def _line(place: Place | None) -> int | None:
     return place.line if place is not None else None
 
 
-def _json_place(place: Place | None) -> dict[str, Any] | None:
+def _place_as_dict(place: Place | None) -> dict[str, Any] | None:
     return place._asdict() if place is not None else None
+
+
+def _buffer_as_dict(buffer: Buffer) -> dict[str, Any]:
+    places = {key: _place_as_dict(getattr(buffer, key)) for key in ("place", "first_place", "last_place")}
+    return buffer._asdict() | places
 
 
 def _picture(timeline: Sequence[int], places: Sequence[Place | None]) -> str:
@@ -349,9 +361,9 @@ def _picture(timeline: Sequence[int], places: Sequence[Place | None]) -> str:
         for i, count in enumerate(groups) for x in (i * wide, (i + 1) * wide)
     ])
     fullest = max(range(len(timeline)), key=timeline.__getitem__)
-    at = f" in {places[fullest]}" if places[fullest] is not None else ""
+    title = f"{format_size(most)} at most" + (f", in {places[fullest]}" if places[fullest] is not None else "")
     return (
-        f'<svg width="{width}" height="{height}" role="img"><title>{html.escape(f"{format_size(most)} at most{at}")}</title>'
+        f'<svg width="{width}" height="{height}" role="img"><title>{html.escape(title)}</title>'
         f'<polygon points="0,{height} {points} {width},{height}" fill="#aec7e8"/></svg>'
     )
 
@@ -410,7 +422,7 @@ def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
 
 
 def estimate(name: str, text: str, source: Source, devices: Sequence[Any]) -> MemoryReport:
-    """Return the report of a StableHLO module that is not compiled: of each operation's result, before XLA fuses any."""
+    """Return the report of a StableHLO module that is not compiled, of every result before XLA fuses operations."""
     message = executables.unoptimised_hlo(text).as_serialized_hlo_module_proto()
     program = Program(name, lambda: message, b"", source, *describe_devices(devices))
     lives = Lifetimes(read_program(message), None)

@@ -76,8 +76,8 @@ class PartitionReport(NamedTuple):
             (format_size(r.size), r.type, r.name) for r in self.replicated
         ])
         lines += format_table("collectives", ("kind", "bytes", "times", "mesh axes", "line"), [
-            (c.kind, format_size(c.size), f"{'at least ' if c.at_least else ''}{c.times}", ", ".join(map(str, c.axes)) or "-",
-             c.place or "-")
+            (c.kind, format_size(c.size), f"{'at least ' if c.at_least else ''}{c.times}",
+             ", ".join(map(str, c.axes)) or "-", c.place or "-")
             for c in self.collectives
         ])
         return "\n".join(lines)

@@ -45,7 +45,7 @@ class Instruction(NamedTuple):
     """An instruction: its number in the program, those of its operands and of the computations that it calls.
 
     scopes: the operation of the user's program and the scopes around it, as ``jit(f)/layer/dot_general``.
-    index: the number of a parameter, or of the part that a tuple is asked for. kind: that of a fusion.
+    position: the number of a parameter, or of the part that a tuple is asked for. kind: that of a fusion.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Instruction(NamedTuple):
     shape: Shape
     operands: tuple[int, ...]
     called: tuple[int, ...]
-    index: int
+    position: int
     kind: str
     scopes: str
     place: Place | None

@@ -18,8 +18,9 @@ _UPDATES = frozenset(("dynamic-update-slice", "scatter"))
 _ELEMENTWISE = frozenset((
     "abs", "add", "and", "ceil", "clamp", "compare", "convert", "cosine", "divide", "exponential",
     "exponential-minus-one", "floor", "is-finite", "log", "log-plus-one", "logistic", "maximum", "minimum", "multiply",
-    "negate", "not", "or", "power", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select", "shift-left",
-    "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor",
+    "negate", "not", "or", "power", "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select",
+    "shift-left", "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
+    "xor",
 ))
 
 
@@ -76,7 +77,7 @@ class Lifetimes:
             operands = [known[n] for n in instruction.operands]
             opcode = instruction.opcode
             if opcode == "parameter" and parameters is not None:
-                known[instruction.number] = parameters[instruction.index]
+                known[instruction.number] = parameters[instruction.position]
                 continue
             if opcode in _NAMES_ONLY:
                 known[instruction.number] = _named(instruction, operands, by_number)
@@ -141,7 +142,7 @@ class Lifetimes:
             if instruction.opcode == "constant":
                 value.kind = LITERAL
             elif instruction.opcode == "parameter":
-                value.kind, value.parameter = ARGUMENT, instruction.index
+                value.kind, value.parameter = ARGUMENT, instruction.position
             self._values.append(value)
             self._leads_to.append(number)
             numbers.append(number)
@@ -234,7 +235,7 @@ def _named(instruction: Instruction, operands: list[list[int]], by_number: dict[
         return [number for operand in operands for number in operand]
     if instruction.opcode != "get-tuple-element":
         return operands[0]
-    start = by_number[instruction.operands[0]].shape.leaf_before(instruction.index)
+    start = by_number[instruction.operands[0]].shape.leaf_before(instruction.position)
     return operands[0][start : start + len(instruction.shape.leaves)]
 
 

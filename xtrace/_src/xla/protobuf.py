@@ -26,7 +26,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Any]]:
             continue
         if kind == _BYTES:
             size, position = _varint(message, position)
-        elif kind == _FIXED64 or kind == _FIXED32:
+        elif kind in (_FIXED64, _FIXED32):
             size = 8 if kind == _FIXED64 else 4
         else:
             raise ValueError(f"a field of a protocol buffer has the unknown kind {kind}")
