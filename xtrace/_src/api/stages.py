@@ -19,7 +19,7 @@ from typing import (
 )
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
-from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
 from xtrace._src.api.reference_programs import call_on_arrays
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
@@ -366,7 +366,8 @@ class Lowered(Stage):
         """Compile a module for devices that are not here."""
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
-        executable = targets().compile(text, assignment.devices, options, partitioned)
+        with explain_errors(self._traced.closed, module, assignment.devices):
+            executable = targets().compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
             inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
