@@ -6,7 +6,7 @@ import functools
 import html
 import importlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.api.captured_constants import captured_constants
@@ -247,7 +247,7 @@ class MemoryReport:
             return Fit(self.name, self.device, self.peak, self.capacity)
         # It compiles the program once more, and needs this module.
         fits = importlib.import_module("xtrace._src.api.memory_fits")
-        answer: Fit = fits.fit_target(self, target, compile_for)
+        answer: Fit = fits.fit_target(self.name, target, compile_for, lambda: self)[0]
         return answer
 
     def __getattr__(self, name: str) -> Any:
@@ -263,6 +263,7 @@ class MemoryReport:
         """Return the report as JSON."""
         return json.dumps({
             "name": self.name, "device": self.device, "capacity": self.capacity, "peak": self.peak,
+            "fits": None if self.capacity is None else self.peak <= self.capacity,
             "memory": self.memory._asdict(), "fullest": _place_as_dict(self.fullest), "timeline": self.timeline,
             "buffers": [_buffer_as_dict(buffer) for buffer in self.buffers],
         })
@@ -275,7 +276,8 @@ class MemoryReport:
         at = f"  at their fullest in {self.fullest}" if self.memory.temporaries and self.fullest else ""
         lines = [f"{self.name} on {self.device}: {format_size(self.peak)}{of}"]
         for what, size in self.memory._asdict().items():
-            lines.append(f"  {what:<12}{format_size(size)}{at if what == 'temporaries' else ''}")
+            if size:
+                lines.append(f"  {what:<12}{format_size(size)}{at if what == 'temporaries' else ''}")
         rows, left = self._rows()
         lines += format_table("largest arrays when memory is fullest", _HEAD, rows)
         if left:
@@ -317,9 +319,10 @@ def _row(group: Sequence[Buffer], steps: int) -> tuple[str, ...]:
     if first.kind in (ARGUMENT, CONSTANT) and (start, end) == (0, steps - 1):
         needed = "throughout"
     else:
-        lines = [_line(b) for b in (_first(group, start), _last(group, end))]
-        between = f", line {lines[0]} to {lines[1]}" if all(lines) else ""
-        needed = f"steps {start} to {end} of {steps}{between}"
+        places = [b.first_place for b in group if b.first == start] + [b.last_place for b in group if b.last == end]
+        lines = [place.line for place in places if place is not None]
+        between = f", {_range('line', min(lines), max(lines))}" if lines else ""
+        needed = f"{_range('step', start, end)} of {steps}{between}"
     made = first.operation or ("the caller" if first.kind in (ARGUMENT, CONSTANT) else "XLA")
     return (
         times + format_size(first.size), first.type, name, made if first.kind != CONSTANT else "closed over",
@@ -327,16 +330,8 @@ def _row(group: Sequence[Buffer], steps: int) -> tuple[str, ...]:
     )
 
 
-def _first(group: Iterable[Buffer], step: int) -> Place | None:
-    return next(b.first_place for b in group if b.first == step)
-
-
-def _last(group: Iterable[Buffer], step: int) -> Place | None:
-    return next(b.last_place for b in group if b.last == step)
-
-
-def _line(place: Place | None) -> int | None:
-    return place.line if place is not None else None
+def _range(what: str, first: int, last: int) -> str:
+    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
 
 
 def _place_as_dict(place: Place | None) -> dict[str, Any] | None:
@@ -392,9 +387,8 @@ class _Names:
         )
 
 
-def memory_of_executable(executable: Any) -> Memory:
+def memory_of_statistics(statistics: Any) -> Memory:
     """Return XLA's figures of a compiled program."""
-    statistics = executable.get_compiled_memory_stats()
     return Memory(
         statistics.argument_size_in_bytes, statistics.output_size_in_bytes, statistics.temp_size_in_bytes,
         statistics.generated_code_size_in_bytes, statistics.alias_size_in_bytes,
@@ -410,7 +404,7 @@ def report_of_executable(
         name, lambda: executable.hlo_modules()[0].as_serialized_hlo_module_proto(),
         getattr(statistics, "serialized_buffer_assignment_proto", b""), source, *describe_devices(devices), compile_for,
     )
-    return MemoryReport(program, memory_of_executable(executable), statistics)
+    return MemoryReport(program, memory_of_statistics(statistics), statistics)
 
 
 def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.api.memory_reports import Memory, memory_of_executable
+from xtrace._src.api.memory_reports import Memory, memory_of_statistics
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.shardings import Sharding
@@ -89,7 +89,7 @@ def make_report(
 ) -> PartitionReport:
     """Return the report of an executable; `names`, `avals` and `shardings` are those of its arguments."""
     devices = mesh.size if mesh is not None else 1
-    memory = memory_of_executable(executable)
+    memory = memory_of_statistics(executable.get_compiled_memory_stats())
     replicated = [
         Replicated(name, aval.str_short(short_dtypes=False), aval.size * physical_aval(aval).dtype.itemsize)
         for name, aval, sharding in zip(names, avals, shardings, strict=True)

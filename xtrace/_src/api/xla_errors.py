@@ -36,7 +36,8 @@ def explain_compilation(
     if _is_out_of_memory(message):
         main = module.builder.functions[0]
         source = memory_reports.Source(closed, None, main.argument_names, main.result_names)
-        report = memory_reports.estimate(module.builder.name, module.text(debug_info=True), source, devices)
+        name = module.builder.name.removeprefix("jit_")
+        report = memory_reports.estimate(name, module.text(debug_info=True), source, devices)
         error.add_note(f"What the program takes, as far as that can be told before it is compiled:\n{report}")
         return
     equations = _find_named_equations(message, closed.jaxpr, module)

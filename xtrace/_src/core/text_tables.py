@@ -18,7 +18,7 @@ def format_table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ..
 
 def format_size(count: int) -> str:
     """Return a number of bytes in the unit that reads best."""
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+    for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= scale:
             return f"{count / scale:.4g} {unit}"
     return f"{count} B"

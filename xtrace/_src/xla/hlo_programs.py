@@ -6,6 +6,7 @@ StackFrameIndexProto of openxla/xla, xla/service/hlo.proto, ShapeProto and Layou
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -60,13 +61,37 @@ class Instruction(NamedTuple):
     place: Place | None
 
 
-class Computation(NamedTuple):
-    """A computation; its instructions are in the order they run, if the program is scheduled."""
+class Computation:
+    """A computation: its name, the number of its root, and whether it is what a fusion does.
 
-    name: str
-    instructions: tuple[Instruction, ...]
-    root: int
-    is_fusion: bool
+    Its instructions are read when they are asked for: few of a program's computations ever are.
+    """
+
+    def __init__(self, message: bytes, orders: dict[int, list[int]], reader: _Reader) -> None:
+        self.name, self.number, self.root, self.is_fusion = "", 0, 0, False
+        self._messages: list[bytes] = []
+        self._reader = reader
+        for field, value in fields(message):
+            if field == 2:
+                self._messages.append(value)
+            elif field == 1:
+                self.name = value.decode()
+            elif field == 5:
+                self.number = value
+            elif field == 6:
+                self.root = value
+            elif field == 7:
+                self.is_fusion = bool(value)
+        self._order = orders.get(self.number)
+
+    @functools.cached_property
+    def instructions(self) -> list[Instruction]:
+        """The instructions, in the order they run if the program is scheduled."""
+        instructions = [self._reader.instruction(message) for message in self._messages]
+        if self._order is None:
+            return instructions
+        by_number = {instruction.number: instruction for instruction in instructions}
+        return [by_number[n] for n in self._order]
 
 
 class HloProgram(NamedTuple):
@@ -101,7 +126,8 @@ def read_program(message: bytes) -> HloProgram:
         elif field == 17:
             table = value
     reader = _Reader(_places(table))
-    return HloProgram(name, dict([reader.computation(part, orders) for part in parts]), entry, donated)
+    computations = [Computation(part, orders, reader) for part in parts]
+    return HloProgram(name, {one.number: one for one in computations}, entry, donated)
 
 
 def _order(row: bytes) -> tuple[int, list[int]]:
@@ -141,33 +167,15 @@ def _places(table: bytes) -> list[Place]:
 
 
 class _Reader:
-    """Reads computations; equal types and places are one object."""
+    """Reads instructions; equal types and places are one object."""
 
     def __init__(self, places: list[Place]) -> None:
         self._places = places
         self._shapes: dict[bytes, Shape] = {}
         self._metadata: dict[bytes, tuple[str, Place | None]] = {b"": ("", None)}
 
-    def computation(self, message: bytes, orders: dict[int, list[int]]) -> tuple[int, Computation]:
-        """Return the number of a computation, and what it is."""
-        name, number, root, is_fusion, instructions = "", 0, 0, False, []
-        for field, value in fields(message):
-            if field == 2:
-                instructions.append(self._instruction(value))
-            elif field == 1:
-                name = value.decode()
-            elif field == 5:
-                number = value
-            elif field == 6:
-                root = value
-            elif field == 7:
-                is_fusion = bool(value)
-        if number in orders:
-            by_number = {instruction.number: instruction for instruction in instructions}
-            instructions = [by_number[n] for n in orders[number]]
-        return number, Computation(name, tuple(instructions), root, is_fusion)
-
-    def _instruction(self, message: bytes) -> Instruction:
+    def instruction(self, message: bytes) -> Instruction:
+        """Return the instruction in the bytes of an HloInstructionProto."""
         number, name, opcode, index, kind, shape, metadata = 0, "", "", 0, "", b"", b""
         operands: list[int] = []
         called: list[int] = []

@@ -9,6 +9,9 @@ from xtrace._src.xla.hlo_programs import Computation, HloProgram, Instruction, P
 
 ARGUMENT, LITERAL, RESULT, TEMPORARY = "argument", "literal", "result", "temporary"
 
+# Allocations of values where XLA's assignment is not known.
+_OF_ITS_OWN, _OF_A_RESULT = -1, -2
+
 # Instructions whose results are values that exist already.
 _NAMES_ONLY = frozenset((
     "tuple", "get-tuple-element", "bitcast", "optimization-barrier", "add-dependency", "domain",
@@ -58,6 +61,8 @@ class Lifetimes:
         results = self._walk(entry, None)
         self._find_kinds(results)
         self.values = [value for number, value in enumerate(self._values) if self._leads_to[number] == number]
+        if assignment is None:
+            self._place_in_results()
         self.temporaries = self._count_temporaries()
 
     @property
@@ -133,10 +138,13 @@ class Lifetimes:
     ) -> list[int]:
         """Return the numbers of an instruction's new values."""
         numbers = []
-        paths = _paths(instruction.shape)
-        for shape, path in zip(instruction.shape.leaves, paths, strict=True):
+        carried = self._carried(instruction, [number for operand in operands for number in operand])
+        for leaf, (shape, path) in enumerate(zip(instruction.shape.leaves, _paths(instruction.shape), strict=True)):
+            if leaf in carried:
+                numbers.append(carried[leaf])
+                continue
             number = len(self._values)
-            value = Value(instruction, shape, step, Slot(-1, number, shape.size))
+            value = Value(instruction, shape, step, Slot(_OF_ITS_OWN, number, shape.size))
             slot = self._assignment.slots.get((instruction.number, path)) if self._assignment is not None else None
             value.slot = slot or self._overwritten(instruction, shape, dying) or value.slot
             if instruction.opcode == "constant":
@@ -147,6 +155,16 @@ class Lifetimes:
             self._leads_to.append(number)
             numbers.append(number)
         return numbers
+
+    def _carried(self, instruction: Instruction, operands: list[int]) -> dict[int, int]:
+        """Return the operands in the result of an operation that is started, by their positions in it."""
+        if not instruction.opcode.endswith("-start"):
+            return {}
+        if instruction.opcode == "copy-start":
+            return {1: operands[0]}
+        texts = [leaf.text for leaf in instruction.shape.leaves]
+        same = [self._values[number].shape.text for number in operands] == texts[: len(operands)]
+        return dict(enumerate(operands)) if same and len(texts) > len(operands) else {}
 
     def _overwritten(self, instruction: Instruction, shape: Shape, dying: list[list[int]]) -> Slot | None:
         """Return the slot of an operand that XLA overwrites with a value, where its assignment is not known."""
@@ -197,6 +215,24 @@ class Lifetimes:
             if taken is not None:
                 value.slot = taken.slot
 
+    def _place_in_results(self) -> None:
+        """Place temporaries in the memory of results that come later, the largest first, as XLA does."""
+        results = [value for value in self.values if value.kind == RESULT and value.shape.space == 0]
+        parameters = {value.parameter: value for value in self.values if value.kind == ARGUMENT}
+        donors = [{self._program.donated[i] for i in one.results if i in self._program.donated} for one in results]
+        held: dict[Slot, list[Value]] = {}
+        for value in self.values:
+            if value.kind == TEMPORARY and value.shape.space == 0:
+                held.setdefault(value.slot, []).append(value)
+        taken = [[result, *[parameters[n] for n in numbers]] for result, numbers in zip(results, donors, strict=True)]
+        for slot, values in sorted(held.items(), key=lambda item: -item[0].size):
+            for result, others in zip(results, taken, strict=True):
+                if slot.size <= result.shape.size and not _meet(values, others):
+                    others += values
+                    for value in values:
+                        value.slot = Slot(_OF_A_RESULT, slot.offset, slot.size)
+                    break
+
     def temporaries_in(self, step: int) -> list[Value]:
         """Return the temporaries in a step, of those in one slot the last."""
         alive = [v for v in self.values if v.first <= step <= v.last and self.is_temporary(v)]
@@ -226,7 +262,14 @@ class Lifetimes:
         """Whether a value takes memory of its own while the program runs, on the device and outside of its results."""
         if value.kind != TEMPORARY or value.shape.space != 0:
             return False
-        return self._assignment is None or value.slot.allocation in self._assignment.temporary
+        if self._assignment is None:
+            return value.slot.allocation != _OF_A_RESULT
+        return value.slot.allocation in self._assignment.temporary
+
+
+def _meet(values: Iterable[Value], others: Iterable[Value]) -> bool:
+    """Whether one of the values is needed in the same step as one of the others."""
+    return any(a.first <= b.last and b.first <= a.last for a in values for b in others)
 
 
 def _named(instruction: Instruction, operands: list[list[int]], by_number: dict[int, Instruction]) -> list[int]:
