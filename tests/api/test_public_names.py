@@ -35,6 +35,7 @@ OWN = {
     "xtrace.experimental.key_reuse": {"KeyReuseError", "reuse_key", "unconsumed_copy"},
     "xtrace.lax": {"platform_index_p", "reduce_scatter_p"},
     "xtrace.lax.linalg": {"geqp3_p", "geqrf_p"},
+    "xtrace.memory": {"MemoryReport", "report"},
     "xtrace.tree_util": {"build_tree"},
 }
 # Names that modules of jax import for their own use.

@@ -122,6 +122,8 @@ LATE = {
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
     "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.memory_fits": "whether a program fits a device that is not here, 1",
+    "xtrace._src.api.memory_reports": "the memory of a compiled program, 20",
     "xtrace._src.api.partition_reports": "the report of a compiled program, 6",
     "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
     "xtrace._src.core.high_nodes": "values of types that users define, 2",

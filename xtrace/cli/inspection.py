@@ -6,9 +6,10 @@ import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import xtrace
+from xtrace._src.api.captured_constants import captured_constants
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
@@ -16,51 +17,85 @@ from xtrace.cli.loading import load_function, user_traceback
 
 STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
-_MEMORY = {
-    "arguments": "argument_size_in_bytes", "outputs": "output_size_in_bytes",
-    "shared by the two": "alias_size_in_bytes", "temporary": "temp_size_in_bytes",
-    "code": "generated_code_size_in_bytes",
-}
 _MISSING = inspect.Parameter.empty
 
 
-def inspect_function(
-    target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None,
-    mesh: str | None = None, shardings: Sequence[str] = (),
-) -> str:
-    """Return the text of one stage of the function that `target` (``FILE.py:FUNCTION``) names.
-
-    `arguments`, `statics`, `mesh` and `shardings` are the texts of ``--arg``, ``--static``, ``--mesh`` and
-    ``--sharding``; `device` is a compilation target such as ``h200`` and goes with the stages after compilation. Raises
-    `CommandError`.
-    """
+def inspect_function(request: Request, stage: str) -> str:
+    """Return the text of one stage of the function that is asked for. Raises `CommandError`."""
+    device = request.device
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
-    values = [parse_argument(text) for text in arguments]
-    named = dict(parse_static(text) for text in statics)
-    function = load_function(target)
-    positional, keywords = bind(function, values, named)
-    name = target.rpartition(":")[2]
-    if mesh is not None:
-        positional, keywords = _partition(function, positional, keywords, mesh, shardings, device)
-    elif shardings:
-        raise CommandError(f"--sharding {shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND)
-    if not hasattr(function, "trace"):
-        function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
-    traced = attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+    name, traced = trace_function(request)
     if stage == "jaxpr":
         return str(traced.jaxpr)
     lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
         return str(lowered.as_text()).rstrip()
-    # Arguments on a mesh are on the target's devices already.
-    options = {} if device is None or mesh is not None else {"target": device}
-    compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
+    compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**request.compile_options))
     if stage == "hlo":
         return str(compiled.as_text()).rstrip()
     if stage == "report":
         return str(compiled.report())
-    return _format_cost(compiled.cost_analysis()) if stage == "cost" else _format_memory(compiled.memory_analysis())
+    return _format_cost(compiled.cost_analysis()) if stage == "cost" else str(compiled.memory_analysis())
+
+
+class Request(NamedTuple):
+    """A function as a command line asks for it.
+
+    function: ``FILE.py:FUNCTION``. arguments, statics, mesh, shardings: the texts of ``--arg``, ``--static``,
+    ``--mesh`` and ``--sharding``. device: a compilation target such as ``h200``, or None.
+    """
+
+    function: str
+    arguments: Sequence[str]
+    statics: Sequence[str]
+    device: str | None = None
+    mesh: str | None = None
+    shardings: Sequence[str] = ()
+
+    @property
+    def compile_options(self) -> dict[str, Any]:
+        """The keywords of ``compile``: arguments on a mesh are on the target's devices already."""
+        return {} if self.device is None or self.mesh is not None else {"target": self.device}
+
+
+def trace_function(request: Request) -> tuple[str, Any]:
+    """Return the name of the function that is asked for, and its trace. Raises `CommandError`."""
+    name, function, positional, keywords = load_call(request)
+    traced = attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+    warn_of_constants(traced, function)
+    return name, traced
+
+
+def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
+    """Return the name of a function, the jitted function, and its arguments. Raises `CommandError`."""
+    values = [parse_argument(text) for text in request.arguments]
+    named = dict(parse_static(text) for text in request.statics)
+    function: Any = load_function(request.function)
+    positional, keywords = bind(function, values, named)
+    name = request.function.rpartition(":")[2]
+    if request.mesh is not None:
+        positional, keywords = _partition(
+            function, positional, keywords, request.mesh, request.shardings, request.device
+        )
+    elif request.shardings:
+        raise CommandError(
+            f"--sharding {request.shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND
+        )
+    if not hasattr(function, "trace"):
+        function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
+    return name, function, positional, keywords
+
+
+# Smaller arrays that a function closes over are no news.
+_LARGE = 1 << 20
+
+
+def warn_of_constants(traced: Any, function: Any) -> None:
+    """Name on standard error the large arrays that a function closes over."""
+    for one in captured_constants(traced.jaxpr, function):
+        if one.size >= _LARGE:
+            print(f"note: closed over, and part of the program: {one}", file=sys.stderr)
 
 
 def _partition(
@@ -162,10 +197,3 @@ def _format_cost(analysis: Mapping[str, float] | None) -> str:
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
     return _format_table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
-
-
-def _format_memory(analysis: Any) -> str:
-    """The memory of the program on the device, in bytes."""
-    if analysis is None:
-        return _format_table({})
-    return _format_table({f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()})

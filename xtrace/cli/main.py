@@ -6,13 +6,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from xtrace.cli.argument_grammar import ACCEPTED
 from xtrace.cli.artifacts import export_function, is_artifact, parse_run, run_artifact
 from xtrace.cli.cache import describe_cache
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
-from xtrace.cli.inspection import STAGES, inspect_function
+from xtrace.cli.inspection import STAGES, Request, inspect_function
+from xtrace.cli.memory import describe_memory
 from xtrace.cli.programs import run_program
 
 _INTERRUPTED = 130  # a shell's exit code for a process that SIGINT ended
@@ -31,6 +33,41 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+def _add_command_on_function(commands: Any, name: str, purpose: str) -> argparse.ArgumentParser:
+    """Add a command on a function of a file, with the types of its arguments and the devices it is for."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=purpose,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"""{ACCEPTED}
+
+Example:
+    python -m xtrace {name} model.py:forward --arg '{{"w": f32[64,10]}}' --arg f32[8,64] --static depth=2
+
+Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
+    )
+    command.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
+    command.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
+    command.add_argument(
+        "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
+    )
+    command.add_argument(
+        "--target", metavar="DEVICE", help="compile for devices that need not be here: h200, tpu-v5e, tpu-v5e:4x4"
+    )
+    command.add_argument("--mesh", metavar="AXES", help="partition over a mesh of the devices, as data=4,model=2")
+    command.add_argument(
+        "--sharding", action="append", default=[], metavar="NAME=AXES",
+        help="the mesh axes that the dimensions of an argument are sharded over, as params=-,model",
+    )
+    return command
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        options.function, options.arg, options.static, options.target, options.mesh, options.sharding
+    )
+
+
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -40,31 +77,10 @@ def _build_parser() -> argparse.ArgumentParser:
         "--epochs", type=_parse_positive, default=EPOCHS, help="passes over the data (default: %(default)s)"
     )
 
-    inspect = commands.add_parser(
-        "inspect",
-        help="print one stage of a function's compilation",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"""{ACCEPTED}
-
-Example:
-    python -m xtrace inspect model.py:forward --arg '{{"w": f32[64,10]}}' --arg f32[8,64] --static depth=2
-
-Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
-    )
-    inspect.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
-    inspect.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
-    inspect.add_argument(
-        "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
-    )
+    inspect = _add_command_on_function(commands, "inspect", "print one stage of a function's compilation")
     inspect.add_argument("--stage", choices=STAGES, help="what to print (default: jaxpr, with a mesh report)")
-    inspect.add_argument(
-        "--target", metavar="DEVICE", help="compile for devices that need not be here: h200, tpu-v5e, tpu-v5e:4x4"
-    )
-    inspect.add_argument("--mesh", metavar="AXES", help="partition over a mesh of the devices, as data=4,model=2")
-    inspect.add_argument(
-        "--sharding", action="append", default=[], metavar="NAME=AXES",
-        help="the mesh axes that the dimensions of an argument are sharded over, as params=-,model",
-    )
+    memory = _add_command_on_function(commands, "memory", "say what memory a function takes, and whether it fits")
+    memory.add_argument("--json", action="store_true", help="print the report as JSON")
     cache = commands.add_parser("cache", help="show, verify or clear the folder of compiled programs")
     cache.add_argument("--directory", help="the folder (default: that of XTRACE_COMPILATION_CACHE_DIR)")
     action = cache.add_mutually_exclusive_group()
@@ -117,11 +133,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(run_artifact(artifact.artifact, artifact.arg, artifact.json))
         elif program is not None:
             run_program(program)
+        elif options.command == "memory":
+            print(describe_memory(_request(options), options.json))
         else:
-            stage = options.stage or ("report" if options.mesh else "jaxpr")
-            print(inspect_function(
-                options.function, options.arg, options.static, stage, options.target, options.mesh, options.sharding
-            ))
+            print(inspect_function(_request(options), options.stage or ("report" if options.mesh else "jaxpr")))
         sys.stdout.flush()
     except CommandError as error:
         print(f"xtrace {options.command}: {error}", file=sys.stderr)

@@ -19,7 +19,7 @@ from typing import (
 )
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
-from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
 from xtrace._src.api.reference_programs import call_on_arrays
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
@@ -40,6 +40,7 @@ from xtrace._src.xla import executables
 
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
+    from xtrace._src.api.memory_reports import Fit, MemoryReport
     from xtrace._src.api.partition_reports import PartitionReport
 
 _Arguments = ParamSpec("_Arguments")
@@ -380,7 +381,8 @@ class Lowered(Stage):
         """Compile a module for devices that are not here."""
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
-        executable = targets().compile(text, assignment.devices, options, partitioned)
+        with explain_errors(self._traced.closed, module, assignment.devices):
+            executable = targets().compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
             inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
@@ -400,6 +402,11 @@ class Partition(NamedTuple):
 def partition_reports() -> Any:
     """Return the module of reports, which few programs need."""
     return importlib.import_module("xtrace._src.api.partition_reports")
+
+
+def _memory_reports() -> Any:
+    # Asked for by few programs.
+    return importlib.import_module("xtrace._src.api.memory_reports")
 
 
 def targets() -> Any:
@@ -516,9 +523,23 @@ class Compiled(Stage):
         analysis = self._executable.cost_analysis()
         return dict(analysis[0] if isinstance(analysis, (list, tuple)) else analysis)
 
-    def memory_analysis(self) -> Any:
-        """Return the bytes the program takes: arguments, results, temporaries, code."""
-        return self._executable.get_compiled_memory_stats()
+    def memory_analysis(self) -> MemoryReport:
+        """Return the bytes that the program takes on a device, and the arrays that take them; printed, a table.
+
+        It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
+        """
+        reports, partition = _memory_reports(), self._partition
+        source = reports.source_of(self._traced, partition.kept, self._jitted.fun)
+        result: MemoryReport = reports.report_of_executable(
+            self.fun_name, self._executable, source, partition.assignment.devices, self._compile_again
+        )
+        return result
+
+    def _compile_again(self, target: str) -> Compiled:
+        """Compile the function for a device that need not be here."""
+        assignment = self._partition.assignment
+        lowered = Lowered(self._jitted, self._static, self._traced, assignment.platform, assignment)
+        return lowered.compile(target=target)
 
     def report(self) -> PartitionReport:
         """Return the costs on each device: memory, replicated arguments, collectives, operations; printed, a table."""
@@ -534,9 +555,12 @@ class Compiled(Stage):
         )
         return result
 
-    def fits(self) -> bool | None:
-        """Return whether the memory that the program takes is within that of a device; None if that is not known."""
-        return self.report().fits
+    def fits(self, target: str | int | None = None) -> Fit:
+        """Return whether the program's memory is within that of its device, or of `target`; printed, a sentence.
+
+        A target is a name such as "h200", a device that need not be here, or a number of bytes.
+        """
+        return self.memory_analysis().fits(target)
 
     def runtime_executable(self) -> Any:
         """Return jaxlib's executable."""

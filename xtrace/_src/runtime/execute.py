@@ -27,7 +27,7 @@ from xtrace._src.runtime.arrays import (
     placement,
     single_device_sharding,
 )
-from xtrace._src.runtime.transfer import place_type, put_at, put_on, signature_on, to_input
+from xtrace._src.runtime.transfer import constant_on, place_type, put_at, put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
 
@@ -109,7 +109,7 @@ class Program:
         if assignment.mesh is None:
             # A type may say a mesh whose devices are not known here; the array is on none.
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
-            self.constants = [put_on(x, self.device) for x in hidden]
+            self.constants = [constant_on(x, self.device) for x in hidden]
         else:
             self.constants = [put_at(x, sharding_of_constant(x, assignment.mesh)) for x in hidden]
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)

@@ -192,7 +192,7 @@ def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: 
     trace = current_trace.get()
     if trace is not base_trace:
         with np.errstate(over="ignore"):
-            constant: Array | None = trace.constant(np.array(value, aval.dtype), aval)
+            constant: Array | None = trace.constant(value, aval)
         if constant is not None:
             return constant
     return array_from_host(value, aval, copy=copy)
@@ -348,6 +348,13 @@ def to_constant(value: object) -> ConcreteArray:
 def to_array(value: object) -> Array:
     """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
     return value if isinstance(value, Array) else to_constant(value)
+
+
+def constant_on(value: object, device: Device) -> ConcreteArray:
+    """Return a constant of a program committed to `device`; it shares the memory of NumPy's, which nobody writes to."""
+    if type(value) is np.ndarray and value.shape:
+        return array_from_host(value, aval_of_value(value), device, copy=False)
+    return put_on(value, device)
 
 
 def put_on(value: object, device: Device, space: MemorySpace | None = None) -> ConcreteArray:

@@ -174,11 +174,17 @@ class StagingTrace(Trace):
         return template.instantiate(self, inputs, source)
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
-        """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""
+        """Return a NumPy array, or a concrete one of type `aval`, as a tracer of a constant, which has its type."""
         if not aval.shape:
-            return StagedTracer(self, aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
+            scalar = dtypes.cast(value, aval.dtype)
+            return StagedTracer(self, aval, Literal(scalar.item() if aval.dtype.isbuiltin == 1 else scalar[()], aval))
+        captured = self.captured.get(id(value))
+        if captured is not None and captured[0].aval is aval and _is_unchanged(value, captured[1]):
+            return StagedTracer(self, aval, captured[0])
         variable = Var(aval)
-        self.constants.append((variable, value))
+        kept = dtypes.cast(value, aval.dtype) if type(value) is np.ndarray else value
+        self.constants.append((variable, kept))
+        self.captured[id(value)] = (variable, kept, value)
         return StagedTracer(self, aval, variable)
 
     def capture(self, value: Any) -> Atom:
@@ -194,7 +200,7 @@ class StagingTrace(Trace):
         if kind is float or kind is bool or kind is complex:
             return Literal(value, scalar_aval(kind))
         captured = self.captured.get(id(value))
-        if captured is not None and (kind is not np.ndarray or _holds(value, captured[1])):
+        if captured is not None and _is_unchanged(value, captured[1]):
             return captured[0]
         aval = aval_of(value)
         if type(aval) is AbstractRef:
@@ -249,9 +255,21 @@ class StagingTrace(Trace):
         return f"DynamicJaxprTrace(level={level}/0)"
 
 
-def _holds(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
-    """Return whether nobody has written to `array` since `kept` was made of it."""
-    return dtypes.cast(array, kept.dtype).tobytes() == kept.tobytes()
+# How many bytes are compared at a time.
+_CHUNK = 1 << 20
+
+
+def _is_unchanged(value: object, kept: Any) -> bool:
+    """Return whether nobody has written to a captured value since `kept` was made of it, as one can to NumPy's."""
+    if type(value) is not np.ndarray:
+        return True
+    array = value if value.dtype == kept.dtype else dtypes.cast(value, kept.dtype)
+    if array.nbytes < _CHUNK:
+        return bool(array.tobytes() == kept.tobytes())
+    one, other = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (array, kept)]
+    end = one.size // _CHUNK * _CHUNK
+    chunks = zip(*[x[:end].view(np.uint64).reshape(-1, _CHUNK // 8) for x in (one, other)], strict=True)
+    return one[end:].tobytes() == other[end:].tobytes() and all(np.array_equal(a, b) for a, b in chunks)
 
 
 def stage(
