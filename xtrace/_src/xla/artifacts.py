@@ -51,6 +51,21 @@ def read_artifact(artifact: bytes) -> Any:
     return module
 
 
+def refine(text: str) -> Any:
+    """Return the module of a text whose ``main`` has known sizes, with these in the place of the unknown ones.
+
+    ValueError with the message of an assertion on sizes that does not hold.
+    """
+    module = modules.parse(text)
+    try:
+        refined = mlir_names.with_static_shapes(bytes(module.operation.get_asm(binary=True)), True, True, "sdy." in text)
+    except Exception as error:
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        raise ValueError(f"its sizes cannot be found: {error} {notes}".rstrip()) from None
+    with modules.collect_diagnostics():
+        return ir.Module.parse(refined, context=modules.context())
+
+
 def rewrite_in_process(artifact: bytes) -> bytes:
     """Return an artifact as another process reads and writes it; ValueError if that one cannot, or dies."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([path or os.getcwd() for path in sys.path])}
