@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.sizes import is_known_to_exceed
 from xtrace._src.ops import complex_numbers, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -277,7 +278,7 @@ def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Arra
     a, v = convert_to(to_array_operand(a), dtype, False), convert_to(
         to_array_operand(v), dtype, False
     )
-    wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
+    wide = dtypes.int64 if is_known_to_exceed(a.shape[0], dtypes.iinfo(dtypes.int32).max) else dtypes.int32
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
     if method == "sort":

@@ -8,6 +8,9 @@ from typing import Any
 
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 
+# What a size is taken to be where that must be guessed.
+_USUAL = 32
+
 
 def is_symbolic(size: Any) -> bool:
     """Whether a size is a `SymbolicDimension`, whose module most processes never load."""
@@ -36,6 +39,11 @@ def has_symbolic(sizes: Iterable[Any]) -> bool:
     return any(map(is_symbolic, sizes))
 
 
+def guess(size: Any) -> int:
+    """Return an integer in the place of a size, where it only decides how fast a program is."""
+    return size.evaluate(dict.fromkeys(size.variables(), _USUAL)) if is_symbolic(size) else size  # type: ignore[no-any-return]
+
+
 def largest(x: Any, y: Any) -> Any:
     """Return the larger of two sizes, an expression where that cannot be decided."""
     if is_symbolic(x):
@@ -48,6 +56,14 @@ def smallest(x: Any, y: Any) -> Any:
     if is_symbolic(x):
         return x.min(y)
     return y.min(x) if is_symbolic(y) else min(x, y)
+
+
+def is_known_to_exceed(size: Any, limit: int) -> bool:
+    """Whether a size is larger than a limit, which symbolic ones, of 32 bits in programs, are not unless they must."""
+    try:
+        return bool(size > limit)
+    except InconclusiveDimensionOperation:
+        return False
 
 
 def range_length(start: Any, stop: Any, step: int = 1) -> Any:

@@ -266,6 +266,10 @@ class FunctionBuilder:
         assert self.module.variables is not None
         return self.sizes
 
+    def sizes_vector(self, sizes: Sequence[Any]) -> Value:
+        """Write sizes, some of them symbolic, as a vector of 32-bit integers."""
+        return symbolic_sizes.write_vector(self, sizes)
+
     def line(self, text: str, aval: ShapedArray) -> Value:
         """Write ``%n = text`` and return the value, of type `aval`."""
         name = f"%{self.number()}"
