@@ -266,6 +266,14 @@ class FunctionBuilder:
         assert self.module.variables is not None
         return self.sizes
 
+    def outline(self, region: FunctionBuilder, returned: Sequence[Value], base: str) -> str:
+        """Make a private function of a region, for calls that name one; return its name."""
+        function = FunctionBuilder(self.module, base, "")
+        function.arguments, function.argument_attributes = region.arguments, [""] * len(region.arguments)
+        function.lines, function.places = region.lines, region.places
+        function.return_values(returned)
+        return self.module.add_private(function, base)
+
     def sizes_vector(self, sizes: Sequence[Any]) -> Value:
         """Write sizes, some of them symbolic, as a vector of 32-bit integers."""
         return symbolic_sizes.write_vector(self, sizes)

@@ -173,6 +173,41 @@ def _clamp_start(builder: FunctionBuilder, start: Value, last: Value, zero: Valu
     return builder.elementwise("maximum", builder.elementwise("minimum", start, last), zero)
 
 
+def write_reduce_window(
+    builder: FunctionBuilder, operands: Sequence[Value], region: tuple[FunctionBuilder, Sequence[Value]],
+    results: Sequence[ShapedArray], *, dimensions: Sequence[Any], strides: Sequence[int], base_dilations: Sequence[int],
+    window_dilations: Sequence[int], padding: Sequence[Sequence[Any]],
+) -> list[Value]:
+    """Write a reduction over windows whose sizes or padding are symbolic; `operands` are arrays and first elements."""
+    rows = [builder.cast("reshape", write_vector(builder, pair), _INDEX.update(shape=(1, 2))) for pair in padding]
+    vectors = [write_vector(builder, v) for v in (dimensions, strides, base_dilations, window_dilations)]
+    values = [*operands, *vectors, rows[0] if len(rows) == 1 else builder.concatenate(rows, 0)]
+    names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
+    outputs = ", ".join([aval.mlir_type for aval in results])
+    outputs = outputs if len(results) == 1 else f"({outputs})"
+    # XLA's refinement makes a reduce_window of it when the sizes are known.
+    return builder.line_of_many(
+        f"stablehlo.custom_call @stablehlo.dynamic_reduce_window({names}) {{api_version = 2 : i32, called_computations "
+        f"= [@{builder.outline(*region, 'window_reducer')}]}} : ({types}) -> {outputs}", results,
+    )
+
+
+def write_convolution(
+    builder: FunctionBuilder, x: Value, y: Value, aval: ShapedArray, padding: Sequence[Sequence[Any]], tail: str
+) -> Value:
+    """Write a convolution whose padding is symbolic; `tail` are its other attributes."""
+    rows = [builder.cast("reshape", write_vector(builder, pair), _INDEX.update(shape=(1, 2))) for pair in padding]
+    pads = rows[0] if len(rows) == 1 else builder.concatenate(rows, 0)
+    values = (x, y, pads)
+    names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
+    return builder.line(f'"stablehlo.dynamic_conv"({names}) <{{{tail}}}> : ({types}) -> {aval.mlir_type}', aval)
+
+
+def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: str) -> Value:
+    """Write a gather of windows whose sizes are symbolic."""
+    return builder.op("stablehlo.dynamic_gather", x, indices, write_vector(builder, sizes), **texts)
+
+
 def write_pad(
     builder: FunctionBuilder, x: Value, padding: Value, configuration: Sequence[Sequence[Any]], aval: ShapedArray
 ) -> Value:
