@@ -21,6 +21,7 @@ from xtrace._src.core.mesh import context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -157,6 +158,8 @@ def _from_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, f
         return _from_numpy(np.asarray(value), dtype, copy, function=function)
     if isinstance(value, (bool, int, float, complex)):
         return _from_scalar(value, aval_of(value), dtype)
+    if is_symbolic(value):
+        return _from_value(value.to_array(), dtype, None, function=function)
     if isinstance(value, (list, tuple)):
         return _from_list(value, dtype, function=function)
     if isinstance(value, (str, bytes)):
@@ -228,7 +231,7 @@ def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
             kinds[kind] = None
         elif isinstance(item, (list, tuple)):
             traced |= _collect(item, kinds, function=function)
-        elif isinstance(item, Array) or hasattr(item, "__jax_array__"):
+        elif isinstance(item, Array) or hasattr(item, "__jax_array__") or is_symbolic(item):
             array = item if isinstance(item, Array) else _from_value(item, None, None, function=function)
             kinds[array.aval] = None
             traced = True

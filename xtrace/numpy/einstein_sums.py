@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import guess
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
@@ -173,6 +174,8 @@ def _path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any,
         raise TypeError(
             f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
+    # The order of symbolic sizes is not known, and matters to no result.
+    shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
         result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
         return result

@@ -6,7 +6,6 @@ while tracing), a gather for index arrays, and the axes that `None` adds. Equal 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,15 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.sizes import (
+    has_symbolic,
+    is_known_to_exceed,
+    is_symbolic,
+    largest,
+    range_length,
+    smallest,
+    to_size,
+)
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise
@@ -121,6 +129,8 @@ def _entry(entry: Any, position: int) -> Any:
         dtype = entry.dtype
     elif hasattr(entry, "__jax_array__"):
         return _entry(entry.__jax_array__(), position)
+    elif is_symbolic(entry):
+        return entry.to_array()
     else:
         raise _bad_index(entry, position)
     if not dtypes.is_integer(dtype) and not dtypes.is_boolean(dtype):
@@ -190,11 +200,13 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
         if isinstance(part, Tracer):
             raise explain.slice_entry(part, entry, position)
         try:
-            parts.append(None if part is None else operator.index(part))
+            parts.append(None if part is None else to_size(part))
         except TypeError:
             raise TypeError(f"slice entries must be integers or None, got {entry} at position {position}") from None
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
+    if has_symbolic((length, *parts)):
+        return _symbolic_bounds(*parts, length)
     positions = range(*slice(*parts).indices(length))
     count, step = len(positions), positions.step
     if count == 0:
@@ -202,9 +214,26 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     return (positions.start if step > 0 else positions[-1]), count, step
 
 
+def _symbolic_bounds(start: Any, stop: Any, step: int | None, length: Any) -> tuple[Any, Any, int]:
+    """Return what `_bounds` does, of sizes that may be symbolic."""
+    step = 1 if step is None else step
+
+    def position(given: Any, default: Any, lowest: int, highest: Any) -> Any:
+        if given is None:
+            return default
+        return smallest(largest(given + length if given < 0 else given, lowest), highest)
+
+    if step > 0:
+        first, end = position(start, 0, 0, length), position(stop, length, 0, length)
+        return first, range_length(first, end, step), step
+    first, end = position(start, length - 1, -1, length - 1), position(stop, -1, -1, length - 1)
+    count = range_length(end, first, -step)
+    return largest(first + (count - 1) * step, 0), count, step
+
+
 def _clamp_index(index: int, length: int) -> int:
     """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
-    return min(max(index + length if index < 0 else index, 0), length - 1)
+    return smallest(largest(index + length if index < 0 else index, 0), length - 1)  # type: ignore[no-any-return]
 
 
 def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
@@ -255,7 +284,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             length = shape[taken]
             start, count, step = _bounds(entry, length, position)
             stride = abs(step)
-            window = (count - 1) * stride + 1 if count else 0
+            window = count if stride == 1 else largest((count - 1) * stride + 1, 0) if count else 0
             axis = axis_of_length(start, window, stride)
             if eager and 0 < window < length:
                 starts[axis] = None
@@ -389,7 +418,7 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
     aval = type_of(index, function="indexing")
     if signed:
-        if length > dtypes.iinfo(aval.dtype).max:
+        if is_known_to_exceed(length, dtypes.iinfo(aval.dtype).max):
             index = convert_to(index, dtype)
             aval = type_of(index, function="indexing")
         moved = elementwise.add(index, scalar_of(length, aval.dtype))

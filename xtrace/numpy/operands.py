@@ -18,6 +18,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 
@@ -117,6 +118,8 @@ def place_of(device: object, out_sharding: object) -> Any:
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of element type `dtype`, for an operation that does not promote."""
+    if is_symbolic(value):
+        return Literal(value, ShapedArray((), dtype, weak_type))
     scalar = np.asarray(value).astype(dtype)
     return Literal(scalar.item() if dtype.isbuiltin == 1 else scalar[()], ShapedArray((), dtype, weak_type))
 

@@ -18,6 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import constants, elementwise
@@ -37,7 +38,7 @@ def _concrete_number(name: str, value: Any) -> Any:
         raise ValueError(f"{called_function()}: arguments must be scalars; got {name} of shape {aval.shape}")
     if dtypes.is_complex(aval.dtype):
         raise ValueError(f"{called_function()}: {name} must be real, got the dtype {aval.dtype.name}")
-    if type(value) in SCALARS:
+    if type(value) in SCALARS or is_symbolic(value):
         return value
     # NumPy's fixed-size integers would wrap in the arithmetic below; floats keep their rounding.
     return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
@@ -49,6 +50,8 @@ def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
         raise ZeroDivisionError(f"{called_function()}: step must not be zero")
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         return max(0, -((start - stop) // step))
+    if has_symbolic((start, stop, step)):
+        return largest(-((start - stop) // step), 0)
     length = (stop - start) / step
     if not math.isfinite(length):
         kind = ValueError if math.isnan(length) else OverflowError
@@ -104,9 +107,11 @@ def arange(
     plain = all(x is None or type(x) in SCALARS for x in (start, stop, step))
     count = _count_of_steps if plain else _count_of_steps.__wrapped__
     length, wanted, host = count(config.cache_key(), start, stop, step, wanted)
+    if has_symbolic(host):
+        host = [convert_to(x.to_array(), wanted) if is_symbolic(x) else x for x in host]
     if step is not None:
         result = _ramp(*host, length=length, dtype=wanted)
-    elif host[0]:
+    elif isinstance(host[0], Tracer) or host[0]:
         result = _count_from(host[0], length=length, dtype=wanted)
     else:
         result = iota(wanted, length)
@@ -127,7 +132,10 @@ def _count_of_steps(
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
     length = _steps(first, numbers["stop"], increment)
-    ends = [scalar_to_host(python_value(n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
+    ends = [
+        n if is_symbolic(n) else scalar_to_host(python_value(n, dtype), ShapedArray((), dtype))
+        for n in (first, increment)
+    ]
     return length, dtype, ends
 
 

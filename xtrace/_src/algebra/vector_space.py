@@ -25,6 +25,7 @@ from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
@@ -116,7 +117,7 @@ def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     if any(isinstance(n, Tracer) for n in entries):
         raise explain.traced_shape(next(n for n in entries if isinstance(n, Tracer)), entries, function=function)
     try:
-        canonical = tuple(operator.index(n) for n in entries)
+        canonical = to_sizes(entries)
     except TypeError:
         raise TypeError(
             f"{function or called_function()}: shape must be an integer or a sequence of integers, got "

@@ -22,6 +22,7 @@ from xtrace._src.core.callables import check_callable, debug_info_of, function_n
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer, current_trace
@@ -156,7 +157,7 @@ def zero_tangent(aval: ShapedArray) -> Any:
     """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
     if is_differentiable(aval):
         return reshard_as(zeros(aval), aval)
-    return np.zeros(aval.shape, dtypes.float0)
+    return zeros(aval) if has_symbolic(aval.shape) else np.zeros(aval.shape, dtypes.float0)
 
 
 @overload

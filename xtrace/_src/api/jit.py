@@ -37,6 +37,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
@@ -491,7 +492,8 @@ class Jitted:
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
         kept = None
-        if not self.options.keep_unused and not all(read):
+        # The sizes of all arguments are read where some are symbolic.
+        if not (self.options.keep_unused or all(read) or any(has_symbolic(v.aval.shape) for v in jaxpr.invars)):
             kept = [i for i, used in enumerate(read) if used]
             jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
             donated = [donated[i] for i in kept]

@@ -23,6 +23,7 @@ from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import to_size
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
@@ -255,4 +256,4 @@ def _size(
             f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines) + "\n"
             "An argument that is the same for all examples has None in in_axes, such as in_axes=(None, 0)."
         )
-    return int(candidates.pop())
+    return to_size(candidates.pop())  # type: ignore[no-any-return]

@@ -18,11 +18,13 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 
@@ -134,7 +136,7 @@ class ShapedArray(AbstractValue):
             return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
             return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying, manual_sums)
-        shape = tuple(map(operator.index, shape))
+        shape = to_sizes(shape)
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
@@ -227,7 +229,7 @@ class ShapedArray(AbstractValue):
         if text is None:
             check_size(self)
             stored = physical_aval(self)
-            dimensions = "".join(f"{n}x" for n in stored.shape)
+            dimensions = "".join(f"{n:d}x" for n in stored.shape)
             text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
             object.__setattr__(self, "_mlir_type", text)
         return text
@@ -380,7 +382,11 @@ def check_size(aval: ShapedArray, function: str = "") -> None:
     total = stored.dtype.itemsize
     for n in stored.shape:
         total *= n
-        if total >= 2**57:
+        try:
+            is_too_large = total >= 2**57
+        except InconclusiveDimensionOperation:
+            return
+        if is_too_large:
             raise ValueError(
                 f"{function + ': ' if function else ''}an array of type {aval.str_short()} would have 2**57 bytes or "
                 "more, which no device can address; give a smaller shape"
@@ -422,7 +428,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified")
         try:
-            self.shape = tuple(operator.index(n) for n in shape)
+            self.shape = to_sizes(shape)
         except TypeError:
             raise TypeError(
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviate(shape)}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.source import Position
 from xtrace._src.core.source_info import SourceInfo, source_info
 
@@ -92,7 +93,11 @@ aval_rules[Literal] = own_aval
 
 def scalar_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of the dtype."""
-    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype, weak_type))
+    try:
+        number = dtypes.scalar_type_of(dtype)(value)
+    except InconclusiveDimensionOperation:  # a size that is part of the program
+        number = value
+    return Literal(number, ShapedArray((), dtype, weak_type))
 
 
 Atom = Var | Literal

@@ -15,6 +15,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import in_order
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
@@ -123,7 +124,8 @@ def _export_trace(
         nr_devices=mesh.size if mesh is not None else 1, platforms=platforms, ordered_effects=(),
         unordered_effects=tuple(function.jaxpr.effects), disabled_safety_checks=checks, mlir_module_serialized=data,
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=tuple(kept),
-        uses_global_constants=len(platforms) > 1, _get_vjp=_derivative(lowered, platforms, checks),
+        uses_global_constants=len(platforms) > 1 or any(has_symbolic(aval.shape) for aval in in_avals),
+        _get_vjp=_derivative(lowered, platforms, checks),
     )
 
 

@@ -43,7 +43,7 @@ class Exported:
         mlir_module_serialized: the program, a portable artifact of StableHLO.
         calling_convention_version: the version of the rules for the program's arguments.
         module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
-        uses_global_constants: whether the program takes the number of its platform first.
+        uses_global_constants: whether the program takes the number of its platform first, or has symbolic dimensions.
         _get_vjp: returns the derivative; None if there is none.
         _is_intact: whether the program's bytes are undamaged, by a checksum; it says nothing of who wrote them.
 

@@ -29,6 +29,7 @@ from xtrace._src.core.avals import (
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray, device_sharding, mesh_sharding, new_array, placement
@@ -347,7 +348,9 @@ def to_constant(value: object) -> ConcreteArray:
 
 def to_array(value: object) -> Array:
     """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
-    return value if isinstance(value, Array) else to_constant(value)
+    if isinstance(value, Array):
+        return value
+    return value.to_array() if is_symbolic(value) else to_constant(value)
 
 
 def constant_on(value: object, device: Device) -> ConcreteArray:

@@ -25,6 +25,7 @@ from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import Position, Scopes, place_within, user_position
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace
@@ -175,6 +176,8 @@ class StagingTrace(Trace):
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
         """Return a NumPy array, or a concrete one of type `aval`, as a tracer of a constant, which has its type."""
+        if is_symbolic(value):
+            return StagedTracer(self, aval, Literal(value, aval))
         if not aval.shape:
             scalar = dtypes.cast(value, aval.dtype)
             return StagedTracer(self, aval, Literal(scalar.item() if aval.dtype.isbuiltin == 1 else scalar[()], aval))
@@ -210,6 +213,8 @@ class StagingTrace(Trace):
             kept: Any = value
         elif kind is ShapeDtypeStruct or type(aval) is AbstractRef:
             kept = value
+        elif is_symbolic(value):
+            return Literal(value, aval)
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):

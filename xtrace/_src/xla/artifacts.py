@@ -63,6 +63,21 @@ def is_bytecode(data: bytes) -> bool:
     return data.startswith(_BYTECODE)
 
 
+def refine(text: str) -> Any:
+    """Return the module of a text whose ``main`` has known sizes, with these in the place of the unknown ones.
+
+    ValueError with the message of an assertion on sizes that does not hold.
+    """
+    module = modules.parse(text)
+    try:
+        refined = mlir_names.with_static_shapes(bytes(module.operation.get_asm(binary=True)), True, True, "sdy." in text)
+    except Exception as error:
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        raise ValueError(f"its sizes cannot be found: {error} {notes}".rstrip()) from None
+    with modules.collect_diagnostics():
+        return ir.Module.parse(refined, context=modules.context())
+
+
 def rewrite_in_process(program: bytes, argument_types: Sequence[str] = ()) -> bytes:
     """Return a program as the artifact that another process reads and writes; ValueError if that one cannot, or dies.
 

@@ -13,6 +13,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -198,8 +199,12 @@ def last_positions(
 ) -> Value:
     """Write the largest index vector whose window is in bounds, broadcast to the shape of `indices`."""
     dtype = indices.aval.dtype
-    limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
-    bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
+    limits = [shape[a] - window[a] for a in mapped]
+    if has_symbolic(limits):
+        bounds = builder.convert(builder.sizes_vector(limits), dtype)
+    else:
+        limits = [min(n, int(dtypes.iinfo(dtype).max)) for n in limits]
+        bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
     return builder.broadcast(bounds, indices.aval.shape, [indices.aval.ndim - 1])
 
 

@@ -19,6 +19,7 @@ from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sizes import is_symbolic, to_size
 from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
@@ -214,11 +215,13 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         # Profiles show the while loop that the scan becomes, as in JAX.
         position, name = builder.place
         builder.place = position, f"{name.removesuffix('scan')}while"
-    unroll = min(loop.unroll, loop.length)
+    # A number of steps that is not known is no multiple of another.
+    is_counted = not is_symbolic(loop.length)
+    unroll = min(loop.unroll, loop.length) if is_counted else 1
     trips, rest = divmod(loop.length, unroll)
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
-    if trips > 1:
+    if not is_counted or trips > 1:
         effects = in_order(jaxpr.effects)
         terms = [x for x in (*consts, *xs) if has_terms(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
@@ -652,7 +655,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     if isinstance(length, Tracer):
         raise explain.concretization(length, f"{called_function()} as its length, which must be known while tracing")
     try:
-        number = operator.index(length)
+        number = to_size(length)
     except TypeError:
         raise TypeError(
             f"{called_function()}: length must be an integer known while tracing, got {abbreviate(length)}. "

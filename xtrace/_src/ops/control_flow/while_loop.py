@@ -18,6 +18,7 @@ from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
@@ -541,7 +542,7 @@ def fori_loop(
     check_carry(positional_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
     number = len(body.consts)
     if known:
-        steps = max(upper - lower, 0)
+        steps = largest(upper - lower, 0)
         at_once = unroll_of(1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
         results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
@@ -572,7 +573,7 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
             f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
         )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        return int(lower), int(upper), True
+        return (*[x if is_symbolic(x) else int(x) for x in (lower, upper)], True)
     dtype = avals[avals[0].weak_type].dtype
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 
