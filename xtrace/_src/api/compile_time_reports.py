@@ -154,10 +154,10 @@ def explain_compile_time(fun: Callable[..., Any], /, *args: object, **kwargs: ob
     places = operations.keys() | given_by_line.keys() | made_by_line.keys()
     lines = [Line(at, operations[at], given_by_line[at], made_by_line[at]) for at in places if at is not None]
     constants = [one for one in captured_constants(traced.jaxpr, fun) if one.is_parameter]
+    lines.sort(key=lambda one: (-one.after, -one.before, one.place))
     return CompileTimeReport(
         jitted.name, describe_devices(executable.local_devices())[0], seconds, operations.total(),
-        given_by_line.total(), made_by_line.total(), sorted(lines, key=lambda one: (-one.after, -one.before, one.place)),
-        repetitions, sorted(constants, key=lambda one: -one.size),
+        given_by_line.total(), made_by_line.total(), lines, repetitions, sorted(constants, key=lambda one: -one.size),
     )
 
 

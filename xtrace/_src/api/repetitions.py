@@ -155,10 +155,12 @@ class _Finder:
             taken[start : start + length * times] = True
             ((code, _),) = Counter([source[0] for source in sources]).most_common(1)
             lines = sorted({resolve(source).line for source in sources if source[0] is code})
-            what = f"line {lines[0]} of" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]} of"
-            what += f" {code.co_name} {'runs' if lines[0] == lines[-1] else 'run'}"
-            called = _called_names(part)
-            self._add(f"{called[0]} is called" if len(called) == 1 else what, Place(code.co_filename, lines[0], code.co_name), times, part)
+            what, called = f"lines {lines[0]} to {lines[-1]} of {code.co_name} run", _called_names(part)
+            if len(called) == 1:
+                what = f"{called[0]} is called"
+            elif lines[0] == lines[-1]:
+                what = f"line {lines[0]} of {code.co_name} runs"
+            self._add(what, Place(code.co_filename, lines[0], code.co_name), times, part)
 
     def _add(self, what: str, place: Place, times: int, part: Sequence[JaxprEqn]) -> None:
         inner = list(all_equations(part))
