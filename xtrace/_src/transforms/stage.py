@@ -271,7 +271,7 @@ def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
         return dtypes.cast(value, dtype)
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-    kept = memory[start : start + size].view(dtype).reshape(value.shape)
+    kept: np.ndarray[Any, Any] = memory[start : start + size].view(dtype).reshape(value.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         kept[...] = value
     return kept
