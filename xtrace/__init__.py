@@ -116,6 +116,7 @@ with _late_imports(globals()):
     from xtrace._src.api.grad import (
         grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
     )
+    from xtrace._src.api.compile_time_reports import explain_compile_time as explain_compile_time
     from xtrace._src.api.live_arrays import live_arrays as live_arrays
     from xtrace._src.api.jacobian import (
         hessian as hessian, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,

@@ -23,8 +23,8 @@ from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETE
 # What jax has no counterpart of, or has in another module.
 OWN = {
     "xtrace": {
-        "alias_names", "as_jax", "cache_info", "from_stablehlo", "jax_version", "load_ipython_extension", "lower",
-        "targets",
+        "alias_names", "as_jax", "cache_info", "explain_compile_time", "from_stablehlo", "jax_version",
+        "load_ipython_extension", "lower", "targets",
     },
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
     "xtrace.errors": {

@@ -15,7 +15,7 @@ from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
 
-STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report")
+STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report", "compile-time")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
 _MISSING = inspect.Parameter.empty
 
@@ -25,6 +25,10 @@ def inspect_function(request: Request, stage: str) -> str:
     device = request.device
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
+    if stage == "compile-time":
+        name, function, positional, keywords = load_call(request)
+        explain = xtrace.explain_compile_time
+        return str(attempt(f"compiling {name} failed", lambda: explain(function, *positional, **keywords)))
     name, traced = trace_function(request)
     if stage == "jaxpr":
         return str(traced.jaxpr)

@@ -648,13 +648,13 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
         }
     """
     check_callable(fun)
-    jitted, before = _jitted_of(fun)
+    jitted, before = jitted_of(fun)
     if args or kwargs:
         return jitted.lower(*before, *args, **kwargs)
     return jitted.lower_without_arguments()
 
 
-def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
     jitted = getattr(function, "_xtrace_jitted", None)

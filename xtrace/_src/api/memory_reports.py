@@ -16,7 +16,7 @@ from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
-from xtrace._src.xla.device_memory import memory_of_device
+from xtrace._src.xla.device_memory import memory_of_each
 from xtrace._src.xla.hlo_programs import Place, read_program
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
 
@@ -411,7 +411,7 @@ def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
     """Return how sentences call the devices of a program, and how much memory each has, None if it is not known."""
     kind = devices[0].device_kind
     known = targets.memory_of(kind)
-    capacity = memory_of_device(devices[0]) if known is None else known
+    capacity = memory_of_each(devices) if known is None else known
     return f"each of {len(devices)} devices of kind {kind}" if len(devices) > 1 else kind, capacity
 
 

@@ -185,7 +185,7 @@ class StagingTrace(Trace):
         if captured is not None and captured[0].aval is aval and _is_unchanged(value, captured[1]):
             return StagedTracer(self, aval, captured[0])
         variable = Var(aval)
-        kept = dtypes.cast(value, aval.dtype) if type(value) is np.ndarray else value
+        kept = _copy(value, aval.dtype) if type(value) is np.ndarray else value
         self.constants.append((variable, kept))
         self.captured[id(value)] = (variable, kept, value)
         return StagedTracer(self, aval, variable)
@@ -219,7 +219,7 @@ class StagingTrace(Trace):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
             # The caller may write to the array afterwards; the program keeps the value of that time.
-            kept = dtypes.cast(value, aval.dtype)
+            kept = _copy(value, aval.dtype)
         else:
             kept = value
         variable = Var(aval)
@@ -260,8 +260,21 @@ class StagingTrace(Trace):
         return f"DynamicJaxprTrace(level={level}/0)"
 
 
-# How many bytes are compared at a time.
-_CHUNK = 1 << 20
+# How many bytes are compared at a time; arrays of as many are aligned so that CPU programs share their memory.
+_CHUNK, _ALIGNMENT = 1 << 20, 64
+
+
+def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of NumPy's data as an array of `dtype`, which nobody else writes to."""
+    size = value.size * np.dtype(dtype).itemsize
+    if size < _CHUNK or value.dtype == dtypes.float0:
+        return dtypes.cast(value, dtype)
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+    kept: np.ndarray[Any, Any] = memory[start : start + size].view(dtype).reshape(value.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept[...] = value
+    return kept
 
 
 def _is_unchanged(value: object, kept: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib import _jax
@@ -16,13 +17,13 @@ def memory_of_host() -> int | None:
         return None
 
 
-def memory_of_device(device: Any) -> int | None:
-    """Return the bytes that programs can have on a device that is here, None if its runtime does not say."""
-    if device.platform == "cpu":
-        # Several CPU devices share it.
-        return memory_of_host() if len(device.client.devices()) == 1 else None
+def memory_of_each(devices: Sequence[Any]) -> int | None:
+    """Return the bytes that a program can have on each of its devices that are here, None if no runtime says it."""
+    if devices[0].platform == "cpu":
+        host = memory_of_host()
+        return host // len(devices) if host is not None else None
     try:
-        limit = (device.memory_stats() or {}).get("bytes_limit")
+        limit = (devices[0].memory_stats() or {}).get("bytes_limit")
     except (_jax.JaxRuntimeError, AttributeError, NotImplementedError):
         return None
     return int(limit) if limit else None
