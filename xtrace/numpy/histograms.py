@@ -100,8 +100,7 @@ def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Arr
         a = ravel(convert_to(to_array_operand(a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
-    result: Array = linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
-    return result
+    return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
 
 
 def _check_range(range: Any) -> tuple[Any, ...]:

@@ -207,8 +207,7 @@ def _range(function: str, span: Any) -> Array:
             raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
     start, stop, step = (0 if span.start is None else span.start), span.stop, span.step
     if isinstance(step, complex):
-        result: Array = linspace(start, stop, int(abs(step)))
-        return result
+        return linspace(start, stop, int(abs(step)))
     return arange(start, 0 if stop is None else stop, 1 if step is None else step)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _count_of_steps(
 def _space(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
-) -> Any:
+) -> tuple[Array, Array]:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
     start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
     avals = [type_of(x) for x in (start, stop)]
@@ -177,6 +177,20 @@ def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
     promoted = dtypes.promote(pairs, *config.promotion())[0]
     return as_inexact(promoted, False)[0]
+
+
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = ..., endpoint: bool = ..., retstep: Literal[False] = ...,
+    dtype: DTypeLike | None = ..., axis: int = ..., *, device: object = ...,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = ..., endpoint: bool = ..., retstep: bool = ...,
+    dtype: DTypeLike | None = ..., axis: int = ..., *, device: object = ...,
+) -> Any: ...
 
 
 def linspace(
@@ -224,17 +238,16 @@ def _linspace(
 def _samples(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
     axis: int,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     count = to_size("num", num)
     shapes_given = [type_of(x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(shapes_given)) + 1
     check_mapped_ranks(shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    result: tuple[Any, Any] = _space(
+    return _space(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )
-    return result
 
 
 @inline_jit
