@@ -7,7 +7,14 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, check_broadcast, convert_to, reshape
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    check_broadcast,
+    convert_to,
+    operand_aval,
+    reshape,
+)
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
@@ -25,14 +32,14 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of
 
 
 def _concrete_number(name: str, value: Any) -> Any:
     """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{called_function()} argument {name}")
-    aval = type_of(value)
+    aval = operand_aval(value, 0)
     if aval.shape:
         raise ValueError(f"{called_function()}: arguments must be scalars; got {name} of shape {aval.shape}")
     if dtypes.is_complex(aval.dtype):
@@ -137,8 +144,8 @@ def _space(
     dtype: np.dtype[Any],
 ) -> tuple[Array, Array]:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
-    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
-    avals = [type_of(x) for x in (start, stop)]
+    start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
+    avals = [operand_aval(x, 0) for x in (start, stop)]
     bounds = check_broadcast([a.shape for a in avals])
     start, stop = (
         broadcast_operand_to(x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
@@ -240,7 +247,7 @@ def _samples(
     axis: int,
 ) -> tuple[Array, Array]:
     count = to_size("num", num)
-    shapes_given = [type_of(x, i).shape for i, x in enumerate((start, stop))]
+    shapes_given = [operand_aval(x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(shapes_given)) + 1
     check_mapped_ranks(shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
@@ -252,7 +259,7 @@ def _samples(
 
 @inline_jit
 def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
-    powers = power(cast_to(base, type_of(base), exponents.dtype), exponents)
+    powers = power(cast_to(base, operand_aval(base, 0), exponents.dtype), exponents)
     return cast_to(powers, powers.aval, dtype)
 
 
@@ -304,7 +311,7 @@ def _geometric(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> Array:
-    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
+    start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
     exponents, _ = _samples(
@@ -343,7 +350,7 @@ def geomspace(
     wanted = requested_dtype(dtype)
     count = to_size("num", num)
     rank = (
-        len(check_broadcast([type_of(x, i).shape for i, x in enumerate((start, stop))])) + 1
+        len(check_broadcast([operand_aval(x, i).shape for i, x in enumerate((start, stop))])) + 1
     )
     compute = _promote_to_inexact(start, stop) if wanted is None else _promote_to_inexact(wanted)
     return _geometric(
