@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to, reshape
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, pytree
@@ -28,7 +28,7 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
-from xtrace.numpy.operands import place_of, scalar_of, type_of
+from xtrace.numpy.operands import place_of, scalar_of
 
 
 def array(
@@ -276,7 +276,7 @@ def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Ar
     """Return an operand as an array or tracer; TypeError names the function and the bad argument."""
     if isinstance(value, Array):
         return value
-    type_of(value, position, function=function)
+    operand_aval(value, position, function=function)
     return asarray(value)
 
 
@@ -306,7 +306,7 @@ def convert_array(
     x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None, *, function: str = ""
 ) -> Array:
     """Return `x` converted to `dtype` as by `astype`, for a function whose messages have another name."""
-    aval = type_of(x, function=function)
+    aval = operand_aval(x, 0, function=function)
     wanted = requested_dtype(float if dtype is None else dtype, function=function)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.

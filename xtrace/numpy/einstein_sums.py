@@ -10,7 +10,7 @@ import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
@@ -27,7 +27,7 @@ from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import dot_general, product_of_shards, sharding_of_product
 from xtrace._src.ops.reductions import reduce_or
 from xtrace.numpy.contraction import to_factor
-from xtrace.numpy.operands import refuse, select_or_fill, type_of
+from xtrace.numpy.operands import refuse, select_or_fill
 
 _Axes = tuple[int, ...]
 
@@ -102,7 +102,7 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, operands = _parse_interleaved((subscripts, *operands))
     preferred = requested_dtype(preferred_element_type)
-    avals = [type_of(x, i) for i, x in enumerate(operands)]
+    avals = [operand_aval(x, i) for i, x in enumerate(operands)]
     key = (subscripts, _make_hashable(optimize), *[aval.shape for aval in avals])
     steps = _plans.get(key)
     if steps is None:
@@ -142,7 +142,7 @@ def einsum_path(
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _parse_interleaved((subscripts, *operands))
-    shapes = [type_of(x, i).shape for i, x in enumerate(operands)]
+    shapes = [operand_aval(x, i).shape for i, x in enumerate(operands)]
     return _path(subscripts, shapes, optimize)
 
 

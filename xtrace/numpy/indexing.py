@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
@@ -39,7 +39,7 @@ from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
@@ -416,11 +416,11 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
-    aval = type_of(index, function="indexing")
+    aval = operand_aval(index, 0, function="indexing")
     if signed:
         if is_known_to_exceed(length, dtypes.iinfo(aval.dtype).max):
             index = convert_to(index, dtype)
-            aval = type_of(index, function="indexing")
+            aval = operand_aval(index, 0, function="indexing")
         moved = elementwise.add(index, scalar_of(length, aval.dtype))
         index = select_n(lt(index, scalar_of(0, aval.dtype)), index, moved)
     return convert_to(index, dtype)
@@ -428,7 +428,7 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
 
 def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
     """Return `x` indexed along `axes` by index arrays, which broadcast; their axes come at position `block`."""
-    avals = [type_of(i, function="indexing") for i in indices]
+    avals = [operand_aval(i, 0, function="indexing") for i in indices]
     shape = check_broadcast([a.shape for a in avals], function="indexing")
     others = [n for i, n in enumerate(x.shape) if i not in axes]
     whole = (*others[:block], *shape, *others[block:])
@@ -570,7 +570,7 @@ def take(
     """
     refuse(out=out)
     a = to_array_operand(a)
-    aval = type_of(indices, 1)
+    aval = operand_aval(indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import neg
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
@@ -29,7 +29,7 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take
 from xtrace.numpy.joins_and_splits import unstack
-from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.rearrangement import flip, sort
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
@@ -182,7 +182,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """
     if isinstance(keys, (Array, np.ndarray)):
         if not keys.ndim:
-            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of(keys)}")
+            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {operand_aval(keys, 0)}")
         keys = unstack(keys)
     operands = [to_array_operand(key, i) for i, key in enumerate(keys)]
     if not operands:
@@ -326,7 +326,7 @@ def searchsorted(
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")
     if sorter is not None:
-        given = type_of(sorter, 3)
+        given = operand_aval(sorter, 3)
         if not dtypes.is_integer(given.dtype):
             raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
@@ -364,7 +364,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         >>> jnp.digitize(jnp.array([0.5, 2.0]), jnp.array([1.0, 2.0, 3.0]))
         Array([0, 2], dtype=int32)
     """
-    aval, edges = type_of(x), type_of(bins, 1)
+    aval, edges = operand_aval(x, 0), operand_aval(bins, 1)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     if not edges.size:

@@ -174,8 +174,20 @@ def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") ->
     return tuple(result)
 
 
-def operand_aval(value: object, argument: str = "operand", *, function: str = "") -> ShapedArray:
-    """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
+def operand_aval(value: object, argument: str | int = "operand", *, function: str = "") -> ShapedArray:
+    """Return the aval of an operand, a literal included; errors for other values name the function and the argument.
+
+    argument: the argument's name, or for NumPy's functions, whose messages count arguments, its position.
+    """
+    if isinstance(argument, int):
+        if isinstance(value, Array):
+            return value.aval
+        try:
+            return aval_of(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{function or called_function()} requires ndarray or scalar arguments; argument {argument}: {error}"
+            ) from None
     aval: ShapedArray | None = getattr(value, "aval", None)
     if aval is not None:
         return aval
