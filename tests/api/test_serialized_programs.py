@@ -15,6 +15,7 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
+from tools.fuzz_files import mutate
 from xtrace import P
 from xtrace._src.api import serialized_programs
 from xtrace._src.core import compilation_cache_settings as cache_settings
@@ -228,27 +229,6 @@ def test_what_bytes_cannot_hold_is_refused():
         pickle.dumps(compile_(lambda x: xtrace.pure_callback(np.sin, x, x), jnp.float32(1)))
     with pytest.raises(NotImplementedError, match="takes references or closes over them"):
         serialize(compile_(lambda ref: ref[...] * 2, xtrace.new_ref(jnp.ones(2))))
-
-
-def mutate(content, draws):
-    """Return other bytes: with bits turned, a part cut out, put in, doubled or moved, or none of them left."""
-    changed = bytearray(content)
-    while changed == content:
-        place, size = draws.randrange(len(content)), draws.randint(1, 64)
-        match draws.randrange(7):
-            case 0 | 1:
-                changed[place] ^= 1 << draws.randrange(8)
-            case 2:
-                del changed[place:]
-            case 3:
-                del changed[place : place + size]
-            case 4:
-                changed[place:place] = draws.randbytes(size)
-            case 5:
-                changed[place:place] = changed[place : place + size]
-            case 6:
-                changed[:] = draws.randbytes(draws.randint(0, 400))
-    return bytes(changed)
 
 
 def test_damage_is_found_before_anything_is_loaded():

@@ -7,8 +7,8 @@ checksum finds damage. Nothing in them is unpickled, but XLA's part is code.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from xtrace._src.runtime.execute import Assignment, Program, request_partitionin
 from xtrace._src.runtime.transfer import array_from_host, put_at
 from xtrace._src.xla import clients, environments, executables
 from xtrace._src.xla.pytree_registry import PyTreeDef
+
+_Part = TypeVar("_Part")
 
 _FORMAT = Format(b"xtrace\x00e", 1, "serialized executable")
 
@@ -167,7 +169,7 @@ def deserialize_and_load(
         encoded, payload = _FORMAT.decode(bytes(serialized))
     except WrongBytesError as error:
         raise ValueError(f"{function}: serialized cannot be used: {error}. {_AGAIN}") from None
-    head = json.loads(encoded)
+    head = _understand(lambda: _check_head(json.loads(encoded)))
     for argument, tree, avals in (("in_tree", in_tree, head["in_avals"]), ("out_tree", out_tree, head["out_avals"])):
         if tree.num_leaves != len(avals):
             raise ValueError(
@@ -175,10 +177,48 @@ def deserialize_and_load(
                 "structures that serialize returned with these bytes"
             )
     devices = _devices(head, backend, execution_devices)
-    different = environments.differences(head["environment"], devices[0])
+    different = _understand(lambda: environments.differences(head["environment"], devices[0]))
     if different:
         raise ValueError(f"{function}: {head['name']} was compiled elsewhere: {'; '.join(different)}. {_AGAIN}")
     return _load(_Reader(head, devices, execution_devices is not None), payload, in_tree, out_tree)
+
+
+# The parts of the head.
+_PARTS: dict[str, Any] = {
+    "environment": dict, "name": str, "devices": list, "committed": bool, "in_avals": list, "paths": list,
+    "out_avals": list, "donated": list, "kept": (list, type(None)), "mesh": (dict, type(None)), "inputs": list,
+    "results": list, "hidden": list, "code": int,
+}
+
+
+def _check_head(head: Any) -> dict[str, Any]:
+    """Return the head; TypeError or ValueError if it is none that is written here."""
+    for name, kind in _PARTS.items():
+        if not isinstance(head[name], kind):
+            raise TypeError(f"{name} is {abbreviate(head[name])}")
+    count = len(head["in_avals"])
+    for name, numbers in (("kept", head["kept"] or []), ("donated", head["donated"])):
+        if sorted(set(numbers)) != numbers or any(n not in range(count) for n in numbers):
+            raise ValueError(f"{name} is {abbreviate(numbers)}, of {count} arguments")
+    if len(head["paths"]) != count or not all(isinstance(path, str) for path in head["paths"]):
+        raise ValueError(f"paths are {abbreviate(head['paths'])}, of {count} arguments")
+    devices = head["devices"]
+    if not all(type(n) is int for n in devices) or not devices or len(set(devices)) < len(devices):
+        raise ValueError(f"devices are {abbreviate(devices)}")
+    if not isinstance(head["environment"].get("platform"), str):
+        raise ValueError("it names no platform")
+    checked: dict[str, Any] = head
+    return checked
+
+
+def _understand(read: Callable[[], _Part]) -> _Part:
+    """Return what is read of the head; ValueError if another release, or someone else, wrote it."""
+    try:
+        return read()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"deserialize_and_load: the head of serialized is not one that this release writes: {error!r}. {_AGAIN}"
+        ) from None
 
 
 def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None) -> list[Any]:
@@ -188,7 +228,7 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
         platform = head["environment"]["platform"]
         try:
             known = {d.id: d for d in clients.client(platform if backend is None else backend).devices()}
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             raise ValueError(
                 f"{function}: {name} was compiled for the platform {platform}, which does not start here: {error}. "
                 f"{_AGAIN}"
@@ -215,8 +255,9 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
 
 
 def _load(reader: _Reader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
-    head, assignment = reader.head, reader.assignment()
-    avals = [list(map(reader.aval, head[side])) for side in ("in_avals", "out_avals")]
+    head, assignment = reader.head, _understand(reader.assignment)
+    avals = _understand(lambda: [list(map(reader.aval, head[side])) for side in ("in_avals", "out_avals")])
+    constants = _understand(lambda: reader.constants(payload[head["code"] :]))
     partitioned = request_partitioning(assignment, len(head["hidden"]))
     code = payload[: head["code"]]
     try:
@@ -226,8 +267,7 @@ def _load(reader: _Reader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeD
             f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
         ) from None
     program = Program(
-        executable, assignment, avals[1], hidden=reader.constants(payload[head["code"] :]), kept=head["kept"],
-        read_code=lambda: code,
+        executable, assignment, avals[1], hidden=constants, kept=head["kept"], read_code=lambda: code
     )
     traced = _trace_of(head, in_tree, out_tree, avals)
     function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
@@ -347,8 +387,13 @@ class _Reader:
         head = self.head
         committed = head["committed"] or self._committed
         if head["mesh"] is None:
+            if len(self._devices) != 1:
+                raise ValueError(f"{len(self._devices)} devices without a mesh")
             return Assignment(self._devices, committed)
         inputs, results = [tuple(map(self._sharding, head[side])) for side in ("inputs", "results")]
+        counts = len(head["in_avals"] if head["kept"] is None else head["kept"]), len(head["out_avals"])
+        if (len(inputs), len(results)) != counts:
+            raise ValueError(f"{(len(inputs), len(results))} shardings of {counts} inputs and results")
         return Assignment(
             self._devices, committed, self._mesh(head["mesh"]), inputs, results, ranks=(0,) * len(inputs),
             depending=(False,) * len(results),

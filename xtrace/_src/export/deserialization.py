@@ -23,7 +23,7 @@ from xtrace._src.export.checks import (
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
-from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE, IDENTIFIER
 from xtrace._src.export.trees import tree_of_record
 
 # The characters of a symbolic dimension in files.
@@ -66,9 +66,11 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
 
 
 def _check_digest(data: bytes) -> bool:
-    """Return whether a file has a digest; DamagedFileError if it is that of other bytes."""
+    """Return whether a file has a digest; DamagedFileError if it is that of other bytes, or is gone."""
     content, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
     if not content.endswith(DIGEST_MARK):
+        if data[4:8] == IDENTIFIER:
+            raise DamagedFileError("its end is not the SHA-256 that xtrace writes there")
         return False
     if not hmac.compare_digest(hashlib.sha256(content).digest(), digest):
         raise DamagedFileError("its bytes are not those that were written, by their SHA-256")
