@@ -72,8 +72,8 @@ def homes() -> dict[int, str]:
 
 def _is_described(name: str, value: object) -> bool:
     # A name that ends in _p is another name of an operation.
-    is_public = not name.endswith("_p") and name[0] != "_"
-    documented = callable(value) and bool(getattr(value, "__doc__", None)) and is_public
+    named = not name.endswith("_p") and not name.startswith("_")
+    documented = named and callable(value) and bool(getattr(value, "__doc__", None))
     defined_here = (inspect.getmodule(value) or inspect.getmodule(type(value))) is not None
     return documented and defined_here and "xtrace" in (getattr(value, "__module__", "") or type(value).__module__)
 

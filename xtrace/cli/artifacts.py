@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import xtrace
-from xtrace.cli.argument_grammar import ACCEPTED, parse_argument, parse_static
+from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
-from xtrace.cli.inspection import attempt, bind
-from xtrace.cli.loading import load_function
+from xtrace.cli.inspection import Request, attempt, load_call
+from xtrace.cli.results import Result
 
 _PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
 _TEXT_ENDINGS = (".mlir", ".stablehlo")
@@ -23,18 +22,9 @@ _TEXT_ENDINGS = (".mlir", ".stablehlo")
 _PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
 
 
-def export_function(
-    target: str, arguments: Sequence[str], statics: Sequence[str], out: str, platforms: str | None, vjp_order: int
-) -> str:
-    """Write the function that `target` names to the file `out`, and return a line that says what was written."""
-    values = [parse_argument(text) for text in arguments]
-    named = dict(parse_static(text) for text in statics)
-    function = load_function(target)
-    positional, keywords = bind(function, values, named)
-    name = target.rpartition(":")[2]
-    if not hasattr(function, "trace"):
-        plain = function
-        function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(plain, static_argnames=tuple(named)))
+def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
+    """Write the function that is asked for to the file `out`, and say what was written. Raises `CommandError`."""
+    name, function, positional, keywords = load_call(request)
     names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
     unknown = sorted({*(names or ())} - {*_PLATFORMS})
     if unknown:
@@ -50,7 +40,10 @@ def export_function(
         raise CommandError(f"--out {out}: {error.strerror}") from None
     takes = ", ".join([aval.str_short(False) for aval in exported.in_avals])
     derivatives = f", vjp order {vjp_order}" if vjp_order else ""
-    return f"{out}: {name}({takes}) for {', '.join(exported.platforms)}{derivatives}, {len(data)} bytes"
+    text = f"{out}: {name}({takes}) for {', '.join(exported.platforms)}{derivatives}, {len(data)} bytes"
+    return Result(text, {
+        "file": out, "function": name, "platforms": exported.platforms, "vjp_order": vjp_order, "bytes": len(data),
+    })
 
 
 def is_artifact(path: str) -> bool:
@@ -78,6 +71,7 @@ Exit codes: 0 done, 1 the artifact or its program failed, 2 the command line is 
     parser.add_argument("artifact", metavar="ARTIFACT", help="a file of xtrace.export or of StableHLO")
     parser.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument, in order")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.set_defaults(command="run")
     return parser.parse_args(words)
 
 
@@ -90,21 +84,19 @@ class _Artifact(NamedTuple):
     in_avals: Sequence[Any] | None
 
 
-def run_artifact(path: str, arguments: Sequence[str], as_json: bool) -> str:
-    """Return the results of the function in a file as text or JSON, with their shapes and dtypes."""
+def run_artifact(path: str, arguments: Sequence[str]) -> Result:
+    """Return the results of the function in a file, with their shapes and dtypes."""
     artifact = _load(Path(path))
     args, kwargs = _arguments(artifact, arguments)
     results = attempt(f"running {artifact.name} failed", lambda: artifact.call(*args, **kwargs))
     leaves = xtrace.tree_util.tree_leaves_with_path(results)
     rows = [(f"result{xtrace.tree_util.keystr(where)}", value) for where, value in leaves]
-    if as_json:
-        listed = [
-            {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _plain(_data(value))}
-            for name, value in rows
-        ]
-        return json.dumps({"function": artifact.name, "results": listed})
+    listed = [
+        {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _plain(_data(value))}
+        for name, value in rows
+    ]
     lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_data(value)}" for name, value in rows]
-    return "\n".join(lines) or "no results"
+    return Result("\n".join(lines) or "no results", {"function": artifact.name, "results": listed})
 
 
 def _load(path: Path) -> _Artifact:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.runtime.disk_cache import DiskCache
 from xtrace.cli.errors import FAILED, WRONG_COMMAND, CommandError
+from xtrace.cli.results import Result
 
 
-def describe_cache(directory: str | None, clear: bool, verify: bool) -> str:
+def describe_cache(directory: str | None, clear: bool, verify: bool) -> Result:
     """Return the state of the folder, by default the one of the environment, after it was cleared or verified.
 
     Raises `CommandError` if no folder is named, if it cannot be used, and for wrong entries.
@@ -20,8 +21,10 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> str:
         )
     try:
         cache = DiskCache(directory)
+        about = {"directory": str(cache.directory)}
         if clear:
-            return f"{cache.directory}: {cache.clear()} files deleted"
+            deleted = cache.clear()
+            return Result(f"{cache.directory}: {deleted} files deleted", {**about, "deleted": deleted})
         wrong = cache.verify()[1] if verify else []
         sizes = [state.st_size for _, state in cache.files()]
         aside = cache.count_wrong()
@@ -30,4 +33,5 @@ def describe_cache(directory: str | None, clear: bool, verify: bool) -> str:
     state = f"{cache.directory}: {len(sizes)} programs, {sum(sizes) / 1e6:.1f} MB, {aside} wrong ones set aside"
     if wrong:
         raise CommandError("\n".join([state, *[f"  {name} was wrong" for name in wrong]]), FAILED)
-    return state + (", all verified" if verify else "")
+    data = {**about, "programs": len(sizes), "bytes": sum(sizes), "set_aside": aside, "verified": verify}
+    return Result(state + (", all verified" if verify else ""), data)

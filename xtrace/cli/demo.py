@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +13,9 @@ import xtrace
 import xtrace.numpy as jnp
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace.cli.colours import colour_program
 from xtrace.cli.errors import CommandError
+from xtrace.cli.results import Result
 
 EPOCHS = 30
 _SEED = 0
@@ -149,11 +152,12 @@ def seconds_per_call(function: Callable[..., Any], arguments: tuple[Any, ...], b
 def _format_head(title: str, text: str) -> str:
     lines = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in text.rstrip().splitlines()]
     rest = [f"… {len(lines) - _HEAD} more lines"] if len(lines) > _HEAD else []
-    return "\n".join(["", title, *(f"    {line}" for line in lines[:_HEAD] + rest)])
+    shown = "\n".join(f"    {line}" for line in lines[:_HEAD] + rest)
+    return f"\n{title}\n{colour_program(shown, sys.stdout)}"
 
 
-def run_demo(epochs: int = EPOCHS) -> None:
-    """Train, and print the compiled step and its speedup. Raises `CommandError`."""
+def run_demo(epochs: int = EPOCHS) -> Result:
+    """Train, print the compiled step, and return its accuracy and speedup. Raises `CommandError`."""
     generator = np.random.default_rng(_SEED)
     digits = load_digits(generator)
     bar = _make_progress_bar()
@@ -164,11 +168,16 @@ def run_demo(epochs: int = EPOCHS) -> None:
     print(f"held-out accuracy: {right:.1%}")
 
     arguments = xtrace.device_put(step_arguments())
-    print(_format_head("The update step as a jaxpr:", str(xtrace.make_jaxpr(update)(*arguments))))
-    print(_format_head("and as StableHLO:", xtrace.lower(update, *arguments).as_text()))
+    jaxpr, text = str(xtrace.make_jaxpr(update)(*arguments)), xtrace.lower(update, *arguments).as_text()
+    print(_format_head("The update step as a jaxpr:", jaxpr))
+    print(_format_head("and as StableHLO:", text))
 
     jitted, op_by_op = seconds_per_call(xtrace.jit(update), arguments), seconds_per_call(update, arguments)
-    print(
+    speed = (
         f"\none step jitted: {jitted * 1e6:,.0f} us; op by op: {op_by_op * 1e6:,.0f} us "
         f"({op_by_op / jitted:.1f} times as long)"
     )
+    return Result(speed, {
+        "epochs": epochs, "accuracy": right, "jaxpr": jaxpr, "stablehlo": text, "seconds_jitted": jitted,
+        "seconds_op_by_op": op_by_op,
+    })

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,35 +13,56 @@ import xtrace
 from xtrace._src.api.captured_constants import captured_constants
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
+from xtrace.cli.colours import colour_program
 from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
+from xtrace.cli.results import Result
 
 STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report", "compile-time")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
 _MISSING = inspect.Parameter.empty
 
 
-def inspect_function(request: Request, stage: str) -> str:
-    """Return the text of one stage of the function that is asked for. Raises `CommandError`."""
+def inspect_function(request: Request, stage: str) -> Result:
+    """Return one stage of the function that is asked for. Raises `CommandError`."""
     device = request.device
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
+    about = {"function": request.function, "stage": stage, "target": device}
     if stage == "compile-time":
         name, function, positional, keywords = load_call(request)
         explain = xtrace.explain_compile_time
-        return str(attempt(f"compiling {name} failed", lambda: explain(function, *positional, **keywords)))
+        explained = attempt(f"compiling {name} failed", lambda: explain(function, *positional, **keywords))
+        return Result(str(explained), about | json.loads(explained.to_json()))
     name, traced = trace_function(request)
     if stage == "jaxpr":
-        return str(traced.jaxpr)
+        return _program(about, str(traced.jaxpr))
     lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
-        return str(lowered.as_text()).rstrip()
+        return _program(about, str(lowered.as_text()).rstrip())
     compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**request.compile_options))
     if stage == "hlo":
-        return str(compiled.as_text()).rstrip()
+        return _program(about, str(compiled.as_text()).rstrip())
     if stage == "report":
-        return str(compiled.report())
-    return _format_cost(compiled.cost_analysis()) if stage == "cost" else str(compiled.memory_analysis())
+        report = compiled.report()
+        return Result(str(report), about | {"report": _fields(report)})
+    if stage == "memory":
+        memory = compiled.memory_analysis()
+        return Result(str(memory), about | json.loads(memory.to_json()))
+    rows = _cost(compiled.cost_analysis())
+    return Result(_format_table(rows), about | {stage: rows})
+
+
+def _program(about: dict[str, Any], text: str) -> Result:
+    return Result(colour_program(text, sys.stdout), about | {"text": text})
+
+
+def _fields(value: Any) -> Any:
+    """Return named tuples as dicts, at all depths, with the properties that they compute."""
+    if hasattr(value, "_asdict"):
+        computed = [name for name, member in vars(type(value)).items() if isinstance(member, property)]
+        return {name: _fields(getattr(value, name)) for name in [*value._fields, *computed]}
+    return [_fields(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
 class Request(NamedTuple):
@@ -196,8 +218,8 @@ def _format_table(rows: Mapping[str, float]) -> str:
     return "\n".join(f"{name:{width}}  {number:>{right}}" for name, number in numbers.items())
 
 
-def _format_cost(analysis: Mapping[str, float] | None) -> str:
+def _cost(analysis: Mapping[str, float] | None) -> dict[str, float]:
     """XLA's estimates: whole-program figures first, then those by operand and output."""
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
-    return _format_table({name: rows[name] for name in first + sorted(set(rows) - set(first))})
+    return {name: rows[name] for name in first + sorted(set(rows) - set(first))}

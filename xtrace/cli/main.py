@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -11,11 +12,15 @@ from typing import Any
 from xtrace.cli.argument_grammar import ACCEPTED
 from xtrace.cli.artifacts import export_function, is_artifact, parse_run, run_artifact
 from xtrace.cli.cache import describe_cache
+from xtrace.cli.colours import colour_error
+from xtrace.cli.completion import SHELLS, make_script
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
 from xtrace.cli.inspection import STAGES, Request, inspect_function
 from xtrace.cli.memory import describe_memory
 from xtrace.cli.programs import run_program
+from xtrace.cli.results import Result, to_json
+from xtrace.version import __version__
 
 _INTERRUPTED = 130  # a shell's exit code for a process that SIGINT ended
 
@@ -70,6 +75,7 @@ def _request(options: argparse.Namespace) -> Request:
 
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
+    parser.add_argument("--version", action="version", version=f"xtrace {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="train a classifier of handwritten digits with a jitted step")
@@ -80,31 +86,21 @@ def _build_parser() -> argparse.ArgumentParser:
     inspect = _add_command_on_function(commands, "inspect", "print one stage of a function's compilation")
     inspect.add_argument("--stage", choices=STAGES, help="what to print (default: jaxpr, with a mesh report)")
     memory = _add_command_on_function(commands, "memory", "say what memory a function takes, and whether it fits")
-    memory.add_argument("--json", action="store_true", help="print the report as JSON")
     cache = commands.add_parser("cache", help="show, verify or clear the folder of compiled programs")
     cache.add_argument("--directory", help="the folder (default: that of XTRACE_COMPILATION_CACHE_DIR)")
     action = cache.add_mutually_exclusive_group()
     action.add_argument("--clear", action="store_true", help="delete all programs")
     action.add_argument("--verify", action="store_true", help="check each program, and set wrong ones aside")
-    export = commands.add_parser(
-        "export", help="write a function as a file that jax.export reads, too",
-        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
-
-Example:
-    python -m xtrace export model.py:forward --arg f32[8,64] --out forward.xt --platforms cpu,cuda --vjp-order 1
-
-Exit codes: 0 done, 1 the function or its file failed, 2 the command line is wrong.""",
-    )
-    export.add_argument("function", metavar="FILE.py:FUNCTION", help="a function, jitted or not")
-    export.add_argument("--arg", action="append", default=[], metavar="TYPE", help="an argument's type, in order")
-    export.add_argument(
-        "--static", action="append", default=[], metavar="NAME=VALUE", help="an argument that is part of the program"
-    )
+    export = _add_command_on_function(commands, "export", "write a function as a file that jax.export reads, too")
     export.add_argument("--out", required=True, metavar="FILE", help="the file to write")
     export.add_argument("--platforms", metavar="NAMES", help="cpu,cuda,rocm,tpu or some (default: the one at hand)")
     export.add_argument(
         "--vjp-order", type=_parse_count, default=0, metavar="N", help="how many times it can be differentiated"
     )
+    completion = commands.add_parser("completion", help="print a script that completes commands in a shell")
+    completion.add_argument("shell", choices=SHELLS)
+    for command in (demo, inspect, memory, cache, export, completion):
+        command.add_argument("--json", action="store_true", help="print JSON, errors included")
     commands.add_parser(
         "run", help="run an exported function, or a program written for jax",
         usage="python -m xtrace run ARTIFACT [--arg VALUE ...] [--json], python -m xtrace run FILE.py [ARGUMENT ...], "
@@ -118,28 +114,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     # The words after `run`, options included, belong to the program.
     program = words[1:] if words[:1] == ["run"] and words[1:2] not in (["-h"], ["--help"]) else None
-    options = _build_parser().parse_args(words if program is None else ["run"])
+    parser = _build_parser()
+    if program is not None and any(map(is_artifact, program[:1])):
+        options, program = parse_run(program), None
+    else:
+        options = parser.parse_args(words if program is None else ["run"])
+    as_json = getattr(options, "json", False)
     try:
-        if options.command == "demo":
-            run_demo(options.epochs)
-        elif options.command == "cache":
-            print(describe_cache(options.directory, options.clear, options.verify))
-        elif options.command == "export":
-            print(export_function(
-                options.function, options.arg, options.static, options.out, options.platforms, options.vjp_order
-            ))
-        elif program is not None and any(map(is_artifact, program[:1])):
-            artifact = parse_run(program)
-            print(run_artifact(artifact.artifact, artifact.arg, artifact.json))
-        elif program is not None:
+        if program is not None:
             run_program(program)
-        elif options.command == "memory":
-            print(describe_memory(_request(options), options.json))
         else:
-            print(inspect_function(_request(options), options.stage or ("report" if options.mesh else "jaxpr")))
+            # Under --json standard output has the data alone.
+            with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+                result = _run(options, parser)
+            print(to_json(result.data) if as_json else result.text)
         sys.stdout.flush()
     except CommandError as error:
-        print(f"xtrace {options.command}: {error}", file=sys.stderr)
+        if as_json:
+            print(to_json({"error": str(error), "exit_code": error.exit_code}))
+        else:
+            print(colour_error(f"xtrace {options.command}: {error}", sys.stderr), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -147,3 +141,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe, as in `| head`. The rest of the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Result:
+    """Run the command of `options` and return what it found."""
+    if options.command == "demo":
+        return run_demo(options.epochs)
+    if options.command == "cache":
+        return describe_cache(options.directory, options.clear, options.verify)
+    if options.command == "completion":
+        script = make_script(parser, options.shell)
+        return Result(script.rstrip(), {"shell": options.shell, "script": script})
+    if options.command == "run":
+        return run_artifact(options.artifact, options.arg)
+    if options.command == "export":
+        return export_function(_request(options), options.out, options.platforms, options.vjp_order)
+    if options.command == "memory":
+        return describe_memory(_request(options))
+    return inspect_function(_request(options), options.stage or ("report" if options.mesh else "jaxpr"))

@@ -8,9 +8,10 @@ from typing import Any
 from xtrace._src.api.memory_fits import fit_target
 from xtrace._src.api.memory_reports import MemoryReport
 from xtrace.cli.inspection import Request, attempt, trace_function
+from xtrace.cli.results import Result
 
 
-def describe_memory(request: Request, as_json: bool) -> str:
+def describe_memory(request: Request) -> Result:
     """Return the report of the function that is asked for, with the answer whether it fits the target that is named.
 
     Raises `CommandError`.
@@ -28,8 +29,8 @@ def describe_memory(request: Request, as_json: bool) -> str:
     target = request.device
     if target is None:
         report = attempt(f"compiling {name} failed", report_here)
-        return report.to_json() if as_json else str(report)
+        return Result(str(report), json.loads(report.to_json()))
     fit, report = attempt(f"compiling {name} failed", lambda: fit_target(name, target, compile_for, report_here))
-    if as_json:
-        return json.dumps(json.loads(report.to_json()) | {"target": fit._asdict(), "fits": bool(fit)})
-    return f"{report}\n\n{fit}"
+    return Result(
+        f"{report}\n\n{fit}", json.loads(report.to_json()) | {"target": fit._asdict(), "fits": bool(fit)}
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -385,10 +385,24 @@ def _public(
     return function
 
 
+class UnaryFunction(Protocol):
+    """A function of one array, element by element, as editors and type checkers see it."""
+
+    def __call__(self, x: ArrayLike, /) -> Array:
+        """Return the array of the results."""
+
+
+class BinaryFunction(Protocol):
+    """A function of two arrays, element by element, as editors and type checkers see it."""
+
+    def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        """Return the array of the results."""
+
+
 def binary_function(
     name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x1", "x2"), **documentation: Any,
-) -> Callable[[ArrayLike, ArrayLike], Array]:
+) -> BinaryFunction:
     """Return the NumPy-level form of an elementwise operation of two operands.
 
     `adjust` changes the promoted dtype and weak type; `cases` gives the operation used instead for a kind of it.
@@ -397,7 +411,7 @@ def binary_function(
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
-    def define(name: str) -> Callable[[ArrayLike, ArrayLike], Array]:
+    def define(name: str) -> BinaryFunction:
         made = _NumpyFunction(name, operation, adjust, cases)
         function = _public(made.binary(), name, doc, names)
         function.methods, function.defined_as = made.methods, define  # type: ignore[attr-defined]
@@ -410,14 +424,14 @@ def unary_function(
     name: str, operation: _Operation, contract: str, *, adjust: _Adjust | None = None,
     cases: Mapping[str, _Operation] | None = None, names: Sequence[str] = ("x",), by_keyword: bool = False,
     **documentation: Any,
-) -> Callable[[ArrayLike], Array]:
+) -> UnaryFunction:
     """Return the NumPy-level form of an elementwise operation of one operand, as `binary_function` does for two.
 
     `by_keyword` says that the operand may be given as `x`.
     """
     doc = contract and elementwise_docstring(contract, names, adjust, **documentation)
 
-    def define(name: str) -> Callable[[ArrayLike], Array]:
+    def define(name: str) -> UnaryFunction:
         made = _NumpyFunction(name, operation, adjust, cases)
         function = _public(made.unary(by_keyword), name, doc, names, by_keyword)
         function.defined_as = define  # type: ignore[attr-defined]
