@@ -203,7 +203,7 @@ def write_convolution(
     return builder.line(f'"stablehlo.dynamic_conv"({names}) <{{{tail}}}> : ({types}) -> {aval.mlir_type}', aval)
 
 
-def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: str) -> Value:
+def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: Any) -> Value:
     """Write a gather of windows whose sizes are symbolic."""
     return builder.op("stablehlo.dynamic_gather", x, indices, write_vector(builder, sizes), **texts)
 

@@ -669,7 +669,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         )
     if number < 0:
         raise ValueError(f"{called_function()}: length must not be negative, got {number}")
-    return number
+    return number  # type: ignore[no-any-return]
 
 
 def unroll_of(unroll: Any, size: int) -> int:

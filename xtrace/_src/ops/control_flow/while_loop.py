@@ -573,7 +573,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
             f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
         )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        return (*[x if is_symbolic(x) else int(x) for x in (lower, upper)], True)
+        lower, upper = [x if is_symbolic(x) else int(x) for x in (lower, upper)]
+        return lower, upper, True
     dtype = avals[avals[0].weak_type].dtype
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 
