@@ -33,8 +33,8 @@ from xtrace._src.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
-from xtrace._src.ops.control_flow.scan_parts import Loop
+from xtrace._src.ops.control_flow.scan import run_scan
+from xtrace._src.ops.control_flow.scan_parts import Loop, unroll_of
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
