@@ -6,6 +6,7 @@ while tracing), a gather for index arrays, and the axes that `None` adds. Equal 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -206,7 +207,7 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
     if has_symbolic((length, *parts)):
-        return _symbolic_bounds(*parts, length)
+        return _symbolic_bounds(parts, length)
     positions = range(*slice(*parts).indices(length))
     count, step = len(positions), positions.step
     if count == 0:
@@ -214,9 +215,10 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     return (positions.start if step > 0 else positions[-1]), count, step
 
 
-def _symbolic_bounds(start: Any, stop: Any, step: int | None, length: Any) -> tuple[Any, Any, int]:
+def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
     """Return what `_bounds` does, of sizes that may be symbolic."""
-    step = 1 if step is None else step
+    start, stop, step = parts
+    step = 1 if step is None else operator.index(step)
 
     def position(given: Any, default: Any, lowest: int, highest: Any) -> Any:
         if given is None:

@@ -58,7 +58,7 @@ def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         return max(0, -((start - stop) // step))
     if has_symbolic((start, stop, step)):
-        return largest(-((start - stop) // step), 0)
+        return largest(-((start - stop) // step), 0)  # type: ignore[no-any-return]
     length = (stop - start) / step
     if not math.isfinite(length):
         kind = ValueError if math.isnan(length) else OverflowError

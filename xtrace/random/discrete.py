@@ -309,8 +309,8 @@ def shuffle_elements(key: ArrayLike, x: Any, axis: int) -> Array:
     size = aval_of(x).size
     if is_symbolic(size):
         raise NotImplementedError(
-            f"{called_function()}: the number of rounds, and so the result, depends on the number of elements, which is "
-            f"the symbolic dimension {size} here. Sort by random numbers: x[argsort(random.uniform(key, x.shape))]"
+            f"{called_function()}: the number of rounds, and so the result, depends on the number of elements, which "
+            f"is the symbolic dimension {size} here. Sort by random numbers: x[argsort(random.uniform(key, x.shape))]"
         )
     size = max(1, size)
     # After 3 log(size) / log(2³²) rounds it is unlikely that two elements tie in every round.

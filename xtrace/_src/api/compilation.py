@@ -32,6 +32,12 @@ def compile_module(
             "has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or compile "
             'for a machine that is not here with .lower(...).compile(target="tpu-v5e:4x4")'
         )
+    if module.builder.variables:
+        raise ValueError(
+            f"{module.builder.name}: its arguments have the symbolic sizes {', '.join(module.builder.variables)}, and "
+            "programs are compiled for known ones. Call export.export(jit(f))(...).call(x), which compiles it for the "
+            "sizes of x, or lower it for those"
+        )
     # Neither is needed by most programs.
     directory = config.dump_ir_to.value
     files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name) if directory else None

@@ -14,7 +14,7 @@ from xtrace._src.core.trace import Tracer
 def to_integer(argument: str, value: Any, *, function: str = "") -> int:
     """Return an integer that a user gave; TypeError names the function and the argument of another value."""
     try:
-        return to_size(value)
+        return to_size(value)  # type: ignore[no-any-return]
     except TypeError:
         if isinstance(value, Tracer):
             raise

@@ -14,6 +14,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import describe, format_scopes, scopes_of
 from xtrace._src.core.text_layout import Break, Document, Group, Nest, Remark, lay_out
 
@@ -205,8 +206,13 @@ def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
 
 
 def _literal(literal: Literal) -> str:
-    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
+    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it.
+
+    A symbolic dimension is ``dim(n)``, since variables have such names, too.
+    """
     value = literal.value
+    if is_symbolic(value):
+        return f"dim({value})"
     if isinstance(value, (float, complex)) and not literal.aval.weak_type:
         value = dtypes.cast(value, physical_aval(literal.aval).dtype)[()]
     return str(value.item() if isinstance(value, np.generic) else value)

@@ -1,10 +1,10 @@
-"""Sizes of arrays: integers, or symbolic dimensions, which exist only where a function is exported for unknown sizes."""
+"""Sizes of arrays: integers, or symbolic dimensions, where a function is exported for sizes that are not known."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from xtrace._src.core.errors import InconclusiveDimensionOperation
 
@@ -12,7 +12,7 @@ from xtrace._src.core.errors import InconclusiveDimensionOperation
 _USUAL = 32
 
 
-def is_symbolic(size: Any) -> bool:
+def is_symbolic(size: Any) -> TypeGuard[Any]:
     """Whether a size is a `SymbolicDimension`, whose module most processes never load."""
     return getattr(type(size), "is_symbolic_dimension", False)
 
@@ -58,7 +58,7 @@ def smallest(x: Any, y: Any) -> Any:
     return y.min(x) if is_symbolic(y) else min(x, y)
 
 
-def is_known_to_exceed(size: Any, limit: int) -> bool:
+def is_known_to_exceed(size: Any, limit: Any) -> bool:
     """Whether a size is larger than a limit, which symbolic ones, of 32 bits in programs, are not unless they must."""
     try:
         return bool(size > limit)

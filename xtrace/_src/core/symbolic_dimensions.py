@@ -68,15 +68,11 @@ class SymbolicDimension:
 
     def variables(self) -> set[str]:
         """Return the names of the variables in it."""
-        names = set()
-        for term, _ in self.terms:
-            for factor, _ in term:
-                names.update(*[variables_of(x) for x in factor.operands] or [[factor.name]])
-        return names
+        return {factor.name for factor in self.factors() if not factor.operands}
 
     def factors(self) -> set[Factor]:
         """Return the factors in it, also those inside of operations."""
-        found = set()
+        found: set[Factor] = set()
         for term, _ in self.terms:
             for factor, _ in term:
                 found.add(factor)
@@ -300,7 +296,7 @@ def build(pairs: Iterable[tuple[Term, int]], scope: Any) -> Any:
         coefficients[term] = coefficients.get(term, 0) + coefficient
     # What stands in the place of a term may be one of another rule, times other factors.
     for _ in range(_ROUNDS if scope.rules else 0):
-        if not any([_apply_rule(rule, coefficients) for rule in scope.rules]):
+        if sum([_apply_rule(rule, coefficients) for rule in scope.rules]) == 0:
             break
     kept = {term: coefficient for term, coefficient in coefficients.items() if coefficient}
     if not kept or (len(kept) == 1 and () in kept):

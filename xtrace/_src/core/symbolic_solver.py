@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.core.sizes import is_symbolic
-from xtrace._src.core.symbolic_dimensions import build, divide, evaluate, variables_of
+from xtrace._src.core.symbolic_dimensions import build, check_scopes, divide, evaluate, variables_of
 from xtrace._src.core.symbolic_terms import Factor, Term
 
 
@@ -51,6 +51,8 @@ def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Sol
         for i, shape in enumerate(shapes) if any(map(is_symbolic, shape))
     ])
     scope = dimensions[0].size.scope if dimensions else None
+    for dimension in dimensions:
+        check_scopes(scope, dimension.size)
     known: set[str] = set()
     steps: list[Step] = []
     left = list(dimensions)

@@ -47,8 +47,9 @@ def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
         if has_shape and aval.dtype == expected.dtype:
             continue
         raise ValueError(
-            f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it was exported for {expected.str_short(False)} and "
-            f"is called with {aval.str_short(False)}. Convert it, or export the function for its type"
+            f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it "
+            f"was exported for {expected.str_short(False)} and is called with {aval.str_short(False)}. "
+            "Convert it, or export the function for its type"
         )
     if has_symbolic_shapes(exported):
         values_for(exported, avals)
@@ -123,9 +124,9 @@ def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value
 def _emit_program(
     builder: FunctionBuilder, exported: Any, operands: Sequence[Value], results: Sequence[ShapedArray]
 ) -> list[Value]:
-    """Write the call of the program as it is: what has symbolic sizes in it is converted to types that leave them open.
-    """
-    given = [_retype(builder, x, exported.in_avals[i]) for x, i in zip(operands, exported.module_kept_var_idx, strict=True)]
+    """Write the call of the program as it is; values are converted to its types, which leave symbolic sizes open."""
+    types = [exported.in_avals[i] for i in exported.module_kept_var_idx]
+    given = [_retype(builder, x, aval) for x, aval in zip(operands, types, strict=True)]
     if has_platform_index(exported):
         number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
         given.insert(0, builder.constant(np.int32(number), PLATFORM_INDEX))
@@ -197,8 +198,8 @@ call_exported_p = Primitive(
         "an exported function has no forward-mode derivative; use reverse mode, such as xtrace.grad", TypeError,
     ),
     batch=no_rule(
-        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes. Export the mapped "
-        "function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map; from_stablehlo has "
+        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes, or of fixed ranks. "
+        "Export the mapped function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map; from_stablehlo has "
         "vmap_method='sequential'",
     ),
 )

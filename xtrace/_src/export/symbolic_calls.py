@@ -44,7 +44,7 @@ def values_for(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
     solution = _solution(exported)
 
     def fail(dimension: Dimension | None, why: str) -> Exception:
-        place = "its arguments" if dimension is None else dimension.name
+        place = "the arguments" if dimension is None else dimension.name
         return ValueError(
             f"Shape mismatch for {place} of {exported.fun_name}: {why}. It was exported for the symbolic shapes "
             f"{solution.specification}"

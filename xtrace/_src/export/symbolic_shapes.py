@@ -40,7 +40,8 @@ def symbolic_shape(
     """Return a shape with symbolic dimensions, as a text describes it.
 
     A dimension is a sum of products of integers, variables such as ``n``, their powers ``n^2``, and the operations
-    ``floordiv(n, 2)``, ``mod(n, 2)``, ``max(n, m)``, ``min(n, m)`` and ``non_negative(n - m)``. Variables are 1 or more.
+    ``floordiv(n, 2)``, ``mod(n, 2)``, ``max(n, m)``, ``min(n, m)`` and ``non_negative(n - m)``. Variables are at least
+    1.
 
     Args:
         shape_spec: the dimensions, such as ``"batch, 2 * n + 1, 3"``. ``_`` is the size that `like` has there, and
@@ -67,7 +68,8 @@ def symbolic_shape(
             f"symbolic_shape: shape_spec, a polymorphic shape spec, should be None or a string such as 'b, 3'. Found "
             f"{abbreviate(shape_spec)}"
         )
-    return parse_shape("..." if shape_spec is None else shape_spec, like, _scope_of("symbolic_shape", constraints, scope))
+    whole = _scope_of("symbolic_shape", constraints, scope)
+    return parse_shape("..." if shape_spec is None else shape_spec, like, whole)
 
 
 def _scope_of(function: str, constraints: Sequence[str], scope: Any) -> SymbolicScope:

@@ -203,8 +203,10 @@ def write_convolution(
     return builder.line(f'"stablehlo.dynamic_conv"({names}) <{{{tail}}}> : ({types}) -> {aval.mlir_type}', aval)
 
 
-def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: str) -> Value:
-    """Write a gather of windows whose sizes are symbolic."""
+def write_gather(builder: FunctionBuilder, x: Value, indices: Value, sizes: Sequence[Any], **texts: Any) -> Value:
+    """Write a gather of windows, whose sizes may be symbolic; the attributes are `texts`."""
+    if not has_symbolic(sizes):
+        return builder.op("stablehlo.gather", x, indices, slice_sizes=attributes.integers(sizes), **texts)
     return builder.op("stablehlo.dynamic_gather", x, indices, write_vector(builder, sizes), **texts)
 
 

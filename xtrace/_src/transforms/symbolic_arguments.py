@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
-from xtrace._src.core.sizes import is_symbolic
+from xtrace._src.core.symbolic_dimensions import variables_of
 from xtrace._src.core.symbolic_solver import Dimension, solve
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -46,9 +45,12 @@ def find_variables(main: FunctionBuilder, arguments: Sequence[Value], names: Seq
             f"'{dimension.size}' (= {{1}})"
         ))
     for left, sign, right, text in solution.scope.checks:
+        if not (variables_of(left) | variables_of(right)) <= main.sizes.keys():
+            # It is about sizes of no argument, or the scope writes the variable otherwise.
+            continue
         x, y = write_size(main, left), write_size(main, right)
         checks.require({"==": "EQ", ">=": "GE", "<=": "LE"}[sign], x, y, (
-            f"Input shapes do not match the symbolic shape constraint {text}: found {{0}} and {{1}}"
+            f"The symbolic shape constraint {text} does not hold: found {{0}} and {{1}}"
         ))
 
 
@@ -77,8 +79,3 @@ def _size_of(main: FunctionBuilder, arguments: Sequence[Value], dimension: Dimen
     x = arguments[dimension.argument].to_physical()
     text = f"stablehlo.get_dimension_size {x.name}, dim = {dimension.axis} : ({x.type}) -> tensor<i32>"
     return main.convert(main.line(text, _INT32), size_type().dtype)
-
-
-def has_symbolic_shape(aval: Any) -> bool:
-    """Whether a type has a symbolic dimension."""
-    return any(map(is_symbolic, aval.shape))

@@ -7,6 +7,7 @@ are not known to be intact is read by a process of its own, and this one reads w
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -69,11 +70,14 @@ def refine(text: str) -> Any:
     ValueError with the message of an assertion on sizes that does not hold.
     """
     module = modules.parse(text)
+    bytecode = bytes(module.operation.get_asm(binary=True))
     try:
-        refined = mlir_names.with_static_shapes(bytes(module.operation.get_asm(binary=True)), True, True, "sdy." in text)
+        refined = mlir_names.with_static_shapes(bytecode, True, True, "sdy." in text)
     except Exception as error:
-        notes = "; ".join(getattr(error, "__notes__", ()))
-        raise ValueError(f"its sizes cannot be found: {error} {notes}".rstrip()) from None
+        # An assertion's message is the rest of a line; places in the module come before and after.
+        message = re.search(r"error: (Input shapes .*)", str(error))
+        why = message[1] if message is not None else "; ".join([str(error), *getattr(error, "__notes__", ())])
+        raise ValueError(why) from None
     with modules.collect_diagnostics():
         return ir.Module.parse(refined, context=modules.context())
 

@@ -40,7 +40,6 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.sharding_rules import gather as gather_rule
 from xtrace._src.core.sharding_rules import same
-from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.sum_rules import linear_in, nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal, as_terms
 from xtrace._src.core.trace import current_trace
@@ -64,7 +63,7 @@ from xtrace._src.ops.arrays.index_vectors import (
 from xtrace._src.ops.arrays.shape import expand_dims, shift_over
 from xtrace._src.ops.comparisons import eq, lt
 from xtrace._src.ops.selection import select_n
-from xtrace._src.stablehlo import attributes, symbolic_sizes
+from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_computation
@@ -132,16 +131,10 @@ def _gather_emit(
         start_indices_batching_dims=numbers.start_indices_batching_dims, start_index_map=numbers.start_index_map,
         index_vector_dim=indices.aval.ndim - 1,
     )
-    is_sorted = "true" if indices_are_sorted else "false"
-    if has_symbolic(slice_sizes):
-        windows = symbolic_sizes.write_gather(
-            builder, operand, indices, slice_sizes, dimension_numbers=attribute, indices_are_sorted=is_sorted
-        )
-    else:
-        windows = builder.op(
-            "stablehlo.gather", operand, indices, dimension_numbers=attribute,
-            slice_sizes=attributes.integers(slice_sizes), indices_are_sorted=is_sorted,
-        )
+    windows = symbolic_sizes.write_gather(
+        builder, operand, indices, slice_sizes, dimension_numbers=attribute,
+        indices_are_sorted="true" if indices_are_sorted else "false",
+    )
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:
         return windows
     kind, truth = indices.aval, indices.aval.update(dtype=dtypes.bool_)

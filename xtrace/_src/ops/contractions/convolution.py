@@ -27,7 +27,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
-from xtrace._src.core.sizes import has_symbolic
+from xtrace._src.core.sizes import has_symbolic, is_known_to_exceed
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -177,8 +177,9 @@ def _conv_emit(
     for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
         configuration[axis] = (low, high, dilation - 1)
     # Negative padding at the end, common in gradients, is left to XLA, without a copy, unless it removes a whole axis.
+    sizes = [lhs.aval.shape[axis] for axis in spatial]
     if not any(map(has_symbolic, padding)) and any(
-        low < 0 or (high < 0 and high <= -lhs.aval.shape[axis]) for axis, (low, high) in zip(spatial, padding, strict=True)
+        low < 0 or is_known_to_exceed(1 - high, n) for n, (low, high) in zip(sizes, padding, strict=True)
     ):
         lhs, configuration = write_cropped(builder, lhs, configuration)
         padding = tuple([configuration[axis][:2] for axis in spatial])
@@ -195,7 +196,8 @@ def _conv_emit(
         f"precision_config = [{precisions}]}}"
     )
     generic = ", ".join([
-        f"window_strides = {attributes.integers(window_strides)}", f"lhs_dilation = {attributes.integers(lhs_dilation)}",
+        f"window_strides = {attributes.integers(window_strides)}",
+        f"lhs_dilation = {attributes.integers(lhs_dilation)}",
         f"rhs_dilation = {attributes.integers(rhs_dilation)}",
         f"dimension_numbers = #stablehlo.conv<{layouts[0]}x{layouts[1]}->{layouts[2]}>",
         f"batch_group_count = {batch_group_count} : i64", f"feature_group_count = {feature_group_count} : i64",

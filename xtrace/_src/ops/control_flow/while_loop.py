@@ -33,8 +33,8 @@ from xtrace._src.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
-from xtrace._src.ops.control_flow.scan_parts import Loop
+from xtrace._src.ops.control_flow.scan import run_scan
+from xtrace._src.ops.control_flow.scan_parts import Loop, unroll_of
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
@@ -573,7 +573,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
             f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
         )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        return (*[x if is_symbolic(x) else int(x) for x in (lower, upper)], True)
+        lower, upper = [x if is_symbolic(x) else int(x) for x in (lower, upper)]
+        return lower, upper, True
     dtype = avals[avals[0].weak_type].dtype
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 
