@@ -13,6 +13,7 @@ from xtrace.cli.artifacts import export_function, is_artifact, parse_run, run_ar
 from xtrace.cli.cache import describe_cache
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
+from xtrace.cli.exploring import TRANSFORMS, Presentation, explore_function
 from xtrace.cli.inspection import STAGES, Request, inspect_function
 from xtrace.cli.memory import describe_memory
 from xtrace.cli.programs import run_program
@@ -68,6 +69,25 @@ def _request(options: argparse.Namespace) -> Request:
     )
 
 
+def _add_explore(commands: Any) -> None:
+    explore = _add_command_on_function(
+        commands, "explore", "write a page of a function's source, jaxpr, StableHLO and HLO, linked line by line"
+    )
+    explore.epilog = f"{explore.epilog}\n\nSeveral devices go on one page: --target cpu,h200,tpu-v5e"
+    explore.add_argument("--out", metavar="FILE", help="the page to write (default: the function's name and .html)")
+    explore.add_argument("--json", action="store_true", help="write the data of the page, to --out or to the terminal")
+    explore.add_argument(
+        "--transform", action="append", default=[], choices=TRANSFORMS,
+        help="show the function transformed, too; several are applied one after the other, and all are shown. The "
+        "arguments are those of the function; vmap adds an axis of --batch examples",
+    )
+    explore.add_argument("--batch", type=_parse_positive, default=8, help="examples of vmap (default: %(default)s)")
+    explore.add_argument(
+        "--beside", action="append", default=[], metavar="FILE.py:FUNCTION",
+        help="another function with the same arguments, to be compared on the page",
+    )
+
+
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -81,6 +101,7 @@ def _build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--stage", choices=STAGES, help="what to print (default: jaxpr, with a mesh report)")
     memory = _add_command_on_function(commands, "memory", "say what memory a function takes, and whether it fits")
     memory.add_argument("--json", action="store_true", help="print the report as JSON")
+    _add_explore(commands)
     cache = commands.add_parser("cache", help="show, verify or clear the folder of compiled programs")
     cache.add_argument("--directory", help="the folder (default: that of XTRACE_COMPILATION_CACHE_DIR)")
     action = cache.add_mutually_exclusive_group()
@@ -133,6 +154,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(run_artifact(artifact.artifact, artifact.arg, artifact.json))
         elif program is not None:
             run_program(program)
+        elif options.command == "explore":
+            print(explore_function(_request(options), Presentation(
+                options.transform, options.batch, options.beside, options.out, options.json
+            )))
         elif options.command == "memory":
             print(describe_memory(_request(options), options.json))
         else:
