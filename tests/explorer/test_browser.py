@@ -308,6 +308,17 @@ def test_costs_name_lines_and_go_to_them(session, explored):
     assert worst[1] - 1 in session.marked("pinned")["python"][0]
 
 
+def test_memory_names_arrays_and_goes_to_their_lines(session, explored):
+    memory = explored.to_json()["programs"][0]["memory"]
+    session.page.keyboard.press("c")
+    text = session.page.locator("dialog.costs").inner_text()
+    assert all(b["name"] in text for b in memory["buffers"])
+    box = session.page.locator(".timeline").bounding_box()
+    share = (memory["fullest"] + 0.5) / len(memory["timeline"])
+    session.page.mouse.move(box["x"] + share * box["width"], box["y"] + 60)
+    assert f"step {memory['fullest'] + 1} of" in session.page.locator(".about").text_content()
+
+
 def test_a_card_tells_the_type_of_the_name_pointed_at(session, explored):
     lines = explored.to_json()["programs"][0]["jaxpr"]["lines"]
     number = next(n for n, line in enumerate(lines) if "= tanh" in line)

@@ -67,7 +67,8 @@ def test_the_data_is_json(explored):
 def test_the_description_names_every_key(explored):
     text = pathlib.Path(__file__).parents[2].joinpath("docs", "explorer_data.md").read_text()
     data = explored.to_json()
-    for key in (*data, *data["programs"][0], *data["files"][0], *data["programs"][0]["device"], "instructions"):
+    program = data["programs"][0]
+    for key in (*data, *program, *data["files"][0], *program["device"], *program["memory"], "instructions"):
         assert f"`{key}`" in text or f".{key}`" in text, key
 
 
@@ -159,6 +160,17 @@ def test_operations_are_those_that_xla_counts(function):
     lowered = xtrace.lower(function, WEIGHTS, X)
     cost = lowered.explore().to_json()["programs"][0]["cost"]
     assert cost["flops"] == pytest.approx(lowered.compile().cost_analysis()["flops"], rel=0.15)
+
+
+def test_memory_is_that_of_the_report():
+    compiled = xtrace.lower(xtrace.grad(network), WEIGHTS, X).compile()
+    memory = compiled.explore().to_json()["programs"][0]["memory"]
+    report = compiled.memory_analysis()
+    assert memory["peak"] == report.peak and memory["timeline"] == report.timeline
+    assert len(memory["steps"]) == len(memory["timeline"])
+    assert {b["name"] for b in memory["buffers"]} >= {"weights[0]", "weights[1]", "x"}
+    places = [memory["places"][n] for n in memory["steps"]]
+    assert [__file__, line_of("return jnp.tanh(x @ w + 1.0)")] in places
 
 
 def test_costs_of_lines_are_those_of_the_program(program):

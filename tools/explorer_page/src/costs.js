@@ -26,6 +26,7 @@ export function costSheet(program, actions) {
       pick: close(() => actions.goTo({ pane: "python", file, line: line - 1 })),
     }))),
   );
+  if (data.memory) body.append(...memory(program, data.memory, close, actions));
   const own = [...program.instructionByLine.values()].filter((i) => i.seconds && !insideFusion(program, i));
   own.sort((a, b) => b.seconds - a.seconds);
   body.append(
@@ -71,6 +72,70 @@ function whole(data) {
   const list = el("dl", {});
   for (const [name, value] of facts) list.append(el("dt", {}, name), el("dd", {}, value));
   return el("section", {}, el("h3", {}, "In all"), list, roofline(cost, device, intensity));
+}
+
+// The bytes in use over the schedule, the fullest step marked, and the arrays that are there.
+function memory(program, memory, close, actions) {
+  const { timeline, fullest } = memory;
+  const lineAction = (file, line) => {
+    const number = program.files.findIndex((f) => f.name === file);
+    return number < 0 ? null : close(() => actions.goTo({ pane: "python", file: number, line: line - 1 }));
+  };
+  const of = memory.capacity ? ` of ${bytes(memory.capacity)}: ${memory.peak <= memory.capacity ? "fits" : "does not fit"}` : "";
+  const parts = ["arguments", "results", "temporaries", "code"].filter((kind) => memory[kind]).map((kind) => `${kind} ${bytes(memory[kind])}`);
+  const section = el("section", {}, el("h3", {}, "Memory over the schedule"), el("p", {}, `${bytes(memory.peak)}${of} — ${parts.join(", ")}`));
+  if (timeline.length > 1) section.append(chart(program, memory, lineAction));
+  const place = memory.places[memory.steps[fullest]];
+  const rows = memory.buffers.map((b) => {
+    const instruction = program.instructionByName.get(b.name);
+    const toLine = b.file && lineAction(b.file, b.line);
+    return {
+      cells: [b.name, b.type, b.kind, bytes(b.bytes), b.file ? `${baseName(b.file)}:${b.line}` : "—"],
+      pick: instruction ? close(() => actions.goTo({ pane: "hlo", line: instruction.line })) : toLine,
+    };
+  });
+  const at = place ? ` in ${baseName(place[0])}:${place[1]}` : "";
+  const arrays = table(`Arrays in memory when it is fullest, step ${fullest + 1} of ${timeline.length}${at}`,
+    ["array", "type", "kind", "bytes", "line"], rows);
+  if (memory.left) arrays.append(el("p", {}, `and ${memory.left} smaller ones`));
+  return [section, arrays];
+}
+
+function chart(program, { timeline, fullest, steps, places }, lineAction) {
+  const [width, height] = [700, 130];
+  const most = Math.max(...timeline, 1);
+  const groups = Math.min(timeline.length, width);
+  const tops = Array.from({ length: groups }, (_, i) => {
+    const [start, end] = [Math.floor((i * timeline.length) / groups), Math.floor(((i + 1) * timeline.length) / groups)];
+    let top = 0;
+    for (let n = start; n < Math.max(end, start + 1); n++) top = Math.max(top, timeline[n]);
+    return top;
+  });
+  const x = (i) => (i / groups) * width;
+  const y = (value) => height - (value / most) * (height - 18);
+  const path = tops.map((top, i) => `L${x(i).toFixed(1)} ${y(top).toFixed(1)} L${x(i + 1).toFixed(1)} ${y(top).toFixed(1)}`).join(" ");
+  const at = ((fullest + 0.5) / timeline.length) * width;
+  const label = svg("text", { x: Math.min(Math.max(at, 40), width - 40), y: 11, class: "tick", "text-anchor": "middle" });
+  label.textContent = bytes(most);
+  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "timeline", role: "img",
+    "aria-label": `Memory in ${timeline.length} steps, ${bytes(most)} at most` },
+    svg("path", { class: "area", d: `M0 ${height} ${path} L${width} ${height} z` }),
+    svg("path", { class: "peak", d: `M${at} 15 V${height}` }), label);
+  const stepAt = (event) => {
+    const box = drawing.getBoundingClientRect();
+    return Math.max(0, Math.min(timeline.length - 1, Math.floor(((event.clientX - box.left) / box.width) * timeline.length)));
+  };
+  const about = el("p", { class: "about" }, "Point at the picture to see a step, click to go to its line.");
+  drawing.addEventListener("mousemove", (event) => {
+    const step = stepAt(event);
+    const place = places[steps[step]];
+    about.textContent = `step ${step + 1} of ${timeline.length}: ${bytes(timeline[step])}${place ? `, ${baseName(place[0])}:${place[1]}` : ""}`;
+  });
+  drawing.addEventListener("click", (event) => {
+    const place = places[steps[stepAt(event)]];
+    if (place) lineAction(...place)?.();
+  });
+  return el("div", {}, drawing, about);
 }
 
 // The roof of the device over intensity, both axes logarithmic, and the program under it.

@@ -199,6 +199,7 @@ class App {
       fact("traffic", bytes(data.cost.bytes));
       fact("at best", seconds(data.cost.seconds), data.device.assumed ? "The peaks of this device are assumed" : undefined);
     }
+    if (data.memory) fact("memory", bytes(data.memory.peak), "The most that the program takes; Costs shows when and for what");
     if (data.collectives.length) fact("collectives", String(data.collectives.length));
     this.facts.replaceChildren(...facts);
   }

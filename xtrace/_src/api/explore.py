@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.api import jit, stages
+from xtrace._src.api.memory_reports import MemoryReport
 from xtrace._src.core.callables import check_callable, innermost_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.explorer import page, program
 from xtrace._src.explorer.data import combine
@@ -115,9 +117,17 @@ def explore_stage(
             if target is not None:
                 raise
             why = f"XLA did not compile the program: {type(error).__name__}: {error}"
+    with collection_paused():
+        return Explored([program.describe_program(_parts(lowered, module, compiled, name, target, why))])
+
+
+def _parts(
+    lowered: stages.Lowered, module: NumberedModule, compiled: stages.Compiled | None, name: str | None,
+    target: str | None, why: str,
+) -> program.Parts:
     assignment = compiled._partition.assignment if compiled is not None else lowered._assignment
     traced = lowered._traced
-    return Explored([program.describe_program(program.Parts(
+    return program.Parts(
         name=name or lowered.fun_name,
         closed=ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts),
         module=module,
@@ -128,7 +138,35 @@ def explore_stage(
         target=target or assignment.platform,
         definition=getattr(innermost_function(lowered._jitted.fun), "__code__", None),
         devices=assignment.mesh.size if assignment.mesh is not None else 1,
-    ))])
+        memory=_describe_memory(compiled.memory_analysis()) if compiled is not None else None,
+    )
+
+
+# A page shows no more arrays.
+_MOST_BUFFERS = 300
+
+
+def _describe_memory(report: MemoryReport) -> dict[str, Any]:
+    """Return what is in memory in each step of a program, and the arrays that are there when it is fullest."""
+    places = report.places
+    numbers = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    buffers = [buffer for buffer in report.buffers if buffer.at_peak]
+    return {
+        "peak": report.peak, "capacity": report.capacity, **report.memory._asdict(),
+        "fullest": max(range(len(report.timeline)), key=report.timeline.__getitem__, default=0),
+        "timeline": report.timeline,
+        "places": [[place.file, place.line] if place is not None else None for place in numbers],
+        "steps": [numbers[place] for place in places],
+        "buffers": [
+            {
+                "kind": b.kind, "name": b.name, "type": b.type, "bytes": b.size, "first": b.first, "last": b.last,
+                "file": b.place.file if b.place is not None else None,
+                "line": b.place.line if b.place is not None else None,
+            }
+            for b in buffers[:_MOST_BUFFERS]
+        ],
+        "left": max(0, len(buffers) - _MOST_BUFFERS),
+    }
 
 
 def _lower(stage: stages.Traced | stages.Lowered | stages.Compiled, target: str | None) -> stages.Lowered:

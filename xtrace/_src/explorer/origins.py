@@ -140,9 +140,16 @@ class NumberedModule(LoweredModule):
 
 def origins_of_equations(equations: Iterable[JaxprEqn]) -> list[Origin]:
     """Return the origin of each equation."""
-    return [
-        Origin("equation", e.primitive.name, format_scopes(scopes_of(e.source)), span_of(e.source)) for e in equations
-    ]
+    # Many equations have one position, whose columns are slow to look up.
+    spans: dict[Any, Span | None] = {}
+    origins = []
+    for equation in equations:
+        source = equation.source
+        place = source and source[:2]
+        if place not in spans:
+            spans[place] = span_of(source)
+        origins.append(Origin("equation", equation.primitive.name, format_scopes(scopes_of(source)), spans[place]))
+    return origins
 
 
 def origins_of_arguments(closed: ClosedJaxpr, paths: Sequence[str], span: Span | None) -> list[Origin]:

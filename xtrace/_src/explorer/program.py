@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     """What a description is made of: a function's name, its stages, and the device that it was compiled for.
 
     optimised: the text of the HLO, None if it was not compiled; why says so then. definition: where the function is
-    defined. devices: the number of devices.
+    defined. devices: the number of devices. memory: what is in use over the schedule, None if that is not known.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Parts(NamedTuple):
     target: str
     definition: CodeType | None
     devices: int
+    memory: dict[str, Any] | None
 
 
 class Description(NamedTuple):
@@ -80,7 +81,7 @@ def describe_program(parts: Parts) -> Description:
         "jaxpr": {"lines": jaxpr_lines, "origins": jaxpr_origins, "missing": ""},
         "stablehlo": stablehlo,
         "hlo": {"lines": [], "origins": [], "instructions": [], "missing": parts.why},
-        "cost": None, "coverage": {}, "collectives": [], "memory": None,
+        "cost": None, "coverage": {}, "collectives": [], "memory": parts.memory,
     }
     seconds: list[list[float]] = [[0.0, 0.0, 0.0] for _ in origins]
     if parts.optimised is not None:
