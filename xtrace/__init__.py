@@ -113,6 +113,7 @@ with _late_imports(globals()):
     from xtrace._src.api.custom_rules.closures import closure_convert as closure_convert
     from xtrace._src.api.custom_rules.custom_jvp import custom_jvp as custom_jvp
     from xtrace._src.api.custom_rules.custom_vjp import custom_gradient as custom_gradient, custom_vjp as custom_vjp
+    from xtrace._src.api.explore import explore as explore
     from xtrace._src.api.grad import (
         grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
     )

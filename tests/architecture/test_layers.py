@@ -118,6 +118,9 @@ def test_what_is_allowed_passes(check, texts):
 # milliseconds that loading them took. Public modules load their names in this way altogether.
 LATE = {
     "xtrace._src.alias.distribution": "a question for the distribution ``jax``, 10",
+    "xtrace._src.api.explore": "a page of a program's stages, 20",
+    "xtrace._src.api.notebook_views": "a stage shown in a notebook, 3",
+    "xtrace._src.core.jaxpr_views": "a jaxpr shown in a notebook, 2",
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
     "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",

@@ -16,6 +16,7 @@ from xtrace.cli.colours import colour_error
 from xtrace.cli.completion import SHELLS, make_script
 from xtrace.cli.demo import EPOCHS, run_demo
 from xtrace.cli.errors import CommandError
+from xtrace.cli.exploring import TRANSFORMS, Presentation, explore_function
 from xtrace.cli.inspection import STAGES, Request, inspect_function
 from xtrace.cli.memory import describe_memory
 from xtrace.cli.programs import run_program
@@ -73,6 +74,25 @@ def _request(options: argparse.Namespace) -> Request:
     )
 
 
+def _add_explore(commands: Any) -> argparse.ArgumentParser:
+    explore = _add_command_on_function(
+        commands, "explore", "write a page of a function's source, jaxpr, StableHLO and HLO, linked line by line"
+    )
+    explore.epilog = f"{explore.epilog}\n\nSeveral devices go on one page: --target cpu,h200,tpu-v5e"
+    explore.add_argument("--out", metavar="FILE", help="the page to write (default: the function's name and .html)")
+    explore.add_argument(
+        "--transform", action="append", default=[], choices=TRANSFORMS,
+        help="show the function transformed, too; several are applied one after the other, and all are shown. The "
+        "arguments are those of the function; vmap adds an axis of --batch examples",
+    )
+    explore.add_argument("--batch", type=_parse_positive, default=8, help="examples of vmap (default: %(default)s)")
+    explore.add_argument(
+        "--beside", action="append", default=[], metavar="FILE.py:FUNCTION",
+        help="another function with the same arguments, to be compared on the page",
+    )
+    return explore
+
+
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m xtrace", description="Trace, lower and run Python functions.")
     parser.add_argument("--version", action="version", version=f"xtrace {__version__}")
@@ -86,6 +106,7 @@ def _build_parser() -> argparse.ArgumentParser:
     inspect = _add_command_on_function(commands, "inspect", "print one stage of a function's compilation")
     inspect.add_argument("--stage", choices=STAGES, help="what to print (default: jaxpr, with a mesh report)")
     memory = _add_command_on_function(commands, "memory", "say what memory a function takes, and whether it fits")
+    explore = _add_explore(commands)
     cache = commands.add_parser("cache", help="show, verify or clear the folder of compiled programs")
     cache.add_argument("--directory", help="the folder (default: that of XTRACE_COMPILATION_CACHE_DIR)")
     action = cache.add_mutually_exclusive_group()
@@ -99,7 +120,7 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     completion = commands.add_parser("completion", help="print a script that completes commands in a shell")
     completion.add_argument("shell", choices=SHELLS)
-    for command in (demo, inspect, memory, cache, export, completion):
+    for command in (demo, inspect, memory, explore, cache, export, completion):
         command.add_argument("--json", action="store_true", help="print JSON, errors included")
     commands.add_parser(
         "run", help="run an exported function, or a program written for jax",
@@ -156,6 +177,10 @@ def _run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Result
         return run_artifact(options.artifact, options.arg)
     if options.command == "export":
         return export_function(_request(options), options.out, options.platforms, options.vjp_order)
+    if options.command == "explore":
+        return explore_function(_request(options), Presentation(
+            options.transform, options.batch, options.beside, options.out, options.json
+        ))
     if options.command == "memory":
         return describe_memory(_request(options))
     return inspect_function(_request(options), options.stage or ("report" if options.mesh else "jaxpr"))

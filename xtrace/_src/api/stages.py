@@ -39,6 +39,7 @@ from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
 
 if TYPE_CHECKING:
+    from xtrace._src.api.explore import Explored
     from xtrace._src.api.jit import Jitted
     from xtrace._src.api.memory_reports import Fit, MemoryReport
     from xtrace._src.api.partition_reports import PartitionReport
@@ -216,6 +217,11 @@ class Stage:
             "or write the function with xtrace.export"
         )
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the stage's name, its arguments and results, and its text, folded."""
+        result: str = _notebook_views().html_of_stage(self)
+        return result
+
 
 class Traced(Stage):
     """A function traced for one signature, made by ``jit(f).trace``.
@@ -236,6 +242,15 @@ class Traced(Stage):
     def jaxpr(self) -> ClosedJaxpr:
         """The jaxpr with the constants it closed over."""
         return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
+
+    @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
+        "h200". `name` is what the page calls the program.
+        """
+        return _explore(self, target, name)
 
     @boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
@@ -335,6 +350,15 @@ class Lowered(Stage):
         return executables.cost_of(self._module.text())
 
     @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
+        "h200". `name` is what the page calls the program.
+        """
+        return _explore(self, target, name)
+
+    @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
         """Compile with XLA for the device at hand, or for `target`, a device that need not be here.
 
@@ -397,6 +421,17 @@ class Partition(NamedTuple):
     kept: Sequence[int] | None
     inputs: Sequence[Sharding] | None
     results: Sequence[Sharding] | None
+
+
+def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
+    # Pages are made by few programs.
+    result: Explored = importlib.import_module("xtrace._src.api.explore").explore_stage(stage, target=target, name=name)
+    return result
+
+
+def _notebook_views() -> Any:
+    # Only notebooks show these.
+    return importlib.import_module("xtrace._src.api.notebook_views")
 
 
 def partition_reports() -> Any:
@@ -561,6 +596,15 @@ class Compiled(Stage):
         A target is a name such as "h200", a device that need not be here, or a number of bytes.
         """
         return self.memory_analysis().fits(target)
+
+    @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It shows this program, or with a `target` one that is compiled for a device that need not be here. `name` is
+        what the page calls the program.
+        """
+        return _explore(self, target, name)
 
     def runtime_executable(self) -> Any:
         """Return jaxlib's executable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -416,6 +417,14 @@ class ConcreteArray(Array):
 
     def __repr__(self) -> str:
         return self._describe()
+
+    def _repr_html_(self) -> str | None:
+        """Return what notebooks show of an array on several devices: its text and which device holds which piece."""
+        sharding = mesh_sharding(self)
+        if sharding is None or sharding.num_devices < 2:
+            return None
+        pictures = importlib.import_module("xtrace._src.core.sharding_pictures")
+        return pictures.html_of(sharding, repr(self))  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         is_extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)

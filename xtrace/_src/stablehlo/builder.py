@@ -75,22 +75,23 @@ class Locations:
 
     def definitions(self) -> list[str]:
         """The lines that define the aliases."""
-        lines = []
-        pattern = config.source_file_regex.value
-        for (position, name), number in self.numbers.items():
-            if position is None:
-                lines.append(f"#loc{number} = loc({attributes.string(name)})")
-                continue
-            at = resolve(position)
-            columns = f"{at.line}:{at.column + 1}"
-            if (at.end_line, at.end_column) > (at.line, at.column):
-                end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
-                columns += f" to {end}"
-            file = re.sub(pattern, "", at.file) if pattern else at.file
-            # XLA reads the first name as the operation's and the second as the Python function's.
-            place = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
-            lines.append(f"#loc{number} = loc({attributes.string(name)}({place}))")
-        return lines
+        return [f"#loc{number} = {location_text(place)}" for place, number in self.numbers.items()]
+
+
+def location_text(place: _Place, caller: str = "") -> str:
+    """Return a place as MLIR's location; `caller` is the location of what calls the user's code, if any."""
+    position, name = place
+    if position is None:
+        return f"loc({attributes.string(name)})"
+    at, pattern = resolve(position), config.source_file_regex.value
+    columns = f"{at.line}:{at.column + 1}"
+    if (at.end_line, at.end_column) > (at.line, at.column):
+        end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
+        columns += f" to {end}"
+    file = re.sub(pattern, "", at.file) if pattern else at.file
+    # XLA reads the first name as the operation's and the second as the Python function's.
+    text = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
+    return f"loc({attributes.string(name)}({f'callsite({text} at {caller})' if caller else text}))"
 
 
 def symbol(text: str) -> str:
