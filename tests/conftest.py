@@ -12,6 +12,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Meshes need devices. Both libraries read this.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+# Processes that tests start would compile all modules of the package anew, which takes half a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A failing test shows all frames.
 os.environ.setdefault("XTRACE_TRACEBACK_FILTERING", "off")
 # Tables of tests compile a function for many types on purpose.

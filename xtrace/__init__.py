@@ -113,9 +113,11 @@ with _late_imports(globals()):
     from xtrace._src.api.custom_rules.closures import closure_convert as closure_convert
     from xtrace._src.api.custom_rules.custom_jvp import custom_jvp as custom_jvp
     from xtrace._src.api.custom_rules.custom_vjp import custom_gradient as custom_gradient, custom_vjp as custom_vjp
+    from xtrace._src.api.explore import explore as explore
     from xtrace._src.api.grad import (
         grad as grad, jvp as jvp, linearize as linearize, value_and_grad as value_and_grad, vjp as vjp,
     )
+    from xtrace._src.api.compile_time_reports import explain_compile_time as explain_compile_time
     from xtrace._src.api.live_arrays import live_arrays as live_arrays
     from xtrace._src.api.jacobian import (
         hessian as hessian, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev,
@@ -136,6 +138,7 @@ with _late_imports(globals()):
     from xtrace._src.api.vmap import vmap as vmap
     from xtrace._src.core.compiler_choices import CompilerEffortLevel as CompilerEffortLevel, Inline as Inline
     from xtrace._src.core.partition_spec import P as P
+    from xtrace._src.export.stablehlo_modules import from_stablehlo as from_stablehlo
     from xtrace.sharding import NamedSharding as NamedSharding, reshard as reshard
     from xtrace._src.ops.host.callbacks import pure_callback as pure_callback
     from xtrace._src.api.gradient_references import ad as ad

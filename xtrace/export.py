@@ -20,6 +20,10 @@ with _late_imports(globals()):
     from xtrace._src.export.export import default_export_platform as default_export_platform
     from xtrace._src.export.export import export as export
     from xtrace._src.export.exported import Exported as Exported
+    from xtrace._src.export.symbolic_shapes import SymbolicScope as SymbolicScope
+    from xtrace._src.export.symbolic_shapes import is_symbolic_dim as is_symbolic_dim
+    from xtrace._src.export.symbolic_shapes import symbolic_args_specs as symbolic_args_specs
+    from xtrace._src.export.symbolic_shapes import symbolic_shape as symbolic_shape
     from xtrace._src.export.trees import (
         register_namedtuple_serialization as register_namedtuple_serialization,
     )

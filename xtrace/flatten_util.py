@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to, reshape
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.tracebacks import hide_frames
@@ -67,7 +66,7 @@ class _Unravel:
     def _tree_of(self, vector: Any) -> Any:
         if not self.shapes:
             return tree_unflatten(self.tree, [])
-        aval = positional_operand_aval(0, vector, function="unravel")
+        aval = operand_aval(vector, 0, function="unravel")
         length = sum(map(math.prod, self.shapes))
         if aval.shape != (length,):
             raise ValueError(
@@ -105,7 +104,7 @@ def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Any], Any]]:
     leaves, tree = tree_flatten(pytree)
     if not leaves:
         return zeros((0,)), _Unravel(tree, (), (), None)
-    avals = [positional_operand_aval(i, x) for i, x in enumerate(leaves)]
+    avals = [operand_aval(x, i) for i, x in enumerate(leaves)]
     # Python scalars count as arrays of their default dtypes here.
     dtype, _ = dtypes.promote(tuple([(a.dtype, False) for a in avals]), config.keeps_wide_dtypes())
     types = tuple([a.dtype for a in avals])

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import as_inexact, positional_operand_aval, promote
+from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Shape, ShapeLike
@@ -207,12 +207,12 @@ def scale_and_translate(
     chosen = _parse_method(method)
     if chosen is ResizeMethod.NEAREST:
         raise ValueError("scale_and_translate: Nearest neighbor resampling is not supported here; use resize")
-    own = positional_operand_aval(0, image).shape
+    own = operand_aval(image, 0).shape
     shape = canonical_shape(shape)
     _check_shape(shape, own)
     axes = tuple([canonical_axis(d, len(own)) for d in spatial_dims])
     for name, value in (("scale", scale), ("translation", translation)):
-        own_shape = positional_operand_aval(3, value).shape
+        own_shape = operand_aval(value, 3).shape
         if own_shape != (len(axes),):
             raise ValueError(f"scale_and_translate: {name} must have shape ({len(axes)},), got {own_shape}")
     result = to_array(promote(image, adjust=as_inexact)[0])
@@ -248,7 +248,7 @@ def resize(
         >>> xtrace.image.resize(jnp.array([1.0, 3.0]), (4,), "nearest")
         Array([1., 1., 3., 3.], dtype=float32)
     """
-    own = positional_operand_aval(0, image).shape
+    own = operand_aval(image, 0).shape
     shape = canonical_shape(shape)
     _check_shape(shape, own)
     chosen = _parse_method(method)

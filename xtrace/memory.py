@@ -1,8 +1,58 @@
-"""The memories that arrays can be in: ``Space.Device`` and ``Space.Host``, for `device_put`; types may say ``Any``."""
+"""The memory that programs take, and the memories that arrays can be in: ``Space.Device`` and ``Space.Host``.
 
+The module is a function as well: ``xtrace.memory(f, *args)`` is ``xtrace.memory.report(f, *args)``. Spaces are for
+`device_put`; types may say ``Any``.
+"""
+
+import sys as _sys
+from collections.abc import Callable as _Callable
+from types import ModuleType as _ModuleType
+from typing import Any as _Any
+
+from xtrace._src.api.jit import lower as _lower
+from xtrace._src.api.memory_reports import MemoryReport
 from xtrace._src.core.avals import MemorySpace as Space
 from xtrace._src.core.public_modules import make_public as _make_public
 
-__all__ = ["Space"]
+__all__ = ["MemoryReport", "Space", "report"]
+
+
+def report(fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> MemoryReport:
+    """Return how much memory a function's program takes, and which arrays take it: of which line, and when.
+
+    The program is compiled, not run, so arguments may be larger than the memory of this machine.
+
+    Args:
+        fun: a function of pytrees of arrays, jitted or not.
+        args: its arguments, which may be ShapeDtypeStructs.
+        kwargs: its keyword arguments, likewise.
+
+    Returns:
+        A `MemoryReport`, which prints a table. ``fits("h200")`` says whether the program fits a device that is not
+        here.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+
+    Example:
+        >>> report = xtrace.memory(jnp.outer, jnp.ones(1000), jnp.ones(1000))
+        >>> report.memory.arguments, report.memory.results
+        (8000, 4000000)
+        >>> bool(report.fits(1 << 20))
+        False
+    """
+    return _lower(fun, *args, **kwargs).compile().memory_analysis()
+
 
 _make_public(globals(), __all__)
+
+
+class _Report(_ModuleType):
+    """A module that is called as its function `report`."""
+
+    def __call__(self, fun: _Callable[..., _Any], /, *args: object, **kwargs: object) -> MemoryReport:
+        made: MemoryReport = self.report(fun, *args, **kwargs)
+        return made
+
+
+_sys.modules[__name__].__class__ = _Report

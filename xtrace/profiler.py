@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-class TraceAnnotation(_xla.Annotation):  # type: ignore[misc]
+class TraceAnnotation(_xla.Annotation):
     """A block of code that the timeline shows under a name; it costs next to nothing while no trace runs.
 
     Args:

@@ -117,7 +117,7 @@ def test_a_program_that_does_not_fit():
     except xtrace.errors.JaxRuntimeError as error:
         assert "hbm" in str(error).lower()
     else:
-        assert compiled.fits() is False and "DOES NOT FIT" in str(compiled.report())
+        assert not compiled.fits() and "DOES NOT FIT" in str(compiled.report())
 
 
 def test_a_mesh_without_devices_is_compiled_for_a_target(report):

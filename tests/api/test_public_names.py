@@ -22,7 +22,10 @@ from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETE
 
 # What jax has no counterpart of, or has in another module.
 OWN = {
-    "xtrace": {"alias_names", "as_jax", "cache_info", "jax_version", "load_ipython_extension", "lower", "targets"},
+    "xtrace": {
+        "alias_names", "as_jax", "cache_info", "explain_compile_time", "explore", "from_stablehlo", "jax_version",
+        "load_ipython_extension", "lower", "targets",
+    },
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
     "xtrace.errors": {
         "BroadcastError", "DuplicateSpecError", "IndivisibleError", "NoMeshError", "RecompilationWarning",
@@ -32,6 +35,7 @@ OWN = {
     "xtrace.experimental.key_reuse": {"KeyReuseError", "reuse_key", "unconsumed_copy"},
     "xtrace.lax": {"platform_index_p", "reduce_scatter_p"},
     "xtrace.lax.linalg": {"geqp3_p", "geqrf_p"},
+    "xtrace.memory": {"MemoryReport", "report"},
     "xtrace.tree_util": {"build_tree"},
 }
 # Names that modules of jax import for their own use.
@@ -232,8 +236,8 @@ def objects(package):
 
 # Public names here that jax's objects have not.
 OWN_NAMES = {
-    "jitted": {"cache_info"}, "lowered": {"fun_name", "out_avals"},
-    "compiled": {"fits", "fun_name", "out_avals", "report"},
+    "jitted": {"cache_info"}, "traced": {"explore"}, "lowered": {"explore", "fun_name", "out_avals"},
+    "compiled": {"explore", "fits", "fun_name", "out_avals", "report"},
     "ufunc": {"args", "func", "keywords"},  # it is a functools.partial
     "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},
     "key": {"clone", "format", "is_ready", "platform", "tobytes", "tolist", "traceback", "weak_type"},

@@ -15,7 +15,7 @@ LAYERS = tuple(
     f"{PRIVATE}.{name}"
     for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
-        "key_reuse", "debug_nans", "checkify", "api", "sparse", "extension", "jet", "roofline",
+        "key_reuse", "debug_nans", "checkify", "explorer", "api", "sparse", "extension", "jet", "roofline",
         "serialization", "export", "alias",
     )
 )

@@ -118,9 +118,15 @@ def test_what_is_allowed_passes(check, texts):
 # milliseconds that loading them took. Public modules load their names in this way altogether.
 LATE = {
     "xtrace._src.alias.distribution": "a question for the distribution ``jax``, 10",
+    "xtrace._src.api.explore": "a page of a program's stages, 20",
+    "xtrace._src.api.notebook_views": "a stage shown in a notebook, 3",
+    "xtrace._src.core.jaxpr_views": "a jaxpr shown in a notebook, 2",
     "xtrace._src.api.cache_info": "`jitted.cache_info()`, 4",
     "xtrace._src.api.dump": "the setting that writes programs to files, 4",
+    "xtrace._src.api.serialized_programs": "compiled programs that are pickled, 4",
     "xtrace._src.api.xla_errors": "a program that XLA refuses or that fails while it runs, 4",
+    "xtrace._src.api.memory_fits": "whether a program fits a device that is not here, 1",
+    "xtrace._src.api.memory_reports": "the memory of a compiled program, 20",
     "xtrace._src.api.partition_reports": "the report of a compiled program, 6",
     "xtrace._src.api.cache_miss_reports": "the setting that explains why a function is compiled again, 3",
     "xtrace._src.core.high_nodes": "values of types that users define, 2",

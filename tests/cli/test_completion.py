@@ -19,8 +19,8 @@ def script(shell, capsys):
     ("words", "completions"),
     [
         (["c"], ["cache", "completion"]),
-        (["inspect", "--s"], ["--static", "--stage", "--sharding"]),
-        (["inspect", "a.py:f", "--stage", ""], ["jaxpr", "stablehlo", "hlo", "cost", "memory", "report"]),
+        (["inspect", "--s"], ["--static", "--sharding", "--stage"]),
+        (["inspect", "a.py:f", "--stage", "c"], ["cost", "compile-time"]),
         (["completion", "f"], ["fish"]),
         (["run", ""], []),
     ],

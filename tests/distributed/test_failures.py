@@ -67,12 +67,21 @@ def test_a_paused_coordinator_is_named():
     assert seconds(outputs[1]) < 3 + 2
 
 
-def test_a_killed_coordinator_ends_the_others():
-    """jaxlib ends processes without a coordinator; the lines that they were at are shown."""
-    program = TOTAL + "os.kill(os.getpid(), signal.SIGKILL) if process == 0 else None\nmeasured()"
-    codes, outputs = run(program)
-    assert codes == [-signal.SIGKILL, -signal.SIGABRT], outputs
-    assert "leader task" in outputs[1] and 'File "<string>", line' in outputs[1]
+def test_a_killed_coordinator_is_named():
+    """The others outlive the process of the coordinator, are told of its end at once, and can save their own data."""
+    program = TOTAL + """
+os.kill(os.getpid(), signal.SIGKILL) if process == 0 else None
+try:
+    measured()
+except RuntimeError:
+    print("saved", np.asarray(x.addressable_data(0)))
+    time.sleep(2)
+    raise
+"""
+    codes, outputs = run(program, devices=1, heartbeat=10)
+    assert codes == [-signal.SIGKILL, 1], outputs
+    assert re.search(r"the coordinator in process 0 on \S+ \(pid \d+\) has ended without a word", outputs[1])
+    assert "saved [4. 5. 6. 7.]" in outputs[1] and seconds(outputs[1]) < 10
 
 
 def test_a_process_may_come_late():

@@ -98,7 +98,8 @@ def is_documented_here(value):
         return inspect.unwrap(value).__module__.startswith("xtrace")
     if isinstance(value, type):
         return value.__module__.startswith("xtrace") and type(value).__module__ != "typing"
-    return callable(value) and type(value).__module__.startswith("xtrace")
+    # A module may be called as its function of another name.
+    return callable(value) and type(value).__module__.startswith("xtrace") and not isinstance(value, types.ModuleType)
 
 
 @functools.cache

@@ -275,3 +275,19 @@ def test_nothing_is_pickled_into_files():
 
     with pytest.raises(ValueError, match="is no exported function, or is damaged"):
         export.deserialize(pickle.dumps(Payload()))
+
+
+def test_programs_for_several_platforms_have_locations():
+    def scaled(x, y):
+        return jnp.linalg.cholesky(x) + jnp.cumsum(jnp.sin(y))
+
+    alike = export.export(xtrace.jit(lambda x: jnp.sin(x)), platforms=["cpu", "tpu"])(1.0)
+    unlike = export.export(xtrace.jit(scaled), platforms=["cpu", "cuda", "tpu"])(np.eye(3, dtype=np.float32), X)
+    for exported, names in ((alike, "x"), (unlike, "xy")):
+        for again in (exported, export.deserialize(exported.serialize())):
+            text = again.mlir_module()
+            assert f'"{__file__}":' in text and all(f'loc("{name}")' in text for name in names)
+            assert "jit(<lambda>)/sin" in text or "jit(scaled)/" in text
+    np.testing.assert_allclose(
+        unlike.call(np.eye(3, dtype=np.float32), X), np.eye(3) + np.cumsum(np.sin(X)), 1e-6
+    )

@@ -22,7 +22,8 @@ export.register_namedtuple_serialization(Pair, serialized_name="golden.Pair")
 
 
 def without_digest(data):
-    return bytes(data[: -DIGEST_SIZE - len(DIGEST_MARK)])
+    """Return the file as another writer of the format would have it."""
+    return bytes(data[:4] + bytes(4) + data[8 : -DIGEST_SIZE - len(DIGEST_MARK)])
 
 
 SAVED = export.export(xtrace.jit(lambda t: (jnp.sin(t["x"]), [t["y"]])))({"x": X, "y": 1.0}).serialize(vjp_order=1)
@@ -52,11 +53,6 @@ def test_classes_platforms_and_keys():
     key = xtrace.random.key(0)
     drawn = export.deserialize(read("keys")).call(key)
     np.testing.assert_array_equal(np.asarray(drawn), np.asarray(xtrace.random.uniform(key, (2,))))
-
-
-def test_unknown_sizes_are_refused():
-    with pytest.raises(ValueError, match=r"arrays of unknown sizes \(b\).*export it for known shapes"):
-        export.deserialize(read("unknown_sizes"))
 
 
 # Classes of users
@@ -202,18 +198,9 @@ def test_any_change_of_a_file_is_seen(data):
     if data.draw(st.booleans()):
         del blob[data.draw(st.integers(0, len(blob) - 1)) :]
     else:
-        # The mark of the digest is not under it.
-        place = data.draw(st.integers(0, len(blob) - 1).filter(
-            lambda i: not len(SAVED) - DIGEST_SIZE - len(DIGEST_MARK) <= i < len(SAVED) - DIGEST_SIZE
-        ))
-        blob[place] ^= 1 << data.draw(st.integers(0, 7))
-    try:
-        exported = export.deserialize(blob)
-    except ValueError as error:
-        assert str(error).startswith("deserialize: ")
-    else:
-        # What is cut off at the end is the digest alone: its program is read in a process of its own.
-        assert len(blob) < len(SAVED) and not exported._is_intact
+        blob[data.draw(st.integers(0, len(blob) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(ValueError, match=r"deserialize: blob, of \d+ bytes, is no exported function, or is damaged"):
+        export.deserialize(blob)
 
 
 @given(st.data())

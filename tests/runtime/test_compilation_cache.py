@@ -17,7 +17,8 @@ import xtrace
 import xtrace.numpy as jnp
 from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.runtime import compilation_cache
-from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError, WrongEntryError
+from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.disk_cache import DiskCache, Entry, UnsafeDirectoryError
 from xtrace.cli.main import main
 from xtrace.experimental.compilation_cache.compilation_cache import reset_cache, set_cache_dir
 
@@ -348,14 +349,15 @@ def test_no_change_of_an_entry_is_taken_for_the_entry(tmp_path_factory, data):
     if bytes(content) == before:
         assert shared.read(KEY) == Entry(bytes(range(256)), 2.5)
     else:
-        with pytest.raises(WrongEntryError):
+        with pytest.raises(WrongBytesError):
             shared.read(KEY)
         assert shared.read(KEY) is None
 
 
 WRITER = """
 import os, signal, sys, threading
-from xtrace._src.runtime.disk_cache import DiskCache, Entry, WrongEntryError
+from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.disk_cache import DiskCache, Entry
 folder, seed = sys.argv[1], int(sys.argv[2])
 shared = DiskCache(folder)
 payloads = {bytes([i] * 32): bytes([i]) * (500 * (i + 1)) for i in range(6)}

@@ -42,7 +42,7 @@ def test_memory_and_replicated_arguments():
     assert report.memory.total == sum(report.memory) - 2 * report.memory.aliased
     (bias,) = report.replicated
     assert bias == ("parameters['bias']", "float32[8]", FLOAT * WIDTH)
-    assert report.capacity is None and report.fits is None and compiled().fits() is None
+    assert report.capacity is None and report.fits is None and compiled().fits()
     assert report.flops > 0 < report.bytes_accessed
 
 

@@ -42,6 +42,7 @@ def evaluate(lib, expression):
 
 
 ARRAYS = [
+    "within(n, lambda: np.full((8, 4), 2., out_sharding=P('x')))",
     "jit(lambda x, y: x + y, in_shardings=[N(m, 'x'), N(m, 'y')])(X, X)",
     "jit(lambda x: x.T * 2, in_shardings=N(n, 'x', 'y'))(X)",
     "jit(lambda x: x.sum(0), in_shardings=N(n, None, 'y'))(X)",
@@ -136,6 +137,7 @@ WINDOWS = [
     "j.vmap(lambda x: lax.conv(x[None, None], np.ones((1, 1, 3)), (1,), 'SAME'))(j.device_put(X, N(n, None, 'x')))",
     "lax.reduce_window(e, 0., lax.add, (2, 1), (1, 1), 'SAME')", "j.vmap(np.cumsum)(e)",
     "lax.reduce_window(e, 0., lax.add, (2, 2), (2, 2), 'SAME')",
+    "lax.reduce_window(e, 0., lambda a, b: a + b * 1., (1, 2), (1, 2), 'SAME')",
     "lax.reduce_window(e, 0., lax.add, (1, 2), (1, 1), ((4, 0), (0, 0)))",
     "lax.reduce_window(e, -np.inf, lax.max, (2, 1), (1, 1), 'SAME')",
     "lax.reduce_window(e, np.inf, lax.min, (1, 2), (2, 1), 'SAME')",

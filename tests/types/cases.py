@@ -135,7 +135,8 @@ def functions(x: Array, key: Array) -> None:
 
 
 def real_functions(x: Array) -> None:
-    stats, linalg = xtrace.scipy.stats, xtrace.scipy.linalg
+    stats = xtrace.scipy.stats
+    linalg = xtrace.scipy.linalg
     assert_type(stats.norm.logpdf(x, loc=1.0), Array)
     assert_type(stats.norm.cdf(np.float32(1.0)), Array)
     assert_type(xtrace.scipy.special.gamma(2.0), Array)
@@ -149,3 +150,10 @@ def real_functions(x: Array) -> None:
     stats.norm.logpdf(1j)  # type: ignore[arg-type]
     stats.norm.logpdf(x, mean=1.0)  # type: ignore[call-arg]
     xtrace.scipy.special.betaln(1j, 2.0)  # type: ignore[arg-type]
+
+
+def flags(x: Array) -> None:
+    assert_type(jnp.linspace(0, 1, 3), Array)
+    assert_type(jnp.linalg.svd(x, compute_uv=False), Array)
+    mat = xtrace.experimental.sparse.BCOO.fromdense(x)
+    assert_type(mat.sum_duplicates(), xtrace.experimental.sparse.BCOO)

@@ -90,7 +90,7 @@ def load_digits(generator: np.random.Generator) -> Digits:
         from sklearn import datasets  # heavy third-party
     except ImportError as error:
         raise _make_missing_error("scikit-learn", error) from error
-    bunch = datasets.load_digits()
+    bunch: Any = datasets.load_digits()
     order = generator.permutation(len(bunch.target))
     images, labels = (bunch.data[order] / 16).astype(np.float32), bunch.target[order]
     held_out = len(labels) // 5

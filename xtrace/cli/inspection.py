@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import xtrace
+from xtrace._src.api.captured_constants import captured_constants
 from xtrace.cli import partitioning
 from xtrace.cli.argument_grammar import parse_argument, parse_static
 from xtrace.cli.colours import colour_program
@@ -16,55 +18,38 @@ from xtrace.cli.errors import WRONG_COMMAND, CommandError
 from xtrace.cli.loading import load_function, user_traceback
 from xtrace.cli.results import Result
 
-STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report")
+STAGES = ("jaxpr", "stablehlo", "hlo", "cost", "memory", "report", "compile-time")
 _COMPILED_STAGES = ("hlo", "cost", "memory", "report")
-_MEMORY = {
-    "arguments": "argument_size_in_bytes", "outputs": "output_size_in_bytes",
-    "shared by the two": "alias_size_in_bytes", "temporary": "temp_size_in_bytes",
-    "code": "generated_code_size_in_bytes",
-}
 _MISSING = inspect.Parameter.empty
 
 
-def inspect_function(
-    target: str, arguments: Sequence[str], statics: Sequence[str], stage: str, device: str | None,
-    mesh: str | None = None, shardings: Sequence[str] = (),
-) -> Result:
-    """Return one stage of the function that `target` (``FILE.py:FUNCTION``) names.
-
-    `arguments`, `statics`, `mesh` and `shardings` are the texts of ``--arg``, ``--static``, ``--mesh`` and
-    ``--sharding``; `device` is a compilation target such as ``h200`` and goes with the stages after compilation. Raises
-    `CommandError`.
-    """
+def inspect_function(request: Request, stage: str) -> Result:
+    """Return one stage of the function that is asked for. Raises `CommandError`."""
+    device = request.device
     if device is not None and stage not in _COMPILED_STAGES:
         raise CommandError(f"--target goes with --stage {', '.join(_COMPILED_STAGES)}, not {stage}", WRONG_COMMAND)
-    values = [parse_argument(text) for text in arguments]
-    named = dict(parse_static(text) for text in statics)
-    function = load_function(target)
-    positional, keywords = bind(function, values, named)
-    name = target.rpartition(":")[2]
-    if mesh is not None:
-        positional, keywords = _partition(function, positional, keywords, mesh, shardings, device)
-    elif shardings:
-        raise CommandError(f"--sharding {shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND)
-    if not hasattr(function, "trace"):
-        function = _attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
-    traced = _attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
-    about = {"function": target, "stage": stage, "target": device}
+    about = {"function": request.function, "stage": stage, "target": device}
+    if stage == "compile-time":
+        name, function, positional, keywords = load_call(request)
+        explain = xtrace.explain_compile_time
+        explained = attempt(f"compiling {name} failed", lambda: explain(function, *positional, **keywords))
+        return Result(str(explained), about | json.loads(explained.to_json()))
+    name, traced = trace_function(request)
     if stage == "jaxpr":
         return _program(about, str(traced.jaxpr))
-    lowered = _attempt(f"lowering {name} to StableHLO failed", traced.lower)
+    lowered = attempt(f"lowering {name} to StableHLO failed", traced.lower)
     if stage == "stablehlo":
         return _program(about, str(lowered.as_text()).rstrip())
-    # Arguments on a mesh are on the target's devices already.
-    options = {} if device is None or mesh is not None else {"target": device}
-    compiled = _attempt(f"compiling {name} failed", lambda: lowered.compile(**options))
+    compiled = attempt(f"compiling {name} failed", lambda: lowered.compile(**request.compile_options))
     if stage == "hlo":
         return _program(about, str(compiled.as_text()).rstrip())
     if stage == "report":
         report = compiled.report()
         return Result(str(report), about | {"report": _fields(report)})
-    rows = _cost(compiled.cost_analysis()) if stage == "cost" else _memory(compiled.memory_analysis())
+    if stage == "memory":
+        memory = compiled.memory_analysis()
+        return Result(str(memory), about | json.loads(memory.to_json()))
+    rows = _cost(compiled.cost_analysis())
     return Result(_format_table(rows), about | {stage: rows})
 
 
@@ -78,6 +63,65 @@ def _fields(value: Any) -> Any:
         computed = [name for name, member in vars(type(value)).items() if isinstance(member, property)]
         return {name: _fields(getattr(value, name)) for name in [*value._fields, *computed]}
     return [_fields(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+class Request(NamedTuple):
+    """A function as a command line asks for it.
+
+    function: ``FILE.py:FUNCTION``. arguments, statics, mesh, shardings: the texts of ``--arg``, ``--static``,
+    ``--mesh`` and ``--sharding``. device: a compilation target such as ``h200``, or None.
+    """
+
+    function: str
+    arguments: Sequence[str]
+    statics: Sequence[str]
+    device: str | None = None
+    mesh: str | None = None
+    shardings: Sequence[str] = ()
+
+    @property
+    def compile_options(self) -> dict[str, Any]:
+        """The keywords of ``compile``: arguments on a mesh are on the target's devices already."""
+        return {} if self.device is None or self.mesh is not None else {"target": self.device}
+
+
+def trace_function(request: Request) -> tuple[str, Any]:
+    """Return the name of the function that is asked for, and its trace. Raises `CommandError`."""
+    name, function, positional, keywords = load_call(request)
+    traced = attempt(f"tracing {name} failed", lambda: function.trace(*positional, **keywords))
+    warn_of_constants(traced, function)
+    return name, traced
+
+
+def load_call(request: Request) -> tuple[str, Any, list[Any], dict[str, Any]]:
+    """Return the name of a function, the jitted function, and its arguments. Raises `CommandError`."""
+    values = [parse_argument(text) for text in request.arguments]
+    named = dict(parse_static(text) for text in request.statics)
+    function: Any = load_function(request.function)
+    positional, keywords = bind(function, values, named)
+    name = request.function.rpartition(":")[2]
+    if request.mesh is not None:
+        positional, keywords = _partition(
+            function, positional, keywords, request.mesh, request.shardings, request.device
+        )
+    elif request.shardings:
+        raise CommandError(
+            f"--sharding {request.shardings[0]}: give the mesh, too, as --mesh data=4,model=2", WRONG_COMMAND
+        )
+    if not hasattr(function, "trace"):
+        function = attempt(f"xtrace cannot trace {name}", lambda: xtrace.jit(function, static_argnames=tuple(named)))
+    return name, function, positional, keywords
+
+
+# Smaller arrays that a function closes over are no news.
+_LARGE = 1 << 20
+
+
+def warn_of_constants(traced: Any, function: Any) -> None:
+    """Name on standard error the large arrays that a function closes over."""
+    for one in captured_constants(traced.jaxpr, function):
+        if one.size >= _LARGE:
+            print(f"note: closed over, and part of the program: {one}", file=sys.stderr)
 
 
 def _partition(
@@ -95,7 +139,7 @@ def _partition(
     return placed[: len(positional)], dict(zip(keywords, placed[len(positional) :], strict=True))
 
 
-def _attempt(what: str, step: Callable[[], Any]) -> Any:
+def attempt(what: str, step: Callable[[], Any]) -> Any:
     """Run a step of the user's program; its prints go to stderr, so that stdout holds the stage alone."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -179,10 +223,3 @@ def _cost(analysis: Mapping[str, float] | None) -> dict[str, float]:
     rows = dict(analysis or {})
     first = [name for name in ("flops", "transcendentals", "bytes accessed") if name in rows]
     return {name: rows[name] for name in first + sorted(set(rows) - set(first))}
-
-
-def _memory(analysis: Any) -> dict[str, float]:
-    """The memory of the program on the device, in bytes."""
-    if analysis is None:
-        return {}
-    return {f"{name} (bytes)": getattr(analysis, field) for name, field in _MEMORY.items()}

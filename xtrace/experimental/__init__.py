@@ -12,6 +12,7 @@ with _late_imports(globals()):
         checkify as checkify, compute_on as compute_on, hijax as hijax, jet as jet, key_reuse as key_reuse,
         layout as layout, mesh_utils as mesh_utils, multihost_utils as multihost_utils, ode as ode,
         pjit as pjit, random as random, rnn as rnn, roofline as roofline,
-        scheduling_groups as scheduling_groups, shard_map as shard_map, sparse as sparse,
+        scheduling_groups as scheduling_groups, serialize_executable as serialize_executable, shard_map as shard_map,
+        sparse as sparse,
         topologies as topologies, xla_metadata as xla_metadata,
     )

@@ -277,7 +277,7 @@ def _solve_compiled(
 
 
 def odeint(
-    func: Callable[..., Any], y0: Any, t: ArrayLike, *args: object, rtol: float = 1.4e-8, atol: float = 1.4e-8,
+    func: Callable[..., Any], y0: Any, t: ArrayLike, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
     mxstep: float = math.inf, hmax: float = math.inf,
 ) -> Any:
     """Solve the differential equation ``dy/dt = func(y, t, *args)`` with ``y(t[0]) = y0``.

@@ -155,13 +155,15 @@ def get_compile_options(
         if not isinstance(number, (int, np.integer)):
             raise TypeError(f"get_compile_options: {name} must be an integer, got {abbreviate(number)}")
     grid = None if device_assignment is None else np.array(device_assignment, object)
-    if grid is not None and grid.ndim == 1:
-        grid = grid[:, None]
-    if grid is not None and grid.shape != (num_replicas, num_partitions):
-        raise ValueError(
-            f"get_compile_options: device_assignment has the shape {np.shape(device_assignment)}, and must have "
-            f"({num_replicas}, {num_partitions}): a row for each replica, with a device for each partition"
-        )
+    if grid is not None:
+        given = grid.shape
+        if grid.ndim == 1:
+            grid = grid[:, None]
+        if grid.shape != (num_replicas, num_partitions):
+            raise ValueError(
+                f"get_compile_options: device_assignment has the shape {given}, and must have "
+                f"({num_replicas}, {num_partitions}): a row for each replica, with a device for each partition"
+            )
     levels = {"memory_fitting_level": config.memory_fitting_level.value}
     options = levels | options_of_settings() | dict(env_options_overrides or {})
     return executables.options_for_copies(
@@ -186,7 +188,7 @@ def register_backend_cache(cache: Any, for_what: str) -> None:
         >>> squares(3), xtrace.clear_caches(), squares.cache_info().currsize
         (9, None, 0)
     """
-    clear = getattr(cache, "cache_clear", None)
+    clear: Any = getattr(cache, "cache_clear", None)
     if not callable(clear):
         raise TypeError(
             f"register_backend_cache: the cache for {for_what} must have a method cache_clear(), as results of "

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -216,16 +215,16 @@ def dot_product_attention(
         raise ValueError(
             f"{_FUNCTION}: Unsupported implementation option: {abbreviate(implementation)}. Use None or 'xla'"
         )
-    avals = [positional_operand_aval(i, x) for i, x in enumerate((query, key, value))]
+    avals = [operand_aval(x, i) for i, x in enumerate((query, key, value))]
     _check_operands(*avals)
     queries, keys = avals[0].shape, avals[1].shape
     batch = 1 if len(queries) == 3 else queries[0]
     for name, given in (("bias", bias), ("mask", mask)):
         if given is not None:
-            _check_scores(name, positional_operand_aval(3, given), (batch, queries[-2], queries[-3], keys[-3]))
+            _check_scores(name, operand_aval(given, 3), (batch, queries[-2], queries[-3], keys[-3]))
     for name, given in zip(_LENGTHS, (query_seq_lengths, key_value_seq_lengths), strict=True):
         if given is not None:
-            _check_lengths(name, positional_operand_aval(4, given), batch)
+            _check_lengths(name, operand_aval(given, 4), batch)
     options = {"b": bias, "m": mask, "q": query_seq_lengths, "k": key_value_seq_lengths}
     kept = {name: x for name, x in options.items() if x is not None}
     results = _attention(

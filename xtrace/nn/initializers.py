@@ -37,6 +37,7 @@ class Initializer(Protocol):
         self, key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = None, out_sharding: object = None
     ) -> Array:
         """Return an array of `shape` and `dtype`; None stands for the initializer's own dtype."""
+        ...
 
 
 def _make_initializer(name: str, dtype: DTypeLike | None, make: Callable[[Any, Any, Any], Any]) -> Initializer:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace import numpy as jnp
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
 from xtrace._src.api.promotion import as_inexact, promote
@@ -34,7 +34,7 @@ from xtrace._src.ops.elementwise import is_finite, rsqrt
 from xtrace._src.ops.reductions import add_elements, reduce_max
 from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace._src.runtime.transfer import to_array
-from xtrace.numpy.operands import axes_of, select_or_fill, type_of
+from xtrace.numpy.operands import axes_of, select_or_fill
 
 _INFINITY = math.inf
 
@@ -43,7 +43,7 @@ def _check_mask(where: ArrayLike | None) -> tuple[Any, ...]:
     """Return the mask as a tuple of operands, empty for None."""
     if where is None:
         return ()
-    aval = type_of(where, 1)
+    aval = operand_aval(where, 1)
     if not dtypes.is_boolean(aval.dtype):
         raise ValueError(f"{called_function()}: where must be None or a boolean array; got {aval.str_short()}")
     return (where,)
@@ -303,7 +303,7 @@ def standardize(
     """
     if algorithm not in _ALGORITHMS:
         raise ValueError(f"standardize: Unknown algorithm {abbreviate(algorithm)}. Expected 'fast' or 'stable'.")
-    axes_of(axis, type_of(x).ndim)
+    axes_of(axis, operand_aval(x, 0).ndim)
     options = [mean, variance, *(_check_mask(where) or (None,))]
     return _standardize(
         x, epsilon, *[v for v in options if v is not None], axis=_make_hashable(axis), algorithm=algorithm,
@@ -353,7 +353,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     if isinstance(num_classes, Tracer):
         raise explain.concretization(num_classes, "nn.one_hot argument num_classes")
     count = to_integer("num_classes", num_classes)
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         warn_user(
             f"one_hot: x should be of an integer dtype, got {aval.dtype.name}; convert it with x.astype(int)",

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval, reshape, transpose
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
@@ -86,7 +85,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: ArrayLike | None = No
     scale = None
     if mode == "nvfp4":
         scale = ones(1, dtypes.float32) if global_scale is None else global_scale
-        aval = positional_operand_aval(1, scale)
+        aval = operand_aval(scale, 1)
         if aval.size != 1:
             raise ValueError(
                 f"get_scaled_dot_general_config: global_scale must be one number, got an array of shape {aval.shape}"
@@ -164,7 +163,7 @@ def scaled_matmul(
                 [128., 128.]]], dtype=float32)
     """
     operands = (lhs, rhs, lhs_scales, rhs_scales)
-    _check_operands(*[positional_operand_aval(i, x) for i, x in enumerate(operands)])
+    _check_operands(*[operand_aval(x, i) for i, x in enumerate(operands)])
     return _multiply_dequantized(*operands, dtype=requested_dtype(preferred_element_type))
 
 
@@ -335,7 +334,7 @@ def scaled_dot_general(
         Array([[[32., 32.],
                 [32., 32.]]], dtype=float32)
     """
-    avals = [positional_operand_aval(i, x) for i, x in enumerate((lhs, rhs))]
+    avals = [operand_aval(x, i) for i, x in enumerate((lhs, rhs))]
     if configs is None:
         return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     dtype = dtypes.resolve(preferred_element_type)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from xtrace import numpy as _numpy
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.late_methods import LateAttribute
@@ -144,20 +144,19 @@ def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None =
 
 def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
     """Return for each integer the element of the choice with that number."""
-    result: Array = sys.modules[__package__].choose(self, choices, out, mode)
-    return result
+    return _numpy.choose(self, choices, out, mode)
 
 
-def _argpartition(self: object, kth: int, axis: int = -1) -> Array:
+def _argpartition(self: Array, kth: int, axis: int = -1) -> Array:
     """Return the positions that partition the array at `kth` along `axis`."""
-    result: Array = sys.modules[__package__].argpartition(self, kth, axis)
-    return result
+    return _numpy.argpartition(self, kth, axis)
 
 
-def _searchsorted(self: object, v: Array, side: str = "left", sorter: object = None, *, method: str = "scan") -> Array:
+def _searchsorted(
+    self: Array, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
     """Return where `v` belongs in this sorted 1-D array; see ``xtrace.numpy.searchsorted``."""
-    result: Array = sys.modules[__package__].searchsorted(self, v, side, sorter, method=method)
-    return result
+    return _numpy.searchsorted(self, v, side, sorter, method=method)
 
 
 def _byteswap(self: Any) -> Any:
@@ -175,8 +174,7 @@ def _compress(
     fill_value: ArrayLike = 0,
 ) -> Array:
     """Return the slices along `axis` where `condition` holds; `size` of them under jit."""
-    result: Array = sys.modules[__package__].compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
-    return result
+    return _numpy.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
 def _matmul(self: Array, other: Array) -> Array:
@@ -259,7 +257,7 @@ def _array_namespace(self: Array, *, api_version: str | None = None) -> Any:
     """Return ``xtrace.numpy``, which follows the array API standard."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
         raise ValueError(f"the array API version {abbreviate(api_version)} is not known")
-    return sys.modules[__package__]
+    return _numpy
 
 
 def _itemsize(self: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -18,7 +18,7 @@ from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.comparisons import bitwise_and, ne, shift_left, shift_right_logical
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.manipulation import atleast_1d, moveaxis, ravel
-from xtrace.numpy.operands import axis_as_index, scalar_of, type_of
+from xtrace.numpy.operands import axis_as_index, scalar_of
 
 
 def _shifts(order: str) -> Array:
@@ -66,7 +66,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
         Array([131], dtype=uint8)
     """
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"packbits: a must hold integers or booleans; got dtype {aval.dtype.name}")
     a, along = _check_operand(a, axis, bitorder)
@@ -110,7 +110,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
         >>> jnp.unpackbits(jnp.array([131], jnp.uint8))
         Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if aval.dtype != dtypes.uint8:
         raise TypeError(f"unpackbits: a must hold unsigned bytes (uint8); got dtype {aval.dtype.name}")
     a, along = _check_operand(a, axis, bitorder)

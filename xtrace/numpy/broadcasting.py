@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, check_broadcast
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, check_broadcast, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -17,7 +17,7 @@ from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.ops.arrays.concatenation import stack
 from xtrace._src.ops.arrays.creation import iota
 from xtrace.numpy.creation import fill_array, python_value
-from xtrace.numpy.operands import broadcast_operand_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to
 
 
 def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
@@ -43,7 +43,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     if out_sharding is not None:
         return with_out_sharding(broadcast_to, out_sharding, array, shape)
     return broadcast_operand_to(
-        array, type_of(array).shape, canonical_shape(shape)
+        array, operand_aval(array, 0).shape, canonical_shape(shape)
     )
 
 
@@ -64,7 +64,7 @@ def broadcast_arrays(*args: ArrayLike) -> Any:
         >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones(2), jnp.ones((3, 1)))]
         [(3, 2), (3, 2)]
     """
-    own = [type_of(x, i).shape for i, x in enumerate(args)]
+    own = [operand_aval(x, i).shape for i, x in enumerate(args)]
     shape = check_broadcast(own)
     return sequence_of(
         [broadcast_operand_to(x, s, shape) for x, s in zip(args, own, strict=True)]
@@ -115,7 +115,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
         raise ValueError(f"meshgrid: Valid values for indexing are 'xy' and 'ij', got {abbreviate(indexing)}")
     if not copy:
         raise ValueError("meshgrid: only copy=True is supported, since arrays are immutable")
-    own = [type_of(x, i).shape for i, x in enumerate(xi)]
+    own = [operand_aval(x, i).shape for i, x in enumerate(xi)]
     if any(len(s) != 1 for s in own):
         raise ValueError(f"meshgrid: arguments must be 1D, got shapes {own}")
     rank = len(own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import dtype_of_all
 from xtrace._src.core import dtypes
@@ -14,7 +14,6 @@ from xtrace.numpy import reductions
 from xtrace.numpy.broadcasting import broadcast_arrays
 from xtrace.numpy.conversion import array, asarray
 from xtrace.numpy.floating_point import isclose
-from xtrace.numpy.operands import type_of
 from xtrace.numpy.ufuncs import equal
 
 
@@ -47,7 +46,7 @@ def allclose(
         Array(True, dtype=bool)
     """
     for i, x in enumerate((a, b, rtol, atol)):
-        type_of(x, i)
+        operand_aval(x, i)
     return _all_close(a, b, rtol, atol, equal_nan=bool(equal_nan))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import COMPLEX
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.elementwise_functions import identity, unary_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like
-from xtrace._src.api.promotion import positional_operand_aval, promote
+from xtrace._src.api.promotion import promote
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -116,7 +116,7 @@ def iscomplexobj(x: ArrayLike) -> bool:
         return False
     x = asarray(x) if isinstance(x, (list, tuple)) else x
     own = getattr(x, "dtype", None)
-    return dtypes.is_complex(own if isinstance(own, np.dtype) else positional_operand_aval(0, x).dtype)
+    return dtypes.is_complex(own if isinstance(own, np.dtype) else operand_aval(x, 0).dtype)
 
 
 def isrealobj(x: ArrayLike) -> bool:

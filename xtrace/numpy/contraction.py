@@ -14,6 +14,7 @@ from xtrace._src.algebra.vector_space import (
     canonical_axis,
     check_broadcast,
     convert_to,
+    operand_aval,
     reshape,
     transpose,
 )
@@ -39,7 +40,7 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import diagonal_mask
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import only_axis, refuse, select_or_fill, type_of
+from xtrace.numpy.operands import only_axis, refuse, select_or_fill
 
 _Axes = tuple[int, ...]
 
@@ -53,7 +54,7 @@ class _Plan:
     ) -> None:
         self.function, self.precision = function, precision
         self.sharding = sharding_of_product(out_sharding, function=function)
-        self.left, self.right = type_of(a, 0, function=function), type_of(b, 1, function=function)
+        self.left, self.right = operand_aval(a, 0, function=function), operand_aval(b, 1, function=function)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
         self.preferred = requested_dtype(preferred, function=function)
         # A given dtype of the result makes promotion explicit.
@@ -107,7 +108,7 @@ def to_factor(x: ArrayLike, dtype: DType, *, function: str = "") -> Array:
 
     Floating operands stay, since dot_general rounds their sums; it takes no narrower dtype for other kinds.
     """
-    aval = type_of(x, function=function)
+    aval = operand_aval(x, 0, function=function)
     narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
     if aval.weak_type and narrower and (dtypes.is_integer(dtype) or dtypes.is_complex(dtype)):
         return convert_to(x, dtype, True)
@@ -320,7 +321,7 @@ def vecdot(
             f"vecdot: axes must match; got shapes {plan.left.shape} and {plan.right.shape} with axis={axis}"
         )
     first, second = moveaxis(_conjugate(x1, plan.left), axes[0], -1), moveaxis(x2, axes[1], -1)
-    plan.left, plan.right = type_of(first), type_of(second)
+    plan.left, plan.right = operand_aval(first, 0), operand_aval(second, 0)
     return _broadcast_contract(plan, first, second, (1, 1))
 
 
@@ -343,7 +344,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: object = None, preferred_elem
         >>> jnp.vdot(jnp.array([1, 1j]), jnp.array([1, 1j]))
         Array(2.+0.j, dtype=complex64)
     """
-    first, second = (type_of(x, i) for i, x in enumerate((a, b)))
+    first, second = (operand_aval(x, i) for i, x in enumerate((a, b)))
     return dot(
         reshape(_conjugate(a, first), (first.size,)), reshape(b, (second.size,)), precision=precision,
         preferred_element_type=preferred_element_type,
@@ -407,7 +408,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
                [6, 8]], dtype=int32)
     """
     refuse(out=out)
-    return _outer(a, b, rows=type_of(a, 0).size, columns=type_of(b, 1).size)
+    return _outer(a, b, rows=operand_aval(a, 0).size, columns=operand_aval(b, 1).size)
 
 
 @inline_jit(static=("axes", "precision", "out_sharding"), public=True)
@@ -495,7 +496,7 @@ def trace(
         Array(5, dtype=int32)
     """
     refuse(out=out)
-    rank = type_of(a).ndim
+    rank = operand_aval(a, 0).ndim
     first, second = (canonical_axis(i, rank) for i in (axis1, axis2))
     if first == second:
         raise ValueError(f"trace: axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
@@ -505,7 +506,7 @@ def trace(
 
 
 def _refuse_booleans(*operands: ArrayLike) -> None:
-    if all(dtypes.is_boolean(type_of(x, i).dtype) for i, x in enumerate(operands)):
+    if all(dtypes.is_boolean(operand_aval(x, i).dtype) for i, x in enumerate(operands)):
         raise TypeError(f"{called_function()} does not accept two arrays of dtype bool; convert one with x.astype(int)")
 
 
@@ -535,7 +536,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
         >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
         Array([ 1,  2, 10, 20], dtype=int32)
     """
-    shapes = [type_of(x, i).shape for i, x in enumerate((a, b))]
+    shapes = [operand_aval(x, i).shape for i, x in enumerate((a, b))]
     _refuse_booleans(a, b)
     rank = max(map(len, shapes))
     left, right = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -588,7 +589,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     axisa, axisb, axisc = [only_axis(i) for i in (axisa, axisb, axisc)]
-    avals = [type_of(x, i) for i, x in enumerate((a, b))]
+    avals = [operand_aval(x, i) for i, x in enumerate((a, b))]
     axes = tuple([canonical_axis(i, aval.ndim) for i, aval in zip((axisa, axisb), avals, strict=True)])
     lengths = [aval.shape[i] for aval, i in zip(avals, axes, strict=True)]
     if is_newer() and lengths != [3, 3]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to, reshape
+from xtrace._src.algebra.vector_space import convert_to, operand_aval, reshape
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, pytree
@@ -21,13 +21,14 @@ from xtrace._src.core.mesh import context_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace._src.runtime.transfer import array_from_dlpack, constant_from_host, dlpack_device, scalar_to_host
 from xtrace.numpy.creation import SCALARS, python_value, warn_of_lost_part, zeros
-from xtrace.numpy.operands import place_of, scalar_of, type_of
+from xtrace.numpy.operands import place_of, scalar_of
 
 
 def array(
@@ -137,7 +138,7 @@ def _mesh_in_force(value: object) -> NamedSharding | None:
     return NamedSharding(context_mesh(), PartitionSpec())
 
 
-def _from_value(value: object, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
+def _from_value(value: Any, dtype: np.dtype[Any] | None, copy: bool | None, *, function: str = "") -> Array:
     kind = type(value)
     if kind in SCALARS:
         return _from_scalar(value, scalar_aval(kind), dtype)
@@ -157,6 +158,8 @@ def _from_value(value: object, dtype: np.dtype[Any] | None, copy: bool | None, *
         return _from_numpy(np.asarray(value), dtype, copy, function=function)
     if isinstance(value, (bool, int, float, complex)):
         return _from_scalar(value, aval_of(value), dtype)
+    if is_symbolic(value):
+        return _from_value(value.to_array(), dtype, None, function=function)
     if isinstance(value, (list, tuple)):
         return _from_list(value, dtype, function=function)
     if isinstance(value, (str, bytes)):
@@ -228,7 +231,7 @@ def _collect(value: Any, kinds: dict[Any, None], *, function: str = "") -> bool:
             kinds[kind] = None
         elif isinstance(item, (list, tuple)):
             traced |= _collect(item, kinds, function=function)
-        elif isinstance(item, Array) or hasattr(item, "__jax_array__"):
+        elif isinstance(item, Array) or hasattr(item, "__jax_array__") or is_symbolic(item):
             array = item if isinstance(item, Array) else _from_value(item, None, None, function=function)
             kinds[array.aval] = None
             traced = True
@@ -273,7 +276,7 @@ def to_array_operand(value: Any, position: int = 0, *, function: str = "") -> Ar
     """Return an operand as an array or tracer; TypeError names the function and the bad argument."""
     if isinstance(value, Array):
         return value
-    type_of(value, position, function=function)
+    operand_aval(value, position, function=function)
     return asarray(value)
 
 
@@ -303,7 +306,7 @@ def convert_array(
     x: ArrayLike, dtype: DTypeLike, copy: bool = False, device: object = None, *, function: str = ""
 ) -> Array:
     """Return `x` converted to `dtype` as by `astype`, for a function whose messages have another name."""
-    aval = type_of(x, function=function)
+    aval = operand_aval(x, 0, function=function)
     wanted = requested_dtype(float if dtype is None else dtype, function=function)
     if dtypes.is_complex(aval.dtype) and dtypes.is_boolean(wanted):
         # A conversion would drop the imaginary part first.

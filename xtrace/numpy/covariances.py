@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, check_mapped_ranks, common_dtype
 from xtrace._src.core import dtypes
@@ -22,7 +22,6 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import atleast_2d, squeeze
-from xtrace.numpy.operands import type_of
 from xtrace.numpy.rearrangement import diag
 from xtrace.numpy.ufuncs import abs, clip, sqrt
 
@@ -59,7 +58,7 @@ def _covariance(*operands: Array, given: tuple[str, ...], rows: bool, ddof: floa
 
 
 def _check_weights(name: str, weights: Array, count: int) -> None:
-    aval = type_of(weights, 5)
+    aval = operand_aval(weights, 5)
     if name == "fweights" and not dtypes.is_integer(aval.dtype):
         raise TypeError(f"cov: fweights must be integers, got dtype {aval.dtype.name}")
     if aval.ndim > 1:
@@ -102,7 +101,7 @@ def cov(
 
 
 def _check(
-    m: object, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
+    m: Any, y: Any, rowvar: Any, bias: Any, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Array:
     operands = {"m": m} if y is None else {"m": m, "y": y}
     avals, own, _ = common_dtype(tuple(operands.values()), as_inexact)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_shape, convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add
@@ -28,7 +28,7 @@ from xtrace._src.ops.arrays.creation import broadcasted_iota, fill_operand, scal
 from xtrace._src.ops.comparisons import eq, ge
 from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import sharding_like
-from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer, type_of
+from xtrace.numpy.operands import broadcast_operand_to, place_of, to_known_integer
 
 SCALARS = frozenset((bool, int, float, complex))
 
@@ -161,7 +161,7 @@ def full(
                [7, 7]], dtype=int32, weak_type=True)
     """
     device = place_of(device, out_sharding)
-    aval = type_of(fill_value, 1)
+    aval = operand_aval(fill_value, 1)
     wanted = requested_dtype(dtype)
     # As in JAX, an array made on a `device` is strongly typed.
     weak = wanted is None and aval.weak_type and (out_sharding is not None or not isinstance(device, Sharding))
@@ -212,10 +212,10 @@ def _fill_like(
     try:
         model = abstract_leaf(a)
     except TypeError:
-        model = type_of(a)
+        model = operand_aval(a, 0)
     wanted = requested_dtype(dtype)
     size = model.shape if shape is None else canonical_shape(shape)
-    fill = type_of(value, 1)
+    fill = operand_aval(value, 1)
     weak = wanted is None and model.weak_type and not fill.shape
     if device is None and not fill.shape:
         device = sharding_like(a, size, weak)
@@ -434,7 +434,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 @inline_jit
 def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     mask = diagonal_mask(offset if lower else offset - 1, rows=aval.shape[-2], columns=aval.shape[-1], below=True)
     if aval.ndim > 2:
         mask = broadcast_in_dim(mask, aval.shape, (aval.ndim - 2, aval.ndim - 1))
@@ -443,9 +443,9 @@ def _triangle(x: ArrayLike, *, offset: int, lower: bool) -> Array:
 
 
 def _check_triangle(m: ArrayLike, k: ArrayLike, lower: bool) -> Array:
-    if type_of(m).ndim < 2:
+    if operand_aval(m, 0).ndim < 2:
         raise ValueError(
-            f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {type_of(m).shape}"
+            f"Argument to xtrace.numpy.{called_function()} must be at least 2D, got shape {operand_aval(m, 0).shape}"
         )
     return _triangle(m, offset=to_integer("k", k), lower=lower)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -16,7 +16,7 @@ from xtrace._src.ops import reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import ne
 from xtrace.numpy.creation import full
-from xtrace.numpy.operands import refuse, scalar_of, type_of
+from xtrace.numpy.operands import refuse, scalar_of
 from xtrace.numpy.reductions import dtype_of_sum, to_strong
 
 
@@ -37,7 +37,7 @@ def accumulate(
     function: str = "",
 ) -> Array:
     """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
-    aval = type_of(a, function=function)
+    aval = operand_aval(a, 0, function=function)
     wanted = dtype_of_sum(a, dtype, promote, function=function)
     # A scalar is treated as a vector of one element.
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1, function=function)
@@ -103,7 +103,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 
 
 def _cumulative_axis(x: ArrayLike, axis: int | None) -> Any:
-    rank = type_of(x).ndim
+    rank = operand_aval(x, 0).ndim
     if rank == 0:
         raise ValueError(f"{called_function()}: the array must have at least one axis, got a scalar")
     if axis is None and rank > 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all, promote
 from xtrace._src.core import config, dtypes
@@ -22,7 +22,7 @@ from xtrace.numpy.cumulative import cumsum
 from xtrace.numpy.indexing import take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import moveaxis, ravel
-from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse, type_of
+from xtrace.numpy.operands import axes_of, cast_to, only_axis, refuse
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import abs, clip, mod, not_equal, subtract, where
@@ -78,7 +78,7 @@ def diff(
     parts = [a]
     for value, place in ((prepend, 0), (append, 2)):
         if value is not None:
-            aval = type_of(value, 3)
+            aval = operand_aval(value, 3)
             edge = (*a.shape[:along], 1, *a.shape[along + 1 :])
             parts.insert(place, to_array_operand(value) if aval.ndim else broadcast_to(value, edge))
     return _differences(concatenate(parts, along) if len(parts) > 1 else a, n=count, axis=along)
@@ -108,7 +108,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     parts = [_differences(ary, n=1, axis=0)]
     for value, place in ((to_begin, 0), (to_end, 2)):
         if value is not None:
-            aval = type_of(value, 1)
+            aval = operand_aval(value, 1)
             ready = cast_to(to_array_operand(value), aval, ary.dtype)
             parts.insert(place, ravel(convert_to(ready, ary.dtype, False)))
     return concatenate(parts) if len(parts) > 1 else parts[0]
@@ -175,7 +175,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes = None, edge_order: i
     spacings = list(varargs or (1.0,))
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     for spacing, along in zip(spacings, axes, strict=True):
-        shape = type_of(spacing, 1).shape
+        shape = operand_aval(spacing, 1).shape
         if len(shape) > 1 or (shape and shape != (avals[0].shape[along],)):
             raise ValueError(
                 f"gradient: spacing arrays must be scalars or as long as the axis; got shape {shape} for axis {along} "
@@ -280,7 +280,7 @@ def unwrap(
     if not avals[0].shape[along]:
         return to_array_operand(p)
     if discont is not None:
-        type_of(discont, 1)
+        operand_aval(discont, 1)
     return _unwrap(p, period, *(() if discont is None else (discont,)), axis=along, dtype=dtype)
 
 
@@ -349,7 +349,7 @@ def interp(
             raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {abbreviate(value)}")
     numbers = [value for _, value in sides if value is not None and not isinstance(value, str)]
     points, dtype, weak = common_dtype((x, xp), as_inexact)
-    values = type_of(fp, 2)
+    values = operand_aval(fp, 2)
     result = as_inexact(dtype_of_all(x, xp, fp, *numbers), False)[0]
     # Integer values become floating ones of the same width.
     _, own, weak_values = common_dtype((fp,), as_inexact)
@@ -366,8 +366,8 @@ def interp(
         raise ValueError("interp: xp and fp have no points")
     options: dict[str, Any] = {}
     if period is not None:
-        if type_of(period, 5).ndim:
-            raise ValueError(f"interp: period must be a scalar; got shape {type_of(period, 5).shape}")
+        if operand_aval(period, 5).ndim:
+            raise ValueError(f"interp: period must be a scalar; got shape {operand_aval(period, 5).shape}")
         options["period"] = period
     for name, value in sides:
         if isinstance(value, str):
@@ -375,5 +375,5 @@ def interp(
         elif value is not None:
             options[name] = value
     interpolated = _interpolate(x, xp, fp, *options.values(), given=tuple(options), dtype=dtype, result=result)
-    weak = weak and weak_values and all(type_of(v).weak_type for v in numbers)
+    weak = weak and weak_values and all(operand_aval(v, 0).weak_type for v in numbers)
     return convert_to(interpolated, result, weak)

@@ -10,7 +10,7 @@ import opt_einsum
 from opt_einsum.parser import convert_interleaved_input, parse_einsum_input
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reduce_sum, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reduce_sum, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
@@ -19,6 +19,7 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import guess
 from xtrace._src.core.tables import Table
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import squeeze
@@ -26,7 +27,7 @@ from xtrace._src.ops.comparisons import bitwise_and, eq
 from xtrace._src.ops.contractions.contraction import dot_general, product_of_shards, sharding_of_product
 from xtrace._src.ops.reductions import reduce_or
 from xtrace.numpy.contraction import to_factor
-from xtrace.numpy.operands import refuse, select_or_fill, type_of
+from xtrace.numpy.operands import refuse, select_or_fill
 
 _Axes = tuple[int, ...]
 
@@ -101,7 +102,7 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, operands = _parse_interleaved((subscripts, *operands))
     preferred = requested_dtype(preferred_element_type)
-    avals = [type_of(x, i) for i, x in enumerate(operands)]
+    avals = [operand_aval(x, i) for i, x in enumerate(operands)]
     key = (subscripts, _make_hashable(optimize), *[aval.shape for aval in avals])
     steps = _plans.get(key)
     if steps is None:
@@ -141,7 +142,7 @@ def einsum_path(
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _parse_interleaved((subscripts, *operands))
-    shapes = [type_of(x, i).shape for i, x in enumerate(operands)]
+    shapes = [operand_aval(x, i).shape for i, x in enumerate(operands)]
     return _path(subscripts, shapes, optimize)
 
 
@@ -162,9 +163,9 @@ def _parse_interleaved(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]
     return subscripts, tuple(operands)
 
 
-def _path(subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[Any, Any]:
+def _path(subscripts: str, shapes: Sequence[_Axes], optimize: Any) -> tuple[Any, Any]:
     """Return opt_einsum's path and its report; ValueError for subscripts that do not fit the operands."""
-    strategy = optimize
+    strategy: Any = optimize
     if isinstance(optimize, bool):
         strategy = "optimal" if optimize or len(shapes) < 2 else [(0, 1)] * (len(shapes) - 1)
     elif isinstance(optimize, (list, tuple)):
@@ -173,6 +174,8 @@ def _path(subscripts: str, shapes: Sequence[_Axes], optimize: object) -> tuple[A
         raise TypeError(
             f"{called_function()}: optimize must be a bool, a string or a list of positions, got {abbreviate(optimize)}"
         )
+    # The order of symbolic sizes is not known, and matters to no result.
+    shapes = [tuple([guess(n) for n in shape]) for shape in shapes]
     try:
         result: tuple[Any, Any] = opt_einsum.contract_path(subscripts, *shapes, shapes=True, optimize=strategy)
         return result

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact
 from xtrace._src.core import dtypes
@@ -24,7 +24,7 @@ from xtrace._src.ops.fft import fft as transform
 from xtrace._src.ops.linalg.matrices import conj_if_complex
 from xtrace.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import axes_of, scalar_of, type_of
+from xtrace.numpy.operands import axes_of, scalar_of
 
 _Axes = tuple[int, ...]
 
@@ -109,7 +109,7 @@ def _check(
     kind: FftType, a: Any, s: Any, axes: Any, norm: object, *, hermitian: bool = False
 ) -> Array:
     """Check the arguments and transform; `hermitian`: the operand is half of a conjugate-symmetric one."""
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     lengths = None if s is None else [_length(n) for n in s]
     if axes is None:
         axes = range(aval.ndim) if lengths is None else range(-len(lengths), 0)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER, UNSIGNED
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, binary_function, unary_function
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import cast_as, scalar_like, select_where
-from xtrace._src.api.promotion import as_inexact, positional_operand_aval, promote, promote_dtypes
+from xtrace._src.api.promotion import as_inexact, promote, promote_dtypes
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -155,7 +155,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
         Array([0., 9.], dtype=float32)
     """
     given = {"a": nan, "p": posinf, "n": neginf}
-    kept = {k: v for k, v in given.items() if v is not None or k == "a"}
+    kept: dict[str, Any] = {k: v for k, v in given.items() if v is not None or k == "a"}
     return _nan_to_num(x, *kept.values(), given="".join(kept))
 
 
@@ -347,7 +347,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
         >>> jnp.ldexp(3.0, 2)
         Array(12., dtype=float32)
     """
-    left, right = positional_operand_aval(0, x1).dtype, positional_operand_aval(1, x2).dtype
+    left, right = operand_aval(x1, 0).dtype, operand_aval(x2, 1).dtype
     if dtypes.is_complex(left) or dtypes.is_inexact(right):
         raise ValueError(f"ldexp: not supported for input types ({left.name}, {right.name}); x2 must be an integer")
     return _ldexp(x1, x2)

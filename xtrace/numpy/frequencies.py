@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
@@ -22,7 +22,7 @@ from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.ops.comparisons import lt
 from xtrace._src.ops.selection import select
-from xtrace.numpy.operands import axes_of, scalar_of, type_of
+from xtrace.numpy.operands import axes_of, scalar_of
 from xtrace.numpy.rearrangement import roll
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -50,7 +50,7 @@ def _check_frequencies(n: int, d: ArrayLike, dtype: object, device: object, half
         raise ValueError(f"{called_function()}: n should be an integer, got {abbreviate(n)}") from None
     if isinstance(d, (list, tuple, str)):
         raise ValueError(f"{called_function()}: d must be a single number, got {abbreviate(d)}")
-    spacing = type_of(d, 1)
+    spacing = operand_aval(d, 1)
     if spacing.ndim or dtypes.is_complex(spacing.dtype):
         raise TypeError(f"{called_function()}: d must be a real scalar, got {spacing.str_short()}")
     frequencies = _frequencies(d, size=size, half=half, dtype=requested_dtype(dtype))
@@ -102,7 +102,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
 
 
 def _shift(x: ArrayLike, axes: Axes, sign: int) -> Array:
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     numbers = axes_of(axes, aval.ndim)
     return roll(x, [sign * (aval.shape[i] // 2) for i in numbers], numbers)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
@@ -26,7 +26,7 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones, zeros
 from xtrace.numpy.joins_and_splits import stack
 from xtrace.numpy.manipulation import ravel, reshape
-from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.ordering import searchsorted
 from xtrace.numpy.ranges import linspace
 from xtrace.numpy.ufuncs import maximum, where
@@ -67,7 +67,7 @@ def bincount(
     """
     if out_sharding is not None:
         return with_out_sharding(bincount, out_sharding, x, weights, minlength, length=length)
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_boolean(aval.dtype)):
         raise TypeError(f"bincount: x must have an integer type; got {aval.dtype.name}")
     if aval.ndim != 1:
@@ -83,9 +83,9 @@ def bincount(
         raise TypeError(f"bincount: length must not be negative, got {length}")
     if weights is None:
         weights = ones((), dtypes.default_int(config.enable_x64.value))
-    elif type_of(weights, 1).shape != aval.shape:
+    elif operand_aval(weights, 1).shape != aval.shape:
         raise ValueError(
-            f"bincount: weights of shape {type_of(weights, 1).shape} must have the shape of x, {aval.shape}"
+            f"bincount: weights of shape {operand_aval(weights, 1).shape} must have the shape of x, {aval.shape}"
         )
     else:
         weights = to_array_operand(weights, 1)
@@ -100,8 +100,7 @@ def _edges(a: Array, *limits: ArrayLike, bins: int, dtype: np.dtype[Any]) -> Arr
         a = ravel(convert_to(to_array_operand(a), dtype, False))
         low, high = reductions.min(a), reductions.max(a)
     same = eq(high - low, scalar_of(0, dtype))
-    result: Array = linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
-    return result
+    return linspace(where(same, low - 0.5, low), where(same, high + 0.5, high), bins + 1, dtype=dtype)
 
 
 def _check_range(range: Any) -> tuple[Any, ...]:
@@ -109,7 +108,7 @@ def _check_range(range: Any) -> tuple[Any, ...]:
         return ()
     listed = isinstance(range, (Sequence, Array, np.ndarray)) and np.ndim(range)
     ends = tuple(range) if listed else ()
-    if len(ends) != 2 or any(type_of(x, 2).ndim for x in ends):
+    if len(ends) != 2 or any(operand_aval(x, 2).ndim for x in ends):
         raise ValueError(
             f"{called_function()}: `range` must be either None or a pair of scalars, got {abbreviate(range)}"
         )
@@ -134,7 +133,7 @@ def _bin_edges(a: Any, bins: Any, range: object) -> Array:
             f"{called_function()}: bins must be an integer or an array of edges; the rule {abbreviate(bins)} is not "
             "supported"
         )
-    aval, of_bins = type_of(a), type_of(bins, 1)
+    aval, of_bins = operand_aval(a, 0), operand_aval(bins, 1)
     dtype = as_inexact(aval.dtype, False)[0]
     if of_bins.ndim == 1:
         return convert_to(to_array_operand(bins), dtype, False)
@@ -218,16 +217,16 @@ def histogram(
         >>> jnp.histogram(jnp.array([0.0, 0.5, 2.0]), 2)
         (Array([2., 1.], dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
-    if weights is not None and type_of(weights, 3).shape != type_of(a).shape:
+    if weights is not None and operand_aval(weights, 3).shape != operand_aval(a, 0).shape:
         raise ValueError(
-            f"histogram: weights of shape {type_of(weights, 3).shape} must have the shape of a, "
-            f"{type_of(a).shape}"
+            f"histogram: weights of shape {operand_aval(weights, 3).shape} must have the shape of a, "
+            f"{operand_aval(a, 0).shape}"
         )
     operands = (a,) if weights is None else (a, weights)
     _, dtype, _ = common_dtype(operands, as_inexact)
     a = convert_to(to_array_operand(a), dtype, False)
     edges = convert_to(_bin_edges(a, bins, range), dtype, False)
-    weights = ones(type_of(a).shape, dtype) if weights is None else to_array_operand(weights)
+    weights = ones(operand_aval(a, 0).shape, dtype) if weights is None else to_array_operand(weights)
     weighed = convert_to(weights, dtype, False)
     result: tuple[Any, Any] = _histogram(a, edges, weighed, density=bool(density), dtype=dtype)
     return result
@@ -285,14 +284,14 @@ def histogramdd(
 
 
 def _histogram_of_rows(sample: ArrayLike, bins: Any, range: Any, weights: object, density: Any) -> Any:
-    aval = type_of(sample)
+    aval = operand_aval(sample, 0)
     if aval.ndim != 2:
         raise ValueError(f"{called_function()}: sample must have rows of coordinates, rank 2; got shape {aval.shape}")
     count, columns = aval.shape
-    if weights is not None and type_of(weights, 3).shape != (count,):
+    if weights is not None and operand_aval(weights, 3).shape != (count,):
         raise ValueError(
             f"{called_function()}: there should be one weight for each sample: weights of shape "
-            f"{type_of(weights, 3).shape} for {count} samples"
+            f"{operand_aval(weights, 3).shape} for {count} samples"
         )
     listed = isinstance(range, (Sequence, Array, np.ndarray))
     if range is not None and (not listed or len(range) != columns):
@@ -338,7 +337,7 @@ def histogram2d(
         Array([[1, 0],
                [0, 1]], dtype=int32)
     """
-    avals = [type_of(value, i) for i, value in enumerate((x, y))]
+    avals = [operand_aval(value, i) for i, value in enumerate((x, y))]
     if avals[0].ndim != 1 or avals[0].shape != avals[1].shape:
         raise ValueError(f"histogram2d: x and y must be vectors of one length; got {avals[0].shape}, {avals[1].shape}")
     vector = isinstance(bins, (list, tuple)) or (isinstance(bins, (Array, np.ndarray)) and bins.ndim == 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import index_exp, s_
 
-from xtrace._src.algebra.vector_space import canonical_shape, convert_to, reshape
+from xtrace._src.algebra.vector_space import canonical_shape, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype, dtype_of_all
 from xtrace._src.core import config, dtypes, explain
@@ -28,7 +28,7 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import ones
 from xtrace.numpy.joins_and_splits import concatenate, stack
 from xtrace.numpy.nonzero_elements import nonzero
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, scalar_of
 from xtrace.numpy.ranges import arange, linspace
 
 __all__ = [
@@ -59,7 +59,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         >>> jnp.unravel_index(5, (2, 3))
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
-    aval = type_of(indices)
+    aval = operand_aval(indices, 0)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"unravel_index: indices must have an integer type, got {aval.dtype.name}")
     sizes = np.asarray(shape).tolist() if isinstance(shape, (np.ndarray, Array)) else shape
@@ -149,11 +149,11 @@ def ravel_multi_index(
 
 @inline_jit
 def _ravel(*indices: ArrayLike, dims: tuple[int, ...], mode: str, order: str, dtype: np.dtype[Any]) -> Any:
-    shape = np.broadcast_shapes(*[type_of(x).shape for x in indices])
+    shape = np.broadcast_shapes(*[operand_aval(x, 0).shape for x in indices])
     pairs = list(zip(indices, dims, strict=True))
     total = None
     for index, size in pairs if order == "C" else reversed(pairs):
-        aval = type_of(index)
+        aval = operand_aval(index, 0)
         index = broadcast_operand_to(cast_to(index, aval, dtype), aval.shape, shape)
         index = convert_to(index, dtype, False)
         length = scalar_of(size, dtype)
@@ -190,7 +190,7 @@ def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """
     grid = []
     for i, x in enumerate(args):
-        aval = type_of(x, i)
+        aval = operand_aval(x, i)
         if aval.ndim != 1:
             raise ValueError(f"ix_: arguments must be 1-dimensional, got shape {aval.shape}")
         if dtypes.is_boolean(aval.dtype):
@@ -207,8 +207,7 @@ def _range(function: str, span: Any) -> Array:
             raise explain.concretization(value, f"numpy.{function} as the {part} of a slice")
     start, stop, step = (0 if span.start is None else span.start), span.stop, span.step
     if isinstance(step, complex):
-        result: Array = linspace(start, stop, int(abs(step)))
-        return result
+        return linspace(start, stop, int(abs(step)))
     return arange(start, 0 if stop is None else stop, 1 if step is None else step)
 
 
@@ -261,7 +260,7 @@ class _Joiner:
     def __len__(self) -> int:
         return 0
 
-    def __getitem__(self, key: Array) -> Array:
+    def __getitem__(self, key: Any) -> Array:
         """Return the items joined."""
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, place = self.options
@@ -346,7 +345,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
         >>> jnp.diag_indices_from(jnp.ones((2, 2)))
         (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    shape = type_of(arr).shape
+    shape = operand_aval(arr, 0).shape
     if len(shape) < 2:
         raise ValueError(f"diag_indices_from: the input array must be at least 2-d, got shape {shape}")
     if len(set(shape)) != 1:
@@ -406,7 +405,7 @@ def triu_indices(n: int, k: ArrayLike = 0, m: ArrayLike | None = None) -> tuple[
 
 
 def _matrix_shape(arr: ArrayLike) -> tuple[int, ...]:
-    shape = type_of(arr).shape
+    shape = operand_aval(arr, 0).shape
     if len(shape) != 2:
         raise ValueError(f"{called_function()}: only 2-D inputs are accepted, got shape {shape}")
     return shape

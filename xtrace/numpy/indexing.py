@@ -12,13 +12,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.sizes import (
+    has_symbolic,
+    is_known_to_exceed,
+    is_symbolic,
+    largest,
+    range_length,
+    smallest,
+    to_size,
+)
 from xtrace._src.core.tables import Table
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops import elementwise
@@ -31,7 +40,7 @@ from xtrace._src.ops.selection import select_n
 from xtrace._src.runtime.transfer import current_device, scalar_array
 from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
-from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
 
 _ACCEPTED = "integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid indices"
 
@@ -121,6 +130,8 @@ def _entry(entry: Any, position: int) -> Any:
         dtype = entry.dtype
     elif hasattr(entry, "__jax_array__"):
         return _entry(entry.__jax_array__(), position)
+    elif is_symbolic(entry):
+        return entry.to_array()
     else:
         raise _bad_index(entry, position)
     if not dtypes.is_integer(dtype) and not dtypes.is_boolean(dtype):
@@ -190,11 +201,13 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
         if isinstance(part, Tracer):
             raise explain.slice_entry(part, entry, position)
         try:
-            parts.append(None if part is None else operator.index(part))
+            parts.append(None if part is None else to_size(part))
         except TypeError:
             raise TypeError(f"slice entries must be integers or None, got {entry} at position {position}") from None
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
+    if has_symbolic((length, *parts)):
+        return _symbolic_bounds(parts, length)
     positions = range(*slice(*parts).indices(length))
     count, step = len(positions), positions.step
     if count == 0:
@@ -202,9 +215,27 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
     return (positions.start if step > 0 else positions[-1]), count, step
 
 
+def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
+    """Return what `_bounds` does, of sizes that may be symbolic."""
+    start, stop, step = parts
+    step = 1 if step is None else operator.index(step)
+
+    def position(given: Any, default: Any, lowest: int, highest: Any) -> Any:
+        if given is None:
+            return default
+        return smallest(largest(given + length if given < 0 else given, lowest), highest)
+
+    if step > 0:
+        first, end = position(start, 0, 0, length), position(stop, length, 0, length)
+        return first, range_length(first, end, step), step
+    first, end = position(start, length - 1, -1, length - 1), position(stop, -1, -1, length - 1)
+    count = range_length(end, first, -step)
+    return largest(first + (count - 1) * step, 0), count, step
+
+
 def _clamp_index(index: int, length: int) -> int:
     """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
-    return min(max(index + length if index < 0 else index, 0), length - 1)
+    return smallest(largest(index + length if index < 0 else index, 0), length - 1)  # type: ignore[no-any-return]
 
 
 def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:
@@ -255,7 +286,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
             length = shape[taken]
             start, count, step = _bounds(entry, length, position)
             stride = abs(step)
-            window = (count - 1) * stride + 1 if count else 0
+            window = count if stride == 1 else largest((count - 1) * stride + 1, 0) if count else 0
             axis = axis_of_length(start, window, stride)
             if eager and 0 < window < length:
                 starts[axis] = None
@@ -293,7 +324,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
                 axis = axis_of_length(None, 1)
             if starts[axis] is None:
                 scalars.append(entry)
-                signed.append(type(entry) is not int and dtypes.is_signed(entry.dtype))
+                signed.append(not isinstance(entry, int) and dtypes.is_signed(entry.dtype))
             squeezed.append(axis)
             taken += 1
     block, new_axes = _layout(layout, arrays)
@@ -387,11 +418,11 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
     """Return an index as a position of type `dtype`; a negative one counts from the end if `signed`."""
     if isinstance(index, np.ndarray):
         return np.where((index < 0) & signed, index + length, index).astype(dtype)
-    aval = type_of(index, function="indexing")
+    aval = operand_aval(index, 0, function="indexing")
     if signed:
-        if length > dtypes.iinfo(aval.dtype).max:
+        if is_known_to_exceed(length, dtypes.iinfo(aval.dtype).max):
             index = convert_to(index, dtype)
-            aval = type_of(index, function="indexing")
+            aval = operand_aval(index, 0, function="indexing")
         moved = elementwise.add(index, scalar_of(length, aval.dtype))
         index = select_n(lt(index, scalar_of(0, aval.dtype)), index, moved)
     return convert_to(index, dtype)
@@ -399,7 +430,7 @@ def position_of(index: object, length: int, signed: bool, dtype: DTypeLike) -> A
 
 def gather_elements(x: Any, indices: Sequence[Any], axes: tuple[int, ...], block: int, options: Options) -> Array:
     """Return `x` indexed along `axes` by index arrays, which broadcast; their axes come at position `block`."""
-    avals = [type_of(i, function="indexing") for i in indices]
+    avals = [operand_aval(i, 0, function="indexing") for i in indices]
     shape = check_broadcast([a.shape for a in avals], function="indexing")
     others = [n for i, n in enumerate(x.shape) if i not in axes]
     whole = (*others[:block], *shape, *others[block:])
@@ -541,7 +572,7 @@ def take(
     """
     refuse(out=out)
     a = to_array_operand(a)
-    aval = type_of(indices, 1)
+    aval = operand_aval(indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"take: indices must have an integer type, got dtype {aval.dtype.name}")
     if mode == "raise":

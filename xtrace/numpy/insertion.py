@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
@@ -20,7 +20,7 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import expand_dims, moveaxis, ravel
-from xtrace.numpy.operands import axes_of, type_of
+from xtrace.numpy.operands import axes_of
 from xtrace.numpy.rearrangement import argsort
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.ufuncs import clip, where
@@ -79,7 +79,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if isinstance(obj, slice):
         positions: Any = np.arange(length)[obj]
         return take(arr, np.delete(np.arange(length, dtype=np.int32), positions), along, mode="clip")
-    aval = type_of(obj, 1)
+    aval = operand_aval(obj, 1)
     mask = dtypes.is_boolean(aval.dtype)
     if not mask and not dtypes.is_integer(aval.dtype):
         raise ValueError(f"delete: obj must be a slice, integers or booleans; got dtype {aval.dtype.name}")
@@ -151,12 +151,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     length = arr.shape[along]
     if isinstance(obj, slice):
         obj = np.arange(length, dtype=np.int32)[obj]
-    aval = type_of(obj, 1)
+    aval = operand_aval(obj, 1)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"insert: obj must be integers or a slice; got dtype {aval.dtype.name}")
     if aval.ndim > 1:
         raise ValueError(f"insert: obj must be a slice, a one-dimensional array, or a scalar; got shape {aval.shape}")
-    type_of(values, 2)
+    operand_aval(values, 2)
     values = convert_to(values, arr.dtype, arr.aval.weak_type)
     if values.ndim < arr.ndim:
         values = expand_dims(values, tuple(range(arr.ndim - values.ndim)))

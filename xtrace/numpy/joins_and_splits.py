@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes, explain
@@ -25,7 +25,6 @@ from xtrace.numpy.manipulation import at_least_1d, at_least_2d, at_least_3d, mov
 from xtrace.numpy.operands import (
     refuse,
     to_known_integer,
-    type_of,
 )
 
 
@@ -479,7 +478,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
         >>> [x.shape for x in jnp.hsplit(jnp.ones((2, 2, 2)), 2)]
         [(2, 1, 2), (2, 1, 2)]
     """
-    return _split(ary, indices_or_sections, 0 if type_of(ary).ndim == 1 else 1, True)
+    return _split(ary, indices_or_sections, 0 if operand_aval(ary, 0).ndim == 1 else 1, True)
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.algebra.vector_space import transpose as permute
 from xtrace._src.api.inline_jit import inline_jit
@@ -29,7 +29,6 @@ from xtrace.numpy.operands import (
     axis_as_index,
     is_sequence_of_axes,
     refuse,
-    type_of,
 )
 
 
@@ -143,7 +142,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
         Array([1, 2, 3, 4], dtype=int32)
     """
     refuse(out_sharding=out_sharding)
-    return _reshape("ravel", a, (type_of(a).size,), order)
+    return _reshape("ravel", a, (operand_aval(a, 0).size,), order)
 
 
 def _permute(a: Array, permutation: Sequence[int]) -> Array:
@@ -472,5 +471,5 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
         raise NotImplementedError(
             f"copy: order must be 'K'; arrays have no memory order of their own, got {abbreviate(order)}"
         )
-    type_of(a)
+    operand_aval(a, 0)
     return array(a, copy=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -18,7 +18,7 @@ from xtrace._src.ops import complex_numbers, elementwise
 from xtrace._src.ops.comparisons import eq, gt
 from xtrace.numpy import cumulative, reductions, statistics
 from xtrace.numpy.conversion import to_array_operand
-from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 
 
 def _is_number(a: Array) -> Array:
@@ -28,7 +28,7 @@ def _is_number(a: Array) -> Array:
 def _check_arguments(a: object, axis: Any, out: Any) -> tuple[bool, tuple[int, ...]]:
     """Return whether the dtype of `a` has NaN, and the axes that `axis` names."""
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     return dtypes.is_inexact(aval.dtype), axes_of(axis, aval.ndim)
 
 
@@ -36,7 +36,7 @@ def _options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
     """Return the given options as operands of an inlined function, and their names."""
     given = {name: value for name, value in options.items() if value is not None}
     for value in given.values():
-        type_of(value, 1)
+        operand_aval(value, 1)
     return list(given.values()), tuple(given)
 
 
@@ -141,7 +141,7 @@ def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, 
 
 def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if not dtypes.is_floating(aval.dtype):
         return reductions.position(function, a, axis, out, keepdims, name)
     along = None if axis is None else canonical_axis(axis, aval.ndim)
@@ -251,7 +251,7 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
 
 
 def _accumulate(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if not dtypes.is_inexact(aval.dtype):
         return cumulative.accumulate(a, axis, dtype, name)
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
@@ -308,7 +308,7 @@ def nanmean(
     may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
         return statistics.mean(a, axes, dtype, None, keepdims, where=where)
-    own = type_of(a).dtype
+    own = operand_aval(a, 0).dtype
     wanted = requested_dtype(dtype)
     wanted = own if wanted is None else wanted
     reductions.check_divides(wanted)
@@ -350,7 +350,7 @@ def _variance(
     root: bool,
 ) -> Array:
     _, axes = _check_arguments(a, axis, out)
-    compute, wanted = statistics.variance_dtypes(type_of(a).dtype, dtype)
+    compute, wanted = statistics.variance_dtypes(operand_aval(a, 0).dtype, dtype)
     reductions.check_divides(wanted)
     reductions.masks_of(mask)
     statistics.check_correction(ddof)

@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, check_broadcast, convert_to, reshape
-from xtrace._src.api.promotion import cast_constant, positional_operand_aval
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    check_broadcast,
+    convert_to,
+    operand_aval,
+    reshape,
+)
+from xtrace._src.api.promotion import cast_constant
 from xtrace._src.core import dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -18,6 +25,7 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.requested_shardings import requested_out_sharding
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops.selection import select_n
 
@@ -27,14 +35,6 @@ def to_known_integer(argument: str, value: object, *, function: str = "") -> int
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{function or called_function()} argument {argument}")
     return to_integer(argument, value, function=function)
-
-
-def type_of(value: object, position: int = 0, *, function: str = "") -> ShapedArray:
-    """Return the type of an operand; TypeError, with function and argument, unless it is an array or scalar."""
-    if isinstance(value, Array):
-        result: ShapedArray = value.aval
-        return result
-    return positional_operand_aval(position, value, function=function)
 
 
 def cast_to(value: object, aval: ShapedArray, dtype: DTypeLike) -> Array:
@@ -117,6 +117,8 @@ def place_of(device: object, out_sharding: object) -> Any:
 
 def scalar_of(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of element type `dtype`, for an operation that does not promote."""
+    if is_symbolic(value):
+        return Literal(value, ShapedArray((), dtype, weak_type))
     scalar = np.asarray(value).astype(dtype)
     return Literal(scalar.item() if dtype.isbuiltin == 1 else scalar[()], ShapedArray((), dtype, weak_type))
 
@@ -146,7 +148,7 @@ def broadcast_operand_to(x: ArrayLike, own: tuple[int, ...], shape: tuple[int, .
 
 def select_or_fill(mask: ArrayLike, x: ArrayLike, other: ArrayLike) -> Array:
     """Return `x` where `mask` is true and the number `other` elsewhere, broadcast, in the dtype of `x`."""
-    aval, own = type_of(x, function="where"), type_of(mask, function="where").shape
+    aval, own = operand_aval(x, 0, function="where"), operand_aval(mask, 0, function="where").shape
     shape = check_broadcast([own, aval.shape], function="where")
     fill = broadcast_in_dim.bind_positional((scalar_of(other, aval.dtype, aval.weak_type),), (shape, (), None))
     return select_n(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.families import neg
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes
@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
+from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
 from xtrace._src.ops import complex_numbers, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -28,7 +29,7 @@ from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import DEFAULT, gather_elements, take
 from xtrace.numpy.joins_and_splits import unstack
-from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.rearrangement import flip, sort
 
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
@@ -181,7 +182,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     """
     if isinstance(keys, (Array, np.ndarray)):
         if not keys.ndim:
-            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {type_of(keys)}")
+            raise TypeError(f"lexsort: keys must be a sequence of arrays, got {operand_aval(keys, 0)}")
         keys = unstack(keys)
     operands = [to_array_operand(key, i) for i, key in enumerate(keys)]
     if not operands:
@@ -235,6 +236,11 @@ def _goes_before(values: Array, elements: Array, side: str) -> Array:
     return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
+def _steps_of_halving(length: Any) -> int:
+    """Return how often a range of positions is halved until one is left; for symbolic sizes, enough for all."""
+    return dtypes.bit_width(dtypes.int32) if is_symbolic(length) else length.bit_length()
+
+
 def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     """Return positions by binary search, each step for all values together."""
     length = a.shape[0]
@@ -246,7 +252,7 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
-    result: Array = scan(step, tuple(bounds), None, length.bit_length(), unroll=bool(unroll) or 1)[0][1]
+    result: Array = scan(step, tuple(bounds), None, _steps_of_halving(length), unroll=bool(unroll) or 1)[0][1]
     return result
 
 
@@ -277,7 +283,7 @@ def _search(a: Any, v: Any, *, side: str, method: str, dtype: DTypeLike) -> Arra
     a, v = convert_to(to_array_operand(a), dtype, False), convert_to(
         to_array_operand(v), dtype, False
     )
-    wide = dtypes.int32 if a.shape[0] <= dtypes.iinfo(dtypes.int32).max else dtypes.int64
+    wide = dtypes.int64 if is_known_to_exceed(a.shape[0], dtypes.iinfo(dtypes.int32).max) else dtypes.int32
     if not a.shape[0] or not v.size:
         return zeros(v.shape, wide)
     if method == "sort":
@@ -320,7 +326,7 @@ def searchsorted(
     if avals[0].ndim != 1:
         raise ValueError(f"searchsorted: a should be 1-dimensional, got shape {avals[0].shape}")
     if sorter is not None:
-        given = type_of(sorter, 3)
+        given = operand_aval(sorter, 3)
         if not dtypes.is_integer(given.dtype):
             raise TypeError(f"searchsorted: sorter must have an integer type, got {given.dtype.name}")
         a = take(a, sorter, mode="clip")
@@ -358,7 +364,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         >>> jnp.digitize(jnp.array([0.5, 2.0]), jnp.array([1.0, 2.0, 3.0]))
         Array([0, 2], dtype=int32)
     """
-    aval, edges = type_of(x), type_of(bins, 1)
+    aval, edges = operand_aval(x, 0), operand_aval(bins, 1)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     if not edges.size:

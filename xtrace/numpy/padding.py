@@ -43,7 +43,7 @@ Widths = tuple[tuple[int, int], ...]
 def _pad_widths(pad_width: object, rank: int) -> Widths:
     """Return the padding before and after each axis, from any form that NumPy accepts."""
     if isinstance(pad_width, dict):
-        pairs = dict.fromkeys(range(rank), (0, 0))
+        pairs: dict[int, tuple[int, int]] = dict.fromkeys(range(rank), (0, 0))
         for axis, widths in pad_width.items():
             pairs[canonical_axis(axis, rank)] = _pad_widths(widths, 1)[0]
         return tuple(pairs[i] for i in range(rank))

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    check_broadcast,
+    convert_to,
+    operand_aval,
+    reshape,
+    transpose,
+)
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, equal, less, multiply, not_equal, power, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, common_dtype
@@ -29,7 +36,7 @@ from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.linalg.factorizations import eigvals
 from xtrace.numpy.linalg.solutions import inv, lstsq
-from xtrace.numpy.operands import broadcast_operand_to, type_of
+from xtrace.numpy.operands import broadcast_operand_to
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import argsort, roll
 from xtrace.numpy.reductions import any as any_of
@@ -257,7 +264,7 @@ def polyint(p: Any, m: int = 1, k: ArrayLike | None = None) -> Any:
         Array([1., 1., 0.], dtype=float32)
     """
     count = _count("m", m)
-    constants = type_of(0 if k is None else k, 1)
+    constants = operand_aval(0 if k is None else k, 1)
     if constants.ndim > 1 or constants.size not in (1, count):
         raise ValueError(
             f"polyint: k must be a scalar or a rank-1 array of length 1 or m={count}; got shape {constants.shape}"
@@ -302,10 +309,10 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
         >>> jnp.polyval(jnp.array([1, 2, 3]), 10)
         Array(123, dtype=int32)
     """
-    aval = type_of(p)
+    aval = operand_aval(p, 0)
     if aval.ndim < 1:
         raise ValueError("polyval: coefficients must have at least one axis, got a scalar")
-    type_of(x, 1)
+    operand_aval(x, 1)
     return _value(p, x, unroll=unroll)
 
 
@@ -398,7 +405,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 7.4: eigenvalues of the
         companion matrix.
     """
-    if type_of(p).ndim == 0:
+    if operand_aval(p, 0).ndim == 0:
         p = reshape(to_array_operand(p), (1,))
     (p,) = _vectors(p)
     behind = 0
@@ -457,7 +464,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
         Array([[4, 2, 1],
                [9, 3, 1]], dtype=int32)
     """
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     if aval.ndim != 1:
         raise ValueError(f"vander: x must be a one-dimensional array, got shape {aval.shape}")
     count = aval.size if N is None else _count("N", N)
@@ -521,7 +528,7 @@ def polyfit(
     dtype = dtypes.promote(both, config.enable_x64.value, wide=config.keeps_wide_dtypes())[0]
     points = [convert_to(to_array_operand(v, i), dtype, False) for i, v in enumerate((x, y))]
     if w is not None:
-        weights = type_of(w, 5)
+        weights = operand_aval(w, 5)
         if weights.ndim != 1:
             raise TypeError(f"polyfit: expected a 1-d array for weights, got shape {weights.shape}")
         if weights.shape[0] != other.shape[0]:

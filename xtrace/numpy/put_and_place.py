@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.promotion import common_dtype
@@ -21,7 +21,7 @@ from xtrace._src.ops.selection import select_n
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.indexing import getitem
 from xtrace.numpy.manipulation import ravel
-from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.rearrangement import resize
 
@@ -55,7 +55,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: Any, *, inplace: bool = True) -
         >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([1, 0, 1]), 9, inplace=False)
         Array([9, 2, 9], dtype=int32)
     """
-    shapes = [type_of(x, i) for i, x in enumerate((arr, mask, vals))]
+    shapes = [operand_aval(x, i) for i, x in enumerate((arr, mask, vals))]
     _check_inplace(inplace)
     if shapes[0].size != shapes[1].size:
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, reshape, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, reshape, transpose
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import add, multiply, subtract, true_divide
 from xtrace._src.api.promotion import as_inexact, dtype_of_all
@@ -26,7 +26,7 @@ from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
 from xtrace.numpy.indexing import DEFAULT, gather_elements
-from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 from xtrace.numpy.ufuncs import minimum
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -170,7 +170,7 @@ def _check(
             f"{called_function()}: out and overwrite_input are not supported, since arrays are immutable; use the "
             "result"
         )
-    aval, share = type_of(a), type_of(q, 1)
+    aval, share = operand_aval(a, 0), operand_aval(q, 1)
     if dtypes.is_complex(aval.dtype):
         raise ValueError(f"{called_function()}: complex numbers have no order; got {aval}. Take abs(x) or x.real")
     if share.ndim > 1:
@@ -191,7 +191,7 @@ def _check(
     elif not axes:
         raise ValueError(f"{called_function()}: axis=() gives the weights no axis to apply to; name an axis")
     elif 0 in [aval.shape[i] for i in axes]:
-        if type_of(q, 1).size:
+        if operand_aval(q, 1).size:
             raise ValueError(f"{called_function()}: no elements along axis {axis} of an array of shape {aval.shape}")
         # There are no quantiles, so the elements do not matter.
         a = full([1 if i in axes else n for i, n in enumerate(aval.shape)], 0, aval.dtype)
@@ -205,7 +205,7 @@ def _check(
 def _check_weights(
     weights: Array, own: tuple[int, ...], axis: Axes, axes: tuple[int, ...], method: str
 ) -> Array:
-    shape = type_of(weights, 2).shape
+    shape = operand_aval(weights, 2).shape
     if method != "inverted_cdf":
         raise NotImplementedError(
             f"{called_function()}: method {abbreviate(method)} takes no weights; only 'inverted_cdf' does"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, check_broadcast, convert_to, reshape
+from xtrace._src.algebra.vector_space import (
+    broadcast_in_dim,
+    canonical_axis,
+    check_broadcast,
+    convert_to,
+    operand_aval,
+    reshape,
+)
 from xtrace._src.api.devices import device_put
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import add, multiply, power, subtract, true_divide
@@ -18,6 +25,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import has_symbolic, is_symbolic, largest
 from xtrace._src.core.tables import memoize
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import constants, elementwise
@@ -25,19 +33,19 @@ from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import iota
 from xtrace._src.runtime.transfer import scalar_to_host
 from xtrace.numpy.creation import SCALARS, fill_array, python_value, to_size
-from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, cast_to, place_of
 
 
 def _concrete_number(name: str, value: Any) -> Any:
     """Return a Python or NumPy number; the error for traced, complex or non-scalar values names the argument."""
     if isinstance(value, Tracer):
         raise explain.concretization(value, f"numpy.{called_function()} argument {name}")
-    aval = type_of(value)
+    aval = operand_aval(value, 0)
     if aval.shape:
         raise ValueError(f"{called_function()}: arguments must be scalars; got {name} of shape {aval.shape}")
     if dtypes.is_complex(aval.dtype):
         raise ValueError(f"{called_function()}: {name} must be real, got the dtype {aval.dtype.name}")
-    if type(value) in SCALARS:
+    if type(value) in SCALARS or is_symbolic(value):
         return value
     # NumPy's fixed-size integers would wrap in the arithmetic below; floats keep their rounding.
     return int(value) if dtypes.is_integer(aval.dtype) else np.asarray(value)[()]
@@ -49,6 +57,8 @@ def _steps(start: ArrayLike, stop: Array, step: ArrayLike) -> int:
         raise ZeroDivisionError(f"{called_function()}: step must not be zero")
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         return max(0, -((start - stop) // step))
+    if has_symbolic((start, stop, step)):
+        return largest(-((start - stop) // step), 0)  # type: ignore[no-any-return]
     length = (stop - start) / step
     if not math.isfinite(length):
         kind = ValueError if math.isnan(length) else OverflowError
@@ -104,9 +114,11 @@ def arange(
     plain = all(x is None or type(x) in SCALARS for x in (start, stop, step))
     count = _count_of_steps if plain else _count_of_steps.__wrapped__
     length, wanted, host = count(config.cache_key(), start, stop, step, wanted)
+    if has_symbolic(host):
+        host = [convert_to(x.to_array(), wanted) if is_symbolic(x) else x for x in host]
     if step is not None:
         result = _ramp(*host, length=length, dtype=wanted)
-    elif host[0]:
+    elif isinstance(host[0], Tracer) or host[0]:
         result = _count_from(host[0], length=length, dtype=wanted)
     else:
         result = iota(wanted, length)
@@ -127,7 +139,10 @@ def _count_of_steps(
         raise TypeError("arange: does not accept dtype bool; count with integers and compare")
     first, increment = numbers.get("start", 0), numbers.get("step", 1)
     length = _steps(first, numbers["stop"], increment)
-    ends = [scalar_to_host(python_value(n, dtype), ShapedArray((), dtype)) for n in (first, increment)]
+    ends = [
+        n if is_symbolic(n) else scalar_to_host(python_value(n, dtype), ShapedArray((), dtype))
+        for n in (first, increment)
+    ]
     return length, dtype, ends
 
 
@@ -135,10 +150,10 @@ def _count_of_steps(
 def _space(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
-) -> Any:
+) -> tuple[Array, Array]:
     """Return the samples and their distance: start (1 - t) + stop t for t = 0, 1/div …, and `stop` itself last."""
-    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
-    avals = [type_of(x) for x in (start, stop)]
+    start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
+    avals = [operand_aval(x, 0) for x in (start, stop)]
     bounds = check_broadcast([a.shape for a in avals])
     start, stop = (
         broadcast_operand_to(x, a.shape, bounds) for x, a in zip((start, stop), avals, strict=True)
@@ -177,6 +192,20 @@ def _promote_to_inexact(*values: object) -> np.dtype[Any]:
     pairs = tuple(dtypes.dtype_and_weak(x, x64, wide) for x in values)
     promoted = dtypes.promote(pairs, *config.promotion())[0]
     return as_inexact(promoted, False)[0]
+
+
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = ..., endpoint: bool = ..., retstep: Literal[False] = ...,
+    dtype: DTypeLike | None = ..., axis: int = ..., *, device: object = ...,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: ArrayLike = ..., endpoint: bool = ..., retstep: bool = ...,
+    dtype: DTypeLike | None = ..., axis: int = ..., *, device: object = ...,
+) -> Any: ...
 
 
 def linspace(
@@ -224,22 +253,21 @@ def _linspace(
 def _samples(
     start: ArrayLike, stop: ArrayLike, num: ArrayLike, endpoint: object, dtype: np.dtype[Any] | None,
     axis: int,
-) -> tuple[Any, Any]:
+) -> tuple[Array, Array]:
     count = to_size("num", num)
-    shapes_given = [type_of(x, i).shape for i, x in enumerate((start, stop))]
+    shapes_given = [operand_aval(x, i).shape for i, x in enumerate((start, stop))]
     rank = len(check_broadcast(shapes_given)) + 1
     check_mapped_ranks(shapes_given, (0, 0))
     compute = _promote_to_inexact(start, stop) if dtype is None else _promote_to_inexact(dtype)
-    result: tuple[Any, Any] = _space(
+    return _space(
         start, stop, num=count, endpoint=bool(endpoint), axis=canonical_axis(axis, rank), compute=compute,
         dtype=compute if dtype is None else dtype,
     )
-    return result
 
 
 @inline_jit
 def _powers(exponents: Array, base: ArrayLike, *, dtype: np.dtype[Any]) -> Array:
-    powers = power(cast_to(base, type_of(base), exponents.dtype), exponents)
+    powers = power(cast_to(base, operand_aval(base, 0), exponents.dtype), exponents)
     return cast_to(powers, powers.aval, dtype)
 
 
@@ -291,7 +319,7 @@ def _geometric(
     start: ArrayLike, stop: ArrayLike, *, num: int, endpoint: bool, axis: int, compute: np.dtype[Any],
     dtype: np.dtype[Any],
 ) -> Array:
-    start, stop = (cast_to(x, type_of(x), compute) for x in (start, stop))
+    start, stop = (cast_to(x, operand_aval(x, 0), compute) for x in (start, stop))
     # The samples keep the sign of `start`, which the logarithm must not see.
     signs = elementwise.sign(start)
     exponents, _ = _samples(
@@ -330,7 +358,7 @@ def geomspace(
     wanted = requested_dtype(dtype)
     count = to_size("num", num)
     rank = (
-        len(check_broadcast([type_of(x, i).shape for i, x in enumerate((start, stop))])) + 1
+        len(check_broadcast([operand_aval(x, i).shape for i, x in enumerate((start, stop))])) + 1
     )
     compute = _promote_to_inexact(start, stop) if wanted is None else _promote_to_inexact(wanted)
     return _geometric(

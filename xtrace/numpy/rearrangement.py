@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import with_out_sharding
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, canonical_shape, convert_to, operand_aval
 from xtrace._src.algebra.vector_space import reshape as set_shape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import remainder
@@ -39,7 +39,6 @@ from xtrace.numpy.operands import (
     scalar_of,
     select_or_fill,
     to_known_integer,
-    type_of,
 )
 
 
@@ -107,7 +106,7 @@ def repeat(
         a, along = ravel(a), 0
     else:
         along = canonical_axis(axis, a.ndim)
-    aval, length = type_of(repeats, 1), a.shape[along]
+    aval, length = operand_aval(repeats, 1), a.shape[along]
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"repeat: repeats must be integers, got dtype {aval.dtype.name}")
     if aval.shape not in ((), (1,), (length,)):
@@ -300,7 +299,7 @@ def _shifts(shift: Any) -> Any:
     for each in shifts:
         if np.ndim(each) > (not several):
             raise ValueError(f"roll: shift must be a scalar or a vector, got one that holds {abbreviate(each)}")
-        type_of(each, 1)
+        operand_aval(each, 1)
     if several or np.ndim(shift) == 0:
         return shifts
     return list(shift) if isinstance(shift, np.ndarray) else shift
@@ -312,7 +311,7 @@ def _roll_along(a: Array, shifts: Any, places: Sequence[int], axis: int) -> Arra
     if isinstance(shifts, list):
         moving = []
         for shift in [shifts[i] for i in places]:
-            if isinstance(shift, Array) or not dtypes.is_integer(type_of(shift).dtype):
+            if isinstance(shift, Array) or not dtypes.is_integer(operand_aval(shift, 0).dtype):
                 moving.append(_reduce(to_array_operand(shift, 1), size=size))
             else:
                 step = (step + int(shift)) % size

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
@@ -19,7 +19,7 @@ from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.comparisons import bitwise_and, bitwise_or, eq, ne
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import warn_of_lost_part
-from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill, type_of
+from xtrace.numpy.operands import axes_of, cast_to, refuse, scalar_of, select_or_fill
 
 
 class _Reduction(NamedTuple):
@@ -55,7 +55,7 @@ _REDUCTIONS = {
 def to_strong(value: object, dtype: np.dtype[Any]) -> Array:
     """Return an operand as a strongly typed one with element type `dtype`."""
     if isinstance(value, (np.ndarray, np.generic)):
-        return cast_to(value, type_of(value, function="convert"), dtype)
+        return cast_to(value, operand_aval(value, 0, function="convert"), dtype)
     return convert_to(value, dtype, False)
 
 
@@ -89,17 +89,17 @@ def _reduce(
 ) -> Array:
     """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
     refuse(out=out, function=function)
-    aval = type_of(a, function=function)
+    aval = operand_aval(a, 0, function=function)
     axes = axes_of(axis, aval.ndim, function=function)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
     options = [*masks_of(mask, function=function)]
     if initial is not None:
-        if type_of(initial, 1, function=function).shape:
+        if operand_aval(initial, 1, function=function).shape:
             raise ValueError(
-                f"{function}: initial must be a scalar; got shape {type_of(initial, 1, function=function).shape}"
+                f"{function}: initial must be a scalar; got shape {operand_aval(initial, 1, function=function).shape}"
             )
-        warn_of_lost_part(type_of(initial, 1, function=function).dtype, dtype)
+        warn_of_lost_part(operand_aval(initial, 1, function=function).dtype, dtype)
         options.append(initial)
     return _reduce_over_axes(
         a, *options, name=name or function, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
@@ -117,7 +117,7 @@ def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
 def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool, *, function: str = "") -> np.dtype[Any]:
     """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
     wanted: np.dtype[Any] | None = requested_dtype(dtype, function=function)
-    own = type_of(a, function=function).dtype
+    own = operand_aval(a, 0, function=function).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
         return wanted
@@ -211,7 +211,7 @@ def extremum(
     function: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object, name: str
 ) -> Array:
     """Check the arguments of `function` and return the largest or smallest element, by `name`."""
-    aval = type_of(a, function=function)
+    aval = operand_aval(a, 0, function=function)
     if initial is None:
         if mask is not None:
             raise ValueError(
@@ -449,17 +449,17 @@ def masks_of(mask: ArrayLike | None, *, function: str = "") -> tuple[Any, ...]:
     """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
     if mask is None:
         return ()
-    if not dtypes.is_boolean(type_of(mask, 1, function=function).dtype):
+    if not dtypes.is_boolean(operand_aval(mask, 1, function=function).dtype):
         raise ValueError(
             f"{function or called_function()}: where must be None or a boolean array; got "
-            f"{type_of(mask, 1, function=function)}"
+            f"{operand_aval(mask, 1, function=function)}"
         )
     return (mask,)
 
 
 @inline_jit
 def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> Array:
-    own = type_of(a, function=name).shape
+    own = operand_aval(a, 0, function=name).shape
     if axis is None:
         a, axis = reshape(a, (math.prod(own),)), 0
         target: tuple[int, ...] = (1,) * len(own)
@@ -472,7 +472,7 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
 def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
     """Check the arguments of `function` and return the index of an extremum by lax's operation `name`."""
     refuse(out=out, function=function)
-    aval = type_of(a, function=function)
+    aval = operand_aval(a, 0, function=function)
     if dtypes.is_complex(aval.dtype):
         raise TypeError(f"{function}: complex numbers have no order; got {aval.dtype.name}. Take abs(x) or x.real")
     along = None if axis is None else canonical_axis(axis, aval.ndim, function=function)
@@ -534,9 +534,9 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 @inline_jit
 def _nonzero_count(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype[Any]) -> Array:
     count = reductions.reduce_sum(
-        convert_to(ne(a, scalar_of(0, type_of(a).dtype)), dtype), axes
+        convert_to(ne(a, scalar_of(0, operand_aval(a, 0).dtype)), dtype), axes
     )
-    return keep_axes(count, axes, type_of(a).shape) if keepdims else count
+    return keep_axes(count, axes, operand_aval(a, 0).shape) if keepdims else count
 
 
 @inline_jit(static=("axis", "keepdims"), public=True)
@@ -559,7 +559,7 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
         >>> jnp.count_nonzero(jnp.array([0, 3, 0, 4]))
         Array(2, dtype=int32)
     """
-    axes = axes_of(axis, type_of(a).ndim)
+    axes = axes_of(axis, operand_aval(a, 0).ndim)
     return _nonzero_count(a, axes=axes, keepdims=bool(keepdims), dtype=dtypes.default_int(config.enable_x64.value))
 
 
@@ -635,11 +635,11 @@ def to_initial(initial: ArrayLike) -> Array | None:
 
 
 def _replace_nan(a: Any, replacement: int) -> Any:
-    dtype = type_of(a).dtype
+    dtype = operand_aval(a, 0).dtype
     return _replace_nan_elements(a, value=replacement) if dtypes.is_inexact(dtype) else a
 
 
 @inline_jit
 def _replace_nan_elements(a: Array, *, value: int) -> Array:
-    a = to_strong(a, type_of(a).dtype)
+    a = to_strong(a, operand_aval(a, 0).dtype)
     return select_or_fill(eq(a, a), a, value)

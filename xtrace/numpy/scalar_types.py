@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xtrace import dtypes as public_dtypes
+from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
@@ -17,7 +18,7 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.docstrings import docstring
 from xtrace._src.core.dtypes import DType
 from xtrace.numpy.conversion import asarray
-from xtrace.numpy.operands import axes_of, type_of
+from xtrace.numpy.operands import axes_of
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "cdouble", "complex128", "complex64", "complex_", "csingle", "double", "e",
@@ -165,8 +166,10 @@ def can_cast(from_: Any, to: object, casting: str = "safe") -> bool:
         >>> jnp.can_cast(jnp.float32, jnp.int32)
         False
     """
-    is_array = hasattr(from_, "shape") and not isinstance(from_, (type, np.dtype))
-    own = from_.dtype if is_array else dtypes.resolve(from_)
+    if isinstance(from_, (type, np.dtype)) or not hasattr(from_, "shape"):
+        own = dtypes.resolve(from_)
+    else:
+        own = from_.dtype
     return bool(np.can_cast(own, dtypes.resolve(to), casting=casting))  # type: ignore[arg-type]
 
 
@@ -289,7 +292,7 @@ def shape(a: Any) -> tuple[int, ...]:
         >>> jnp.shape([[1, 2, 3]])
         (1, 3)
     """
-    return type_of(a).shape if hasattr(a, "__jax_array__") else np.shape(a)
+    return operand_aval(a, 0).shape if hasattr(a, "__jax_array__") else np.shape(a)
 
 
 def ndim(a: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, reduce_sum
+from xtrace._src.algebra.vector_space import broadcast_in_dim, operand_aval, reduce_sum
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
@@ -25,7 +25,7 @@ from xtrace._src.ops.arrays.shape import expand_dims
 from xtrace._src.ops.reductions import reduce_max, reduce_min, reduce_prod
 from xtrace._src.runtime.transfer import to_array
 from xtrace.numpy.creation import full
-from xtrace.numpy.operands import to_known_integer, type_of
+from xtrace.numpy.operands import to_known_integer
 from xtrace.numpy.reductions import highest, lowest
 
 
@@ -103,7 +103,7 @@ def _segments(
     name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
     bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
-    aval, ids = type_of(data, function=name), type_of(segment_ids, 1, function=name)
+    aval, ids = operand_aval(data, 0, function=name), operand_aval(segment_ids, 1, function=name)
     _check_ids(name, aval, ids)
     if out_sharding is not None:
         raise NotImplementedError(f"{name}: out_sharding is not supported; leave it at None")

@@ -13,6 +13,7 @@ from xtrace._src.algebra.vector_space import (
     canonical_shape,
     check_broadcast,
     convert_to,
+    operand_aval,
     reshape,
 )
 from xtrace._src.api.inline_jit import inline_jit
@@ -40,7 +41,7 @@ from xtrace.numpy.conversion import asarray, to_array_operand
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.indexing import getitem, position_of, take
 from xtrace.numpy.nonzero_elements import flatnonzero
-from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, only_axis, refuse, scalar_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
@@ -72,7 +73,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     if not len(condlist):
         raise ValueError("select: condlist must be non-empty")
     for i, x in enumerate((*condlist, *choicelist, default)):
-        type_of(x, i)
+        operand_aval(x, i)
     return _select(*condlist, *choicelist, default)
 
 
@@ -85,13 +86,13 @@ def _select(*operands: ArrayLike) -> Array:
     count = len(operands) // 2
     conditions, cases = operands[:count], operands[count:]
     avals, dtype, weak = common_dtype(cases)
-    shape = check_broadcast([*[type_of(x).shape for x in conditions], *[a.shape for a in avals]])
+    shape = check_broadcast([*[operand_aval(x, 0).shape for x in conditions], *[a.shape for a in avals]])
     values = [
         broadcast_operand_to(cast(x, aval, dtype, weak), aval.shape, shape)
         for x, aval in zip(cases, avals, strict=True)
     ]
     masks = [
-        broadcast_operand_to(truth(condition), type_of(condition).shape, shape)
+        broadcast_operand_to(truth(condition), operand_aval(condition, 0).shape, shape)
         for condition in conditions
     ]
     if count > _CHAINED:
@@ -181,7 +182,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         Array([ 1, 10,  3], dtype=int32)
     """
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if not dtypes.is_integer(aval.dtype):
         raise ValueError(f"choose: a must be an array of integers, got {aval.dtype.name}")
     if mode not in ("raise", "wrap", "clip"):
@@ -196,14 +197,14 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         if ((values < 0) | (values >= len(cases))).any():
             raise ValueError(f"choose: invalid entry in choice array: there are {len(cases)} choices")
     for i, x in enumerate(cases):
-        type_of(x, 1 + i)
+        operand_aval(x, 1 + i)
     return _choose(a, *cases, mode=mode)
 
 
 @inline_jit
 def _choose(a: ArrayLike, *cases: ArrayLike, mode: str) -> Array:
     avals, dtype, _ = common_dtype(cases)
-    own = type_of(a).shape
+    own = operand_aval(a, 0).shape
     shape = check_broadcast([own, *[aval.shape for aval in avals]])
     index, last = convert_to(a, dtypes.int32, False), scalar_of(len(cases) - 1, dtypes.int32)
     zero, count = scalar_of(0, dtypes.int32), scalar_of(len(cases), dtypes.int32)
@@ -368,7 +369,7 @@ def take_along_axis(
         >>> jnp.take_along_axis(jnp.array([[3, 1, 2]]), jnp.array([[1, 2, 0]]), axis=1)
         Array([[1, 2, 3]], dtype=int32)
     """
-    aval = type_of(indices, 1)
+    aval = operand_aval(indices, 1)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"take_along_axis indices must be of integer type, got {aval.dtype.name}")
     arr = to_array_operand(arr)
@@ -405,7 +406,7 @@ def _take_along(arr: Any, indices: Any, *, axis: int, mode: GatherScatterMode, f
     dropped = [i for i in kept if i != axis and shape[i] == 1]
     left = [i for i in range(len(shape)) if i not in dropped]
     together = [i for i in kept if i != axis and i not in dropped]
-    aval = type_of(indices)
+    aval = operand_aval(indices, 0)
     wide = config.enable_x64.value and aval.dtype.itemsize == 8
     places = position_of(
         indices, shape[axis], wrap and dtypes.is_signed(aval.dtype), dtypes.int64 if wide else dtypes.int32

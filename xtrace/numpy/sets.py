@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import common_dtype
 from xtrace._src.core import config, dtypes, explain
@@ -34,7 +34,7 @@ from xtrace.numpy.indexing import getitem, take
 from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.manipulation import moveaxis, ravel
 from xtrace.numpy.nonzero_elements import flatnonzero
-from xtrace.numpy.operands import scalar_of, type_of
+from xtrace.numpy.operands import scalar_of
 from xtrace.numpy.ordering import searchsorted
 
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
@@ -502,7 +502,7 @@ def setdiff1d(
         >>> jnp.setdiff1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([3], dtype=int32)
     """
-    own = type_of(ar1)
+    own = operand_aval(ar1, 0)
     count = _size(size, ar1)
     fill = 0 if fill_value is None else fill_value
     if not own.size:
@@ -607,7 +607,7 @@ def isin(
         raise ValueError(
             f"isin: method={abbreviate(method)} is not implemented; options are {', '.join(map(repr, _METHODS))}"
         )
-    shape_of_result = type_of(element).shape
+    shape_of_result = operand_aval(element, 0).shape
     one, other = _pair(element, test_elements)
     is_member = reshape(_test_membership(one, other, method == "compare_all"), shape_of_result)
     if method == "binary_search" and one.weak_type and one.size and other.size:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, transpose
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval, transpose
 from xtrace._src.api.inline_jit import inline_jit, to_number_operand
 from xtrace._src.api.operators import multiply, true_divide
 from xtrace._src.api.promotion import as_inexact, common_dtype
@@ -20,13 +20,13 @@ from xtrace._src.ops import complex_numbers, elementwise, reductions
 from xtrace._src.ops.comparisons import gt
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.creation import full
-from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill, type_of
+from xtrace.numpy.operands import axes_of, refuse, scalar_of, select_or_fill
 from xtrace.numpy.reductions import accumulator, check_divides, keep_axes, masks_of, sum, to_strong
 
 
 @inline_jit
 def _range(a: ArrayLike, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     a = to_strong(a, aval.dtype)
     extent = elementwise.sub(reductions.reduce_max(a, axes), reductions.reduce_min(a, axes))
     return keep_axes(extent, axes, aval.shape) if keepdims else extent
@@ -55,7 +55,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
         Array([2, 2], dtype=int32)
     """
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     axes = axes_of(axis, aval.ndim)
     if 0 in [aval.shape[i] for i in axes]:
         raise ValueError(f"ptp: no elements along axis {axis} of an array of shape {aval.shape}")
@@ -118,7 +118,7 @@ def mean(
         Array([2., 3.], dtype=float32)
     """
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     wanted = requested_dtype(dtype)
     compute = wanted
     if wanted is None:
@@ -186,7 +186,7 @@ def variance_dtypes(own: Any, dtype: DTypeLike) -> tuple[Any, Any]:
 
 def check_correction(ddof: ArrayLike) -> None:
     """Raise ValueError unless the correction is a scalar."""
-    shape = type_of(ddof, 1).shape
+    shape = operand_aval(ddof, 1).shape
     if shape:
         raise ValueError(f"{called_function()}: ddof must be a scalar; got shape {shape}")
 
@@ -209,7 +209,7 @@ def _check_variance(
     mean: object, root: bool,
 ) -> Array:
     refuse(out=out)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     compute, wanted = variance_dtypes(aval.dtype, dtype)
     if root and not dtypes.is_inexact(wanted):
         raise ValueError(f"{called_function()}: dtype must be inexact, since a root is no integer; got {wanted.name}")
@@ -324,14 +324,14 @@ def average(
         >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3, 1]))
         Array(1.25, dtype=float32)
     """
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     axes = axes_of(axis, aval.ndim)
     if weights is None:
         averages = mean(a, axis, keepdims=keepdims)
         if not returned:
             return averages
         return averages, full(averages.shape, math.prod([aval.shape[i] for i in axes]), averages.dtype)
-    own = type_of(weights, 1)
+    own = operand_aval(weights, 1)
     if own.shape != aval.shape:
         if axis is None:
             raise ValueError(

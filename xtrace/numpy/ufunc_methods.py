@@ -35,7 +35,7 @@ def as_ufunc(function: Callable[..., Array]) -> ufunc:
     name = function.__name__
     own = {"nin": 2, **_OWN[name]}
     made = ufunc(function, nout=1, name=name, call=function, **own)
-    made._own_name, made.__module__ = name, __package__
+    made._own_name, made.__module__ = name, "xtrace.numpy"
     made.__doc__ = _with_numpy_parameters(function.__doc__ or "")
     return made
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace import lax
-from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, canonical_axis, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import truth
 from xtrace._src.api.tracing import eval_shape
@@ -33,7 +33,7 @@ from xtrace.numpy import indexing
 from xtrace.numpy.conversion import to_array_operand
 from xtrace.numpy.creation import full
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, refuse, scalar_of
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.vectorization import vectorize
 
@@ -199,7 +199,8 @@ class ufunc(functools.partial[Array]):
         rank = a.ndim
         options = []
         if where is not None:
-            options.append(broadcast_operand_to(where, type_of(where, 1, function=name).shape, a.shape, function=name))
+            shape = operand_aval(where, 1, function=name).shape
+            options.append(broadcast_operand_to(where, shape, a.shape, function=name))
         if axis is None:
             a, options, along = reshape(a, (a.size,)), [reshape(x, (a.size,)) for x in options], 0
         else:
@@ -327,7 +328,7 @@ class ufunc(functools.partial[Array]):
             return self._own["reduceat"](a, indices, axis=axis, dtype=dtype)
         if axis is None or isinstance(axis, tuple):
             raise ValueError(f"{name}: reduceat requires a single integer axis, got {axis}")
-        aval = type_of(indices, 1, function=name)
+        aval = operand_aval(indices, 1, function=name)
         if not dtypes.is_integer(aval.dtype):
             raise ValueError(f"{name}: indices must have an integer type, got {aval.dtype.name}")
         if aval.ndim != 1:
@@ -356,7 +357,7 @@ class ufunc(functools.partial[Array]):
                    [6, 8]], dtype=int32)
         """
         name = self._check("outer")
-        shapes = [type_of(x, i, function=name).shape for i, x in enumerate((A, B))]
+        shapes = [operand_aval(x, i, function=name).shape for i, x in enumerate((A, B))]
         if not all(shapes):
             return self._call(A, B)
         return _outer(to_array_operand(A, function=name), to_array_operand(B, 1, function=name), ufunc=self)

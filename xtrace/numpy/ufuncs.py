@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from xtrace._src.algebra.kinds import BOOL, COMPLEX, INTEGER
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval
 from xtrace._src.api import operators
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import (
@@ -23,7 +23,7 @@ from xtrace._src.api.elementwise_functions import (
 )
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import scalar_like, select_where
-from xtrace._src.api.promotion import as_inexact, common_dtype, positional_operand_aval, promote, scalar_value
+from xtrace._src.api.promotion import as_inexact, common_dtype, promote, scalar_value
 from xtrace._src.core import dtypes, jax_version
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -525,7 +525,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @inline_jit
 def _clip(*operands: ArrayLike, bounds: str) -> Array:
-    if any(dtypes.is_complex(positional_operand_aval(i, x).dtype) for i, x in enumerate(operands)):
+    if any(dtypes.is_complex(operand_aval(x, i).dtype) for i, x in enumerate(operands)):
         raise ValueError(
             "clip: complex numbers have no order to clip by, and the array or a bound is complex; clip the real and "
             "imaginary parts"
@@ -562,7 +562,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
         raise ValueError("clip: give the array to clip as the first argument")
     given = [(name, x) for name, x in (("l", min), ("h", max)) if x is not None]
     for position, operand in enumerate((arr, *[x for _, x in given])):
-        positional_operand_aval(position, operand)
+        operand_aval(operand, position)
     return _clip(arr, *[x for _, x in given], bounds="".join([name for name, _ in given]))
 
 
@@ -579,7 +579,7 @@ _select_where = inline_jit(select_where)
 @inline_jit(public=True)
 def _where(condition: object, x: ArrayLike, y: ArrayLike) -> Array:
     for position, operand in enumerate((condition, x, y)):
-        positional_operand_aval(position, operand)
+        operand_aval(operand, position)
     return _select_where(condition, x, y)
 
 

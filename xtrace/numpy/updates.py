@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.resharding import cast_to_auto, reshard_result
-from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, reshape
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval, reshape
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import power, true_divide
 from xtrace._src.core import config, dtypes
@@ -26,7 +26,7 @@ from xtrace._src.ops.arrays.gathering import Scatter
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.creation import ones_like, zeros
 from xtrace.numpy.indexing import Options, Plan, get_at, position_of, read, with_axes
-from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 
 class _Target:
@@ -61,7 +61,7 @@ def _index_vectors(
     shape: tuple[int, ...], operands: Any, plan: Plan, options: Options, target: _Target, block: tuple[int, ...]
 ) -> tuple[Any, tuple[int, ...]]:
     """Return the index vectors of a scatter, along the last axis, and the operand axes of their entries."""
-    avals = [type_of(i, function="indexing") for i in operands]
+    avals = [operand_aval(i, 0, function="indexing") for i in operands]
     wide = config.enable_x64.value and any(a.dtype.itemsize == 8 for a in avals)
     dtype = dtypes.int64 if wide else dtypes.int32
     whole = target.batch_shape
@@ -94,9 +94,9 @@ def _scatter(
 
     Both are combined as elements of type `dtype`; the result has the type of `x`.
     """
-    given, own = x, type_of(x, function="ndarray.at")
+    given, own = x, operand_aval(x, 0, function="ndarray.at")
     x = with_axes(convert_to(x, dtype, own.weak_type and own.dtype == dtype), plan.inserted)
-    block = check_broadcast([type_of(i, function="indexing").shape for i in operands], function="indexing")
+    block = check_broadcast([operand_aval(i, 0, function="indexing").shape for i in operands], function="indexing")
     target = _Target(plan, x.ndim, block)
     indices, axes = _index_vectors(x.shape, operands, plan, options, target, block)
     numbers = index_vectors.ScatterDimensionNumbers(tuple(target.windows), tuple(target.inserted), axes)

@@ -17,7 +17,9 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -304,7 +306,13 @@ def geometric(key: Any, p: object, shape: Any = None, dtype: Any = None, *, out_
 
 def shuffle_elements(key: ArrayLike, x: Any, axis: int) -> Array:
     """Permute `x` along an axis: sort it by random words, in enough rounds to make ties unlikely."""
-    size = max(1, aval_of(x).size)
+    size = aval_of(x).size
+    if is_symbolic(size):
+        raise NotImplementedError(
+            f"{called_function()}: the number of rounds, and so the result, depends on the number of elements, which "
+            f"is the symbolic dimension {size} here. Sort by random numbers: x[argsort(random.uniform(key, x.shape))]"
+        )
+    size = max(1, size)
     # After 3 log(size) / log(2³²) rounds it is unlikely that two elements tie in every round.
     for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
         key, other = new_keys(key, 2)

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_result
-from xtrace._src.algebra.vector_space import canonical_shape, convert_to
+from xtrace._src.algebra.vector_space import canonical_shape, check_broadcast, convert_to
 from xtrace._src.api.operators import broadcast_to_shape
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike, DTypeLike, ShapeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of, not_an_array
 from xtrace._src.core.diagnostics.messages import called_function
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.ops.arrays.slicing import index_in_dim
@@ -72,6 +73,8 @@ def broadcast(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common shape of parameters; ValueError names them and their shapes if there is none."""
     try:
         return np.broadcast_shapes(*shapes.values())
+    except InconclusiveDimensionOperation:
+        return check_broadcast(list(shapes.values()))
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"{called_function()}: Incompatible shapes for broadcasting: {listed}") from None

@@ -42,6 +42,11 @@ def main() -> None:
     )))(jax.device_put(jnp.ones((4, 4)), rows)), 1)
     (size,) = export.symbolic_shape("b")
     write("unknown_sizes", export.export(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct((size,), "float32")))
+    shapes = export.symbolic_shape("b, 2*n + 1, max(b, n) - 1", constraints=["mod(b, 2) == 0", "n <= 8"])
+    rows = shapes[0] // 2
+    write("symbolic_sizes", export.export(jax.jit(
+        lambda x, y: (jnp.cumsum(x.reshape(rows, 2, -1), axis=0) / x.shape[1], y * jnp.arange(y.shape[0]))
+    ))(jax.ShapeDtypeStruct(shapes[:2], "float32"), jax.ShapeDtypeStruct(shapes[2:], "float32")), 1)
 
 
 if __name__ == "__main__":

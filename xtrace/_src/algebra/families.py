@@ -165,9 +165,9 @@ class Elementwise(ArrayPrimitive):
         result = self.bind_positional(primals, tuple(parameters.values()))
         total = None
         for derivative, tangent in zip(self.derivatives, tangents, strict=True):
-            if tangent is None or (type(derivative) is int and not derivative):
+            if tangent is None or derivative == 0:
                 continue
-            if type(derivative) is not int:
+            if callable(derivative):
                 tangent = derivative(tangent, *primals, result, **parameters)
             elif derivative < 0:
                 tangent = neg.bind_positional((tangent,))

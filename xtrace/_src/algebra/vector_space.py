@@ -25,6 +25,7 @@ from xtrace._src.core.primitive import Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.requested_shardings import requested_out_sharding
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.tangents import UndefinedPrimal, is_differentiable
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.runtime.transfer import array_from_host
@@ -116,7 +117,7 @@ def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     if any(isinstance(n, Tracer) for n in entries):
         raise explain.traced_shape(next(n for n in entries if isinstance(n, Tracer)), entries, function=function)
     try:
-        canonical = tuple(operator.index(n) for n in entries)
+        canonical = to_sizes(entries)
     except TypeError:
         raise TypeError(
             f"{function or called_function()}: shape must be an integer or a sequence of integers, got "
@@ -173,8 +174,20 @@ def check_broadcast(shapes: Sequence[tuple[int, ...]], *, function: str = "") ->
     return tuple(result)
 
 
-def operand_aval(value: object, argument: str = "operand", *, function: str = "") -> ShapedArray:
-    """Return the aval of an operand, a literal included; a TypeError names the operation and the argument."""
+def operand_aval(value: object, argument: str | int = "operand", *, function: str = "") -> ShapedArray:
+    """Return the aval of an operand, a literal included; errors for other values name the function and the argument.
+
+    argument: the argument's name, or for NumPy's functions, whose messages count arguments, its position.
+    """
+    if isinstance(argument, int):
+        if isinstance(value, Array):
+            return value.aval
+        try:
+            return aval_of(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{function or called_function()} requires ndarray or scalar arguments; argument {argument}: {error}"
+            ) from None
     aval: ShapedArray | None = getattr(value, "aval", None)
     if aval is not None:
         return aval
@@ -514,13 +527,13 @@ def concrete(value: Any) -> Array:
     return convert_to(value, value.aval.dtype, value.aval.weak_type) if isinstance(value, Literal) else value
 
 
-def _integer_constant(value: float | np.generic, aval: ShapedArray) -> Array:
+def _integer_constant(value: Any, aval: ShapedArray) -> Array | None:
     """Return a float of Python's or NumPy's as an integer constant, None where a program has to convert it.
 
     NumPy converts constants, as in jax; out of the type's range its results are not those of XLA.
     """
     number = dtypes.cast(value, aval.dtype)
-    constant = current_trace.get().constant(number, aval)
+    constant: Array | None = current_trace.get().constant(number, aval)
     return array_from_host(number, aval) if constant is None and isinstance(value, np.generic) else constant
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from xtrace._src.api.cache_miss_reports import describe_type, static_values, type_of_signature
 from xtrace._src.api.call_arguments import argument_paths
+from xtrace._src.api.notebook_views import html_of_cache
 from xtrace._src.core import config
 from xtrace._src.core.avals import ShapedArray, short_repr
 from xtrace._src.core.callables import debug_info_of
@@ -34,6 +35,9 @@ class CacheEntry(NamedTuple):
     is_specialised: bool
 
 
+_HEAD = ("calls", "trace", "lower", "compile", "keyed on")
+
+
 class CacheInfo(NamedTuple):
     """What is known of a jitted function under its options; ``repr`` is a table.
 
@@ -48,13 +52,20 @@ class CacheInfo(NamedTuple):
     hits: int
     misses: int
 
-    def __repr__(self) -> str:
+    @property
+    def _title(self) -> str:
         more = "+" if any(e.is_specialised for e in self.entries) else ""
-        title = f"{self.function}: {len(self.entries)} entries, {self.hits}{more} hits, {self.misses} misses"
+        return f"{self.function}: {len(self.entries)} entries, {self.hits}{more} hits, {self.misses} misses"
+
+    def _repr_html_(self) -> str:
+        """Return the table that notebooks show."""
+        return html_of_cache(self._title, _HEAD, [_row(e) for e in self.entries])
+
+    def __repr__(self) -> str:
+        title = self._title
         if not self.entries:
             return title
-        rows = [("calls", "trace", "lower", "compile", "keyed on")]
-        rows += [_row(e) for e in self.entries]
+        rows = [_HEAD, *[_row(e) for e in self.entries]]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)) for row in rows]
         return "\n".join([title, *(f"  {line}  {row[-1]}" for line, row in zip(lines, rows, strict=True))])

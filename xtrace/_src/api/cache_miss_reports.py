@@ -132,7 +132,7 @@ def find_key_differences(function: Callable[..., Any], key: Key, before: Key) ->
     return differences
 
 
-def _setting_differences(key: object, before: object) -> list[Difference]:
+def _setting_differences(key: Any, before: Any) -> list[Difference]:
     # Where axes are mapped, they stand beside the settings.
     settings, axes = key if isinstance(key, tuple) else (key, ())
     settings_before, axes_before = before if isinstance(before, tuple) else (before, ())

@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -22,6 +22,7 @@ from xtrace._src.core.callables import (
     signature_of,
 )
 from xtrace._src.ops.references.binding import unwrap
+from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -33,7 +34,7 @@ def keyword_only_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
 
 
-def _as_integers(name: str, value: object) -> tuple[int, ...]:
+def _as_integers(name: str, value: Any) -> tuple[int, ...]:
     if value is None:
         return ()
     values = value if isinstance(value, (tuple, list, set, frozenset)) or hasattr(value, "__iter__") else (value,)
@@ -46,9 +47,8 @@ def _as_integers(name: str, value: object) -> tuple[int, ...]:
 def _as_names(name: str, value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    values: Iterable[Any] = (value,) if isinstance(value, str) else value
     try:
-        names = tuple(values)
+        names: tuple[Any, ...] = (value,) if isinstance(value, str) else tuple(value)
     except TypeError:
         names = (None,)
     if not all(isinstance(v, str) for v in names):
@@ -272,6 +272,22 @@ def argument_paths(function: Callable[..., Any] | None, static: Static, in_tree:
     keywords = kwargs.node_data()[1]
     named = [name if known is None or name in known.parameters else f"kwargs[{name!r}]" for name in keywords]
     return leaf_paths([names[n] for n in numbers], args.children()) + leaf_paths(named, kwargs.children())
+
+
+def check_donation(
+    name: str, flags: Sequence[bool], leaves: Sequence[Any], paths: Callable[[], Sequence[str]]
+) -> None:
+    """Raise ValueError if an array, a leaf of an argument of the function `name`, is donated and given twice."""
+    seen: dict[int, int] = {}
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is not ConcreteArray:
+            continue
+        first = seen.setdefault(id(leaf.buffer), i)
+        if first != i and (flags[first] or flags[i]):
+            raise ValueError(
+                f"jit: the same array is passed to {name} as {paths()[first]} and {paths()[i]}, and donated: its "
+                "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
+            )
 
 
 def lazy_argument_paths(function: Callable[..., Any], static: Static, in_tree: PyTreeDef) -> Callable[[], list[str]]:

@@ -85,7 +85,7 @@ def checkpoint(
 
     @boundary
     @functools.wraps(fun)
-    def checkpointed(*args: object, **kwargs: object) -> Any:
+    def checkpointed(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         traced, leaves, flags = _trace(fun, numbers, names, prevent_cse, args, kwargs)
         closed: ClosedJaxpr = traced.move_constants_to_inputs()
         if not isinstance(flags, bool):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xtrace._src.api.tracing import TracedFunction
@@ -25,11 +26,17 @@ def compile_module(
     `kept` are those of `Program`. Errors of the compiler say which equation they are about. Where the
     setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
     """
-    if type(assignment.device) is PlannedDevice:
+    if isinstance(assignment.device, PlannedDevice):
         raise NoMeshError(
             f"{module.builder.name}: the mesh {assignment.mesh} of the arguments' shardings is an AbstractMesh, which "
             "has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or compile "
             'for a machine that is not here with .lower(...).compile(target="tpu-v5e:4x4")'
+        )
+    if module.builder.variables:
+        raise ValueError(
+            f"{module.builder.name}: its arguments have the symbolic sizes {', '.join(module.builder.variables)}, and "
+            "programs are compiled for known ones. Call export.export(jit(f))(...).call(x), which compiles it for the "
+            "sizes of x, or lower it for those"
         )
     # Neither is needed by most programs.
     directory = config.dump_ir_to.value
@@ -38,20 +45,25 @@ def compile_module(
         files.write_source(closed, module)
     start = time.perf_counter()
     options = options_of_settings() | dict(compiler_options or {})
-    try:
+    with explain_errors(closed, module, assignment.devices):
         program = compile_program(
             text, assignment.keep(kept), closed.out_avals, options, hidden=module.hidden, kept=kept,
             callbacks=module.callbacks, effects=module.effects,
         )
-    except Exception as error:
-        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(
-            error, closed, module, assignment.device
-        )
-        raise
     monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
     if files is not None:
         files.write_program(program.executable)
     return program
+
+
+@contextlib.contextmanager
+def explain_errors(closed: ClosedJaxpr, module: LoweredModule, devices: Sequence[Any]) -> Iterator[None]:
+    """Let errors of the compiler say which equation of `closed` they are about, or what takes the memory."""
+    try:
+        yield
+    except Exception as error:
+        importlib.import_module("xtrace._src.api.xla_errors").explain_compilation(error, closed, module, devices)
+        raise
 
 
 _EFFORTS = (
@@ -79,9 +91,10 @@ def check_execution(function: str) -> None:
 def run_program(
     run: Callable[..., Any], leaves: Sequence[Any], names: Callable[[], Sequence[str]], traced: TracedFunction
 ) -> Any:
-    """Return ``run(leaves, names)``, a program's results; an error of insufficient memory names the largest value."""
+    """Return ``run(leaves, names)``, a program's results; an error of insufficient memory says what takes it."""
     try:
         return run(leaves, names)
     except Exception as error:
-        importlib.import_module("xtrace._src.api.xla_errors").explain_run(error, traced.closed)
+        program = run if isinstance(run, Program) else None
+        importlib.import_module("xtrace._src.api.xla_errors").explain_run(error, traced, program)
         raise

@@ -303,8 +303,10 @@ def _check_target(target: object) -> Any:
 
 def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     leaf, aliased = move.leaf, move.aliased
-    sharding = move.target if isinstance(move.target, Sharding) else None
-    device = move.target if sharding is None else getattr(sharding, "device", None)
+    if isinstance(move.target, Sharding):
+        sharding, device = move.target, getattr(move.target, "device", None)
+    else:
+        sharding, device = None, move.target
     if isinstance(leaf, np.ndarray) and aliased and (sharding is None or device is not None):
         return array_from_host(leaf, aval, device, copy=False)
     if isinstance(leaf, ConcreteArray) and leaf.is_deleted():
@@ -312,9 +314,12 @@ def _put_leaf(move: _Move, aval: ShapedArray) -> Array:
     if isinstance(leaf, ConcreteArray) and aliased is False:
         # To the same device, that is: an array that moves gets memory of its own anyway.
         leaf = copy.deepcopy(leaf)
-    if move.target is None:
+    if sharding is not None:
+        moved: ConcreteArray = _put_at(leaf, sharding, aval, move.name)
+    elif device is not None:
+        moved = put_on(leaf, device, MemorySpace.Device)
+    else:
         return to_concrete(leaf)
-    moved = put_on(leaf, device, MemorySpace.Device) if sharding is None else _put_at(leaf, sharding, aval, move.name)
     if move.donated and isinstance(leaf, ConcreteArray) and _takes_over(moved, leaf):
         leaf.delete()
     return moved

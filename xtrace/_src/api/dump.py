@@ -36,7 +36,7 @@ class Files:
         self._write("jaxpr_html", ".jaxpr.html", lambda: page_of(closed, module.builder.name, address, lines))
         self._write("eqn_count_pprof", ".eqn_count_pprof", lambda: profile_of(closed.jaxpr, module.builder.name))
 
-    def write_program(self, executable: object) -> None:
+    def write_program(self, executable: executables.LoadedExecutable) -> None:
         """Write XLA's optimised program."""
         self._write("hlo", ".hlo.txt", lambda: executables.hlo_text(executable))
 

@@ -6,7 +6,7 @@ import functools
 import operator
 import typing
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from xtrace._src.core.callables import check_callable, debug_info_of, function_n
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.ir import DebugInfo, Literal
 from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.sums import NO_SUMS
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, is_differentiable, tangent_aval
 from xtrace._src.core.trace import Tracer, current_trace
@@ -156,7 +157,7 @@ def zero_tangent(aval: ShapedArray) -> Any:
     """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
     if is_differentiable(aval):
         return reshard_as(zeros(aval), aval)
-    return np.zeros(aval.shape, dtypes.float0)
+    return zeros(aval) if has_symbolic(aval.shape) else np.zeros(aval.shape, dtypes.float0)
 
 
 @overload
@@ -498,6 +499,8 @@ def value_and_grad(
     refuse_reduce_axes("grad", reduce_axes)
     numbers, several = argument_numbers(argnums)
 
+    function: Any = cast(Any, fun)
+
     @boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -507,7 +510,7 @@ def value_and_grad(
             full = list(args)
             for n, value in zip(chosen, values, strict=True):
                 full[n] = value
-            return fun(*full, **kwargs)
+            return function(*full, **kwargs)
 
         flat = Flat("grad", functools.update_wrapper(of_chosen, fun), tuple([args[n] for n in chosen]), has_aux, chosen)
         avals = flat.avals()

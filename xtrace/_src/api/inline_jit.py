@@ -85,7 +85,7 @@ def _operands_by_name(function: Callable[..., Any]) -> frozenset[str]:
 def _append_by_position(function: Any, arrays: tuple[Any, ...], static: dict[str, Any]) -> tuple[Any, ...]:
     """Return `arrays` with the operands that follow them, which are taken from `static`."""
     names = function.__code__.co_varnames[len(arrays) : function.__code__.co_argcount]
-    return (*arrays, *[static.pop(name) for name in itertools.takewhile(static.__contains__, names)])
+    return (*arrays, *[static.pop(name) for name in itertools.takewhile(lambda name: name in static, names)])
 
 
 def _explain_refusal(function: Callable[..., Any], arrays: tuple[Any, ...], static: dict[str, Any]) -> Exception:

@@ -201,7 +201,7 @@ def jacrev(
 
     @boundary
     @functools.wraps(fun)
-    def jacobian(*args: object, **kwargs: object) -> Any:
+    def jacobian(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         chosen = argument_positions(fun, numbers, len(args))
         primals = tuple([args[n] for n in chosen])
         name = function_name(fun)

@@ -37,6 +37,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import is_internal, resolve, user_position
 from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
@@ -259,7 +260,7 @@ class Jitted:
         program = compiled.program
         # A specialised call lands here after its code was evicted, or with keywords in another order.
         due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
-        if due and compiled.run is program and not program.callbacks:
+        if due and program is not None and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(
                 args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
             )
@@ -491,7 +492,8 @@ class Jitted:
         jaxpr, read = dce.eliminate_dead_code(traced.jaxpr)
         donated = [False] * len(read) if keep else self.donated_leaves(static, traced.in_tree)
         kept = None
-        if not self.options.keep_unused and not all(read):
+        # The sizes of all arguments are read where some are symbolic.
+        if not (self.options.keep_unused or all(read) or any(has_symbolic(v.aval.shape) for v in jaxpr.invars)):
             kept = [i for i, used in enumerate(read) if used]
             jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept])
             donated = [donated[i] for i in kept]
@@ -532,17 +534,9 @@ class Jitted:
 
     def check_donation(self, flags: Sequence[bool], static: Static, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
         """Raise ValueError if an array is donated and given a second time."""
-        seen: dict[int, int] = {}
-        for i, leaf in enumerate(leaves):
-            if type(leaf) is not ConcreteArray:
-                continue
-            first = seen.setdefault(id(leaf.buffer), i)
-            if first != i and (flags[first] or flags[i]):
-                paths = call_arguments.argument_paths(self.fun, static, in_tree)
-                raise ValueError(
-                    f"jit: the same array is passed to {self.name} as {paths[first]} and {paths[i]}, and donated: its "
-                    "memory would be reused while it is still read. Pass a copy (x.copy()) or do not donate it."
-                )
+        call_arguments.check_donation(
+            self.name, flags, leaves, lambda: call_arguments.argument_paths(self.fun, static, in_tree)
+        )
 
     def _abstract_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -654,13 +648,13 @@ def lower(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> stages
         }
     """
     check_callable(fun)
-    jitted, before = _jitted_of(fun)
+    jitted, before = jitted_of(fun)
     if args or kwargs:
         return jitted.lower(*before, *args, **kwargs)
     return jitted.lower_without_arguments()
 
 
-def _jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
+def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
     """Return the `Jitted` that `fun` calls, made if need be, and the arguments that `fun` puts before its own."""
     function, before = (fun.__func__, (fun.__self__,)) if isinstance(fun, MethodType) else (fun, ())
     jitted = getattr(function, "_xtrace_jitted", None)

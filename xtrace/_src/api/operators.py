@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.algebra.kinds import ANY, BOOL, COMPLEX, INTEGER, UNSIGNED, check_kind
-from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert_to, operand_aval
 from xtrace._src.api.elementwise_functions import (
     INTEGERS,
     REAL_NUMBERS,
@@ -27,7 +27,6 @@ from xtrace._src.api.promotion import (
     as_inexact,
     cast,
     common_dtype,
-    positional_operand_aval,
     promote,
     promote_dtypes,
     scalar_value,
@@ -253,7 +252,7 @@ def power(x1: Any, x2: Any, /) -> Array:
         return lax.integer_pow.bind_positional((x1,), (operator.index(x2),))
     exponent = getattr(x2, "aval", None)
     if exponent is not None and dtypes.is_integer(exponent.dtype):
-        base = type(x1) if type(x1) in SCALARS else positional_operand_aval(0, x1).dtype
+        base = type(x1) if type(x1) in SCALARS else operand_aval(x1, 0).dtype
         if base in (float, complex) or dtypes.is_inexact(base):
             return _power_to_integers(x1, x2)
     return _power(x1, x2)

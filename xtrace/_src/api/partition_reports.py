@@ -7,28 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from xtrace._src.api.memory_reports import Memory, memory_of_statistics
 from xtrace._src.core.avals import ShapedArray, physical_aval
 from xtrace._src.core.mesh import BaseMesh
 from xtrace._src.core.shardings import Sharding
+from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla.hlo_collectives import Collective, collectives_of
-
-
-class Memory(NamedTuple):
-    """The bytes that a program takes on each device.
-
-    `aliased` are those of results that take over the memory of donated arguments.
-    """
-
-    arguments: int
-    results: int
-    temporaries: int
-    code: int
-    aliased: int
-
-    @property
-    def total(self) -> int:
-        """All of it, while the program runs."""
-        return self.arguments + self.results + self.temporaries + self.code - self.aliased
 
 
 class Replicated(NamedTuple):
@@ -81,40 +65,22 @@ class PartitionReport(NamedTuple):
         devices = f"{self.devices} devices of kind {self.device_kind}" if self.devices > 1 else self.device_kind
         memory = self.memory
         verdict = {True: "fits", False: "DOES NOT FIT", None: "memory of the device not known"}[self.fits]
-        of = f" of {_size(self.capacity)}" if self.capacity is not None else ""
+        of = f" of {format_size(self.capacity)}" if self.capacity is not None else ""
         lines = [
             f"{self.name}: {devices}{axes}",
-            f"memory of each device   {_size(memory.total)}{of}: {verdict}",
-            *[f"  {what:<22}{_size(n)}" for what, n in memory._asdict().items()],
-            f"operations of each      {self.flops:.4g} flops, {_size(int(self.bytes_accessed))} accessed",
+            f"memory of each device   {format_size(memory.total)}{of}: {verdict}",
+            *[f"  {what:<22}{format_size(n)}" for what, n in memory._asdict().items()],
+            f"operations of each      {self.flops:.4g} flops, {format_size(int(self.bytes_accessed))} accessed",
         ]
-        lines += _table("replicated arguments", ("bytes on each", "type", "argument"), [
-            (_size(r.size), r.type, r.name) for r in self.replicated
+        lines += format_table("replicated arguments", ("bytes on each", "type", "argument"), [
+            (format_size(r.size), r.type, r.name) for r in self.replicated
         ])
-        lines += _table("collectives", ("kind", "bytes", "times", "mesh axes", "line"), [
-            (c.kind, _size(c.size), f"{'at least ' if c.at_least else ''}{c.times}", ", ".join(map(str, c.axes)) or "-",
-             c.place or "-")
+        lines += format_table("collectives", ("kind", "bytes", "times", "mesh axes", "line"), [
+            (c.kind, format_size(c.size), f"{'at least ' if c.at_least else ''}{c.times}",
+             ", ".join(map(str, c.axes)) or "-", c.place or "-")
             for c in self.collectives
         ])
         return "\n".join(lines)
-
-
-def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return [f"{title}: none"]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        f"{title}:", *["  " + "  ".join([c.ljust(w) for c, w in zip(row, widths, strict=True)]).rstrip()
-                       for row in (head, *rows)],
-    ]
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes in the unit that reads best."""
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= scale:
-            return f"{count / scale:.4g} {unit}"
-    return f"{count} B"
 
 
 def make_report(
@@ -123,11 +89,7 @@ def make_report(
 ) -> PartitionReport:
     """Return the report of an executable; `names`, `avals` and `shardings` are those of its arguments."""
     devices = mesh.size if mesh is not None else 1
-    stats = executable.get_compiled_memory_stats()
-    memory = Memory(
-        stats.argument_size_in_bytes, stats.output_size_in_bytes, stats.temp_size_in_bytes,
-        stats.generated_code_size_in_bytes, stats.alias_size_in_bytes,
-    )
+    memory = memory_of_statistics(executable.get_compiled_memory_stats())
     replicated = [
         Replicated(name, aval.str_short(short_dtypes=False), aval.size * physical_aval(aval).dtype.itemsize)
         for name, aval, sharding in zip(names, avals, shardings, strict=True)

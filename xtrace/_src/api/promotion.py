@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert
+from xtrace._src.algebra.vector_space import broadcast_in_dim, check_broadcast, convert, operand_aval
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -25,16 +25,6 @@ _SCALARS = frozenset((bool, int, float, complex))
 _plans = Table(16384)
 
 
-def positional_operand_aval(position: int, value: object, *, function: str = "") -> ShapedArray:
-    """Return the aval of an operand; the error of an invalid operand names the function and the argument."""
-    try:
-        return aval_of(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{function or called_function()} requires ndarray or scalar arguments; argument {position}: {error}"
-        ) from None
-
-
 def common_dtype(
     operands: Sequence[Any], adjust: Callable[[Any, bool], tuple[Any, bool]] | None = None, *, function: str = ""
 ) -> tuple[list[ShapedArray], Any, bool]:
@@ -43,7 +33,7 @@ def common_dtype(
     TypePromotionError where the settings forbid the promotion.
     """
     avals = [
-        scalar_aval(type(x)) if type(x) in _SCALARS else positional_operand_aval(i, x, function=function)
+        scalar_aval(type(x)) if type(x) in _SCALARS else operand_aval(x, i, function=function)
         for i, x in enumerate(operands)
     ]
     key = (config.cache_key(), adjust, *avals)
@@ -57,7 +47,7 @@ def common_dtype(
         if adjust is not None:
             promoted = adjust(*promoted)
         _plans.remember(key, promoted)
-    return avals, *promoted
+    return avals, promoted[0], promoted[1]
 
 
 def dtype_of_all(*values: object) -> np.dtype[Any]:

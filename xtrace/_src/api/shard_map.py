@@ -280,7 +280,8 @@ class ShardMap:
 
     def _out_specs(self, tree: Any) -> list[PartitionSpec]:
         if callable(self.out_specs):
-            return list(self.out_specs(tree))
+            specs: Any = self.out_specs(tree)
+            return list(specs)
         whole = pytree.tree_unflatten(tree, range(tree.num_leaves))
         try:
             return pytree.broadcast_prefix(self.out_specs, whole)

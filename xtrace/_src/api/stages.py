@@ -19,7 +19,7 @@ from typing import (
 )
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
-from xtrace._src.api.compilation import check_execution, compile_module, run_program
+from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
 from xtrace._src.api.reference_programs import call_on_arrays
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
@@ -39,7 +39,9 @@ from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
 
 if TYPE_CHECKING:
+    from xtrace._src.api.explore import Explored
     from xtrace._src.api.jit import Jitted
+    from xtrace._src.api.memory_reports import Fit, MemoryReport
     from xtrace._src.api.partition_reports import PartitionReport
 
 _Arguments = ParamSpec("_Arguments")
@@ -61,6 +63,7 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def __call__(self, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         """Run the compiled function."""
+        ...
 
     @overload
     def __get__(self, instance: None, owner: type, /) -> Self: ...
@@ -75,9 +78,11 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def trace(self, *args: object, **kwargs: object) -> Traced:
         """Trace the function on arguments, or on ShapeDtypeStructs in their place."""
+        ...
 
     def lower(self, *args: object, **kwargs: object) -> Lowered:
         """Trace the function and write its StableHLO."""
+        ...
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""
@@ -200,6 +205,23 @@ class Stage:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.fun_name}>"
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
+            "or write the function with xtrace.export"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the stage's name, its arguments and results, and its text, folded."""
+        result: str = _notebook_views().html_of_stage(self)
+        return result
+
 
 class Traced(Stage):
     """A function traced for one signature, made by ``jit(f).trace``.
@@ -220,6 +242,15 @@ class Traced(Stage):
     def jaxpr(self) -> ClosedJaxpr:
         """The jaxpr with the constants it closed over."""
         return ClosedJaxpr(dce.name_dropped(self._traced.jaxpr), self._traced.consts)
+
+    @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
+        "h200". `name` is what the page calls the program.
+        """
+        return _explore(self, target, name)
 
     @boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
@@ -319,6 +350,15 @@ class Lowered(Stage):
         return executables.cost_of(self._module.text())
 
     @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It is compiled for the arguments' devices, or for `target`, a device that need not be here, such as
+        "h200". `name` is what the page calls the program.
+        """
+        return _explore(self, target, name)
+
+    @boundary
     def compile(self, compiler_options: dict[str, Any] | None = None, *, target: str | None = None) -> Compiled:
         """Compile with XLA for the device at hand, or for `target`, a device that need not be here.
 
@@ -365,7 +405,8 @@ class Lowered(Stage):
         """Compile a module for devices that are not here."""
         text, taken = module.text(debug_info=True), assignment.keep(kept)
         partitioned = request_partitioning(taken, len(module.hidden))
-        executable = targets().compile(text, assignment.devices, options, partitioned)
+        with explain_errors(self._traced.closed, module, assignment.devices):
+            executable = targets().compile(text, assignment.devices, options, partitioned)
         inputs, results = None, None
         if assignment.mesh is not None:
             inputs, results = shardings_of(executable, taken, module.hidden, self._traced.jaxpr.out_avals)
@@ -382,9 +423,25 @@ class Partition(NamedTuple):
     results: Sequence[Sharding] | None
 
 
+def _explore(stage: Traced | Lowered | Compiled, target: str | None, name: str | None) -> Explored:
+    # Pages are made by few programs.
+    result: Explored = importlib.import_module("xtrace._src.api.explore").explore_stage(stage, target=target, name=name)
+    return result
+
+
+def _notebook_views() -> Any:
+    # Only notebooks show these.
+    return importlib.import_module("xtrace._src.api.notebook_views")
+
+
 def partition_reports() -> Any:
     """Return the module of reports, which few programs need."""
     return importlib.import_module("xtrace._src.api.partition_reports")
+
+
+def _memory_reports() -> Any:
+    # Asked for by few programs.
+    return importlib.import_module("xtrace._src.api.memory_reports")
 
 
 def targets() -> Any:
@@ -478,6 +535,11 @@ class Compiled(Stage):
 
     call = __call__
 
+    def __reduce__(self) -> Any:
+        # Few programs are pickled.
+        programs = importlib.import_module("xtrace._src.api.serialized_programs")
+        return programs.deserialize_and_load, programs.serialize(self)
+
     @property
     def out_info(self) -> ShapeDtypeStruct:
         """The result's shapes, dtypes and shardings."""
@@ -496,9 +558,23 @@ class Compiled(Stage):
         analysis = self._executable.cost_analysis()
         return dict(analysis[0] if isinstance(analysis, (list, tuple)) else analysis)
 
-    def memory_analysis(self) -> Any:
-        """Return the bytes the program takes: arguments, results, temporaries, code."""
-        return self._executable.get_compiled_memory_stats()
+    def memory_analysis(self) -> MemoryReport:
+        """Return the bytes that the program takes on a device, and the arrays that take them; printed, a table.
+
+        It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
+        """
+        reports, partition = _memory_reports(), self._partition
+        source = reports.source_of(self._traced, partition.kept, self._jitted.fun)
+        result: MemoryReport = reports.report_of_executable(
+            self.fun_name, self._executable, source, partition.assignment.devices, self._compile_again
+        )
+        return result
+
+    def _compile_again(self, target: str) -> Compiled:
+        """Compile the function for a device that need not be here."""
+        assignment = self._partition.assignment
+        lowered = Lowered(self._jitted, self._static, self._traced, assignment.platform, assignment)
+        return lowered.compile(target=target)
 
     def report(self) -> PartitionReport:
         """Return the costs on each device: memory, replicated arguments, collectives, operations; printed, a table."""
@@ -514,9 +590,21 @@ class Compiled(Stage):
         )
         return result
 
-    def fits(self) -> bool | None:
-        """Return whether the memory that the program takes is within that of a device; None if that is not known."""
-        return self.report().fits
+    def fits(self, target: str | int | None = None) -> Fit:
+        """Return whether the program's memory is within that of its device, or of `target`; printed, a sentence.
+
+        A target is a name such as "h200", a device that need not be here, or a number of bytes.
+        """
+        return self.memory_analysis().fits(target)
+
+    @boundary
+    def explore(self, *, target: str | None = None, name: str | None = None) -> Explored:
+        """Return a page of the function's source, jaxpr, StableHLO and optimised HLO, as `xtrace.explore` does.
+
+        It shows this program, or with a `target` one that is compiled for a device that need not be here. `name` is
+        what the page calls the program.
+        """
+        return _explore(self, target, name)
 
     def runtime_executable(self) -> Any:
         """Return jaxlib's executable."""

@@ -130,7 +130,7 @@ def struct_of(aval: ShapedArray) -> Any:
     )
 
 
-def abstract_leaf(value: object) -> ShapedArray:
+def abstract_leaf(value: Any) -> ShapedArray:
     """Return the aval of an argument that may be a ShapeDtypeStruct, or an object with a shape and a dtype."""
     if type(value) is int:
         return int_aval(value)

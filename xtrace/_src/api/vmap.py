@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from xtrace._src.core.key_paths import keystr
 from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
 from xtrace._src.core.references import Reference
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.sizes import to_size
 from xtrace._src.ops.reductions import add_elements
 from xtrace._src.ops.references.binding import check_results, make_reference, read_reference, write_reference
 from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
@@ -80,9 +81,12 @@ def vmap(
         except TypeError:
             raise TypeError(f"vmap: {parameter} must be hashable, such as a string; got {abbreviate(axis)}") from None
 
+    # Its arguments are mapped values in the place of those that it declares.
+    function: Any = cast(Any, fun)
+
     @boundary
     @functools.wraps(fun)
-    def mapped(*args: object, **kwargs: object) -> Any:
+    def mapped(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
         name = function_name(fun)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -118,7 +122,7 @@ def vmap(
             nonlocal out_tree
             copies = {i: make_reference(inner[i]) for i in references}
             inner_args, inner_kwargs = pytree.tree_unflatten(in_tree, [copies.get(i, x) for i, x in enumerate(inner)])
-            result = fun(*inner_args, **inner_kwargs)
+            result = function(*inner_args, **inner_kwargs)
             results, out_tree = pytree.tree_flatten(result)
             check_results(results, result, described)
             return [*results, *map(read_reference, copies.values())] if copies else results
@@ -252,4 +256,4 @@ def _size(
             f"vmap got inconsistent sizes for array axes to be mapped over in {name}:\n" + "\n".join(lines) + "\n"
             "An argument that is the same for all examples has None in in_axes, such as in_axes=(None, 0)."
         )
-    return int(candidates.pop())
+    return to_size(candidates.pop())  # type: ignore[no-any-return]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from xtrace._src.api import memory_reports
+from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.diagnostics.excerpts import excerpt
 from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
 from xtrace._src.core.printer import format_equation
 from xtrace._src.core.source import Position, resolve
+from xtrace._src.runtime.execute import Program
 from xtrace._src.stablehlo.builder import Locations
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla.clients import Device
@@ -25,9 +28,18 @@ _INVALID = "Failed to parse using StableHLO"
 _MOST_EQUATIONS = 3
 
 
-def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: LoweredModule, device: Device) -> None:
-    """Add to an error of the compiler which equations of `closed` it is about, as far as that can be told."""
+def explain_compilation(
+    error: BaseException, closed: ClosedJaxpr, module: LoweredModule, devices: Sequence[Device]
+) -> None:
+    """Add to an error of the compiler which equations of `closed` it is about, or what takes the memory."""
     message = str(error)
+    if _is_out_of_memory(message):
+        main = module.builder.functions[0]
+        source = memory_reports.Source(closed, None, main.argument_names, main.result_names)
+        name = module.builder.name.removeprefix("jit_")
+        report = memory_reports.estimate(name, module.text(debug_info=True), source, devices)
+        error.add_note(f"What the program takes, as far as that can be told before it is compiled:\n{report}")
+        return
     equations = _find_named_equations(message, closed.jaxpr, module)
     name = module.builder.name
     if _INVALID in message:
@@ -37,22 +49,33 @@ def explain_compilation(error: BaseException, closed: ClosedJaxpr, module: Lower
             "refused. That is a bug in xtrace, or in whatever defines the operation."
         )
     else:
-        head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {device}."
+        head = f"XLA does not compile {'this operation of ' if equations else 'the program '}{name} for {devices[0]}."
     if not equations:
         head += " XTRACE_DUMP_IR_TO=DIRECTORY in the environment writes the program to files."
     error.add_note("\n".join([head, *map(_describe_equation, equations[:_MOST_EQUATIONS])]))
 
 
-def explain_run(error: BaseException, closed: ClosedJaxpr) -> None:
-    """Add to an error of a running program, if memory is short, which equation of `closed` has the largest result."""
-    if "RESOURCE_EXHAUSTED" not in str(error) and "Out of memory" not in str(error):
+def explain_run(error: BaseException, traced: TracedFunction, program: Program | None) -> None:
+    """Add to an error of a running program, if memory is short, what takes it, and which operation the most."""
+    if not _is_out_of_memory(str(error)):
         return
-    largest = max(_equations(closed.jaxpr), key=_bytes_of_results, default=None)
+    largest = max(_equations(traced.jaxpr), key=_bytes_of_results, default=None)
     if largest is not None:
         size = _bytes_of_results(largest)
         error.add_note(
             f"The largest result of one operation of the program takes {size} bytes:\n{_describe_equation(largest)}"
         )
+    if program is not None:
+        source = memory_reports.source_of(traced, program.kept)
+        name = traced.debug_info.function
+        report = memory_reports.report_of_executable(
+            name, program.executable, source, program.executable.local_devices()
+        )
+        error.add_note(f"What the program takes:\n{report}")
+
+
+def _is_out_of_memory(message: str) -> bool:
+    return "RESOURCE_EXHAUSTED" in message or "Out of memory" in message
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -127,7 +127,7 @@ class CheckTrace(Trace):
 
     def division(self, divisor: Array | Literal) -> None:
         """Ask whether a divisor is zero."""
-        known = divisor.value if type(divisor) is Literal else divisor
+        known = _value_of_literal(divisor)
         if DivisionByZeroError not in self.enabled or (isinstance(known, (int, float, complex)) and known):
             return
         aval = aval_of(divisor)
@@ -139,7 +139,7 @@ class CheckTrace(Trace):
 
         place: of index vectors, along the last axis of `index`, the entry to look at.
         """
-        known = index.value if type(index) is Literal else index
+        known = _value_of_literal(index)
         if OOBError not in self.enabled or (isinstance(known, int) and 0 <= known <= last) or not aval_of(index).size:
             return
         if place is not None:
@@ -271,3 +271,7 @@ def run_checked(
         return init_error, result
     code, *payload = trace.leaves(slots)
     return Error(code, payload, sites, slots), result
+
+
+def _value_of_literal(operand: object) -> object:
+    return operand.value if type(operand) is Literal else operand

@@ -72,7 +72,7 @@ def checkify(f: Callable[..., Any], errors: Iterable[ErrorCategory] = user_check
 
 def _categories(errors: Any) -> frozenset[ErrorCategory]:
     known = isinstance(errors, Iterable) and not isinstance(errors, (str, type))
-    categories = frozenset(errors) if known else frozenset({errors})
+    categories: frozenset[Any] = frozenset(errors) if known else frozenset({errors})
     if not known or not all(isinstance(c, type) and issubclass(c, JaxException) for c in categories):
         raise TypeError(
             f"checkify: errors must be a set of categories, such as checkify.index_checks | checkify.nan_checks or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from typing import Any
 
 _WIDTH = 200
 _ELEMENTS = 20
@@ -16,7 +17,7 @@ class _Short(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = _ELEMENTS
         self.maxstring = self.maxother = self.maxlong = _WIDTH
 
-    def repr1(self, x: object, level: int) -> str:
+    def repr1(self, x: Any, level: int) -> str:
         # Of a class, shape and dtype are descriptors.
         shape = None if isinstance(x, type) else getattr(x, "shape", None)
         if isinstance(shape, tuple) and hasattr(x, "dtype") and getattr(x, "size", 0) > _ELEMENTS:

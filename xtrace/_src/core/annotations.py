@@ -18,6 +18,7 @@ class SupportsDType(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype."""
+        ...
 
 
 # Operands of operations: arrays, NumPy's arrays and Python's scalars, but no lists.

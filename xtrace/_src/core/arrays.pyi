@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.core.annotations import ArrayLike, Axes, Axis, DTypeLike, Shape
+from xtrace._src.core.avals import ShapedArray
 
 class _IndexUpdates:
     """The updates of ``x.at[index]``."""
@@ -62,7 +63,7 @@ class _IndexUpdater:
     def __getitem__(self, index: Any) -> _IndexUpdates: ...
 
 class Array:
-    aval: Any
+    aval: ShapedArray
     __array_priority__: int
     def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
     def __dir__(self) -> list[str]: ...

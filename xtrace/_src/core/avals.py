@@ -18,11 +18,13 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.manual_axis_type import ManualAxisType
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.mesh import context_abstract_mesh, naming_mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, explicit_part
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.sums import NO_SUMS, Sums, format_axes
 
 
@@ -134,7 +136,7 @@ class ShapedArray(AbstractValue):
             return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
             return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying, manual_sums)
-        shape = tuple(map(operator.index, shape))
+        shape = to_sizes(shape)
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)
@@ -174,7 +176,7 @@ class ShapedArray(AbstractValue):
             return self.manual_sums
         return self.explicit_sharding.sums.join(self.manual_sums)  # type: ignore[no-any-return]
 
-    def update(self, **changes: object) -> ShapedArray:
+    def update(self, **changes: Any) -> ShapedArray:
         """Return the aval with the given fields changed."""
         fields = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, "sharding": self.explicit_sharding,
@@ -227,7 +229,7 @@ class ShapedArray(AbstractValue):
         if text is None:
             check_size(self)
             stored = physical_aval(self)
-            dimensions = "".join(f"{n}x" for n in stored.shape)
+            dimensions = "".join(f"{n:d}x" for n in stored.shape)
             text = f"tensor<{dimensions}{dtypes.mlir_name(stored.dtype)}>"
             object.__setattr__(self, "_mlir_type", text)
         return text
@@ -380,7 +382,11 @@ def check_size(aval: ShapedArray, function: str = "") -> None:
     total = stored.dtype.itemsize
     for n in stored.shape:
         total *= n
-        if total >= 2**57:
+        try:
+            is_too_large = total >= 2**57
+        except InconclusiveDimensionOperation:
+            return
+        if is_too_large:
             raise ValueError(
                 f"{function + ': ' if function else ''}an array of type {aval.str_short()} would have 2**57 bytes or "
                 "more, which no device can address; give a smaller shape"
@@ -422,7 +428,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified")
         try:
-            self.shape = tuple(operator.index(n) for n in shape)
+            self.shape = to_sizes(shape)
         except TypeError:
             raise TypeError(
                 f"ShapeDtypeStruct: shape must be a sequence of integers, got {abbreviate(shape)}"
@@ -499,11 +505,11 @@ class ShapeDtypeStruct:
         committed = not hasattr(x, "owner") and getattr(x, "committed", False)
         return cls(aval.shape, aval.dtype, sharding=x.format if committed else None, weak_type=aval.weak_type)
 
-    def update(self, **changes: object) -> ShapeDtypeStruct:
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
         """Return a copy with the given fields changed."""
         place = self._place if self._layout is None else self.format
-        kept = {name: getattr(self, name) for name in ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")}
-        fields = kept | {"sharding": place} | changes
+        names = ("shape", "dtype", "weak_type", "manual_axis_type", "is_ref")
+        fields: dict[str, Any] = {"sharding": place, **{name: getattr(self, name) for name in names}, **changes}
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __len__(self) -> int:

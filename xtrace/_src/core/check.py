@@ -12,6 +12,7 @@ from xtrace._src.core.effects import NamedAxis
 from xtrace._src.core.errors import JaxprTypeError
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
 from xtrace._src.core.printer import format_equation
+from xtrace._src.core.sizes import is_symbolic
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
@@ -108,6 +109,8 @@ def _check_literal(literal: Literal, where: str) -> None:
         raise JaxprTypeError(f"{where} uses the literal {abbreviate(literal)}, which is not a scalar")
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
+    elif is_symbolic(value):
+        agrees = dtypes.is_integer(aval.dtype) or dtypes.is_inexact(aval.dtype)
     else:
         extended = isinstance(aval.dtype, dtypes.ExtendedDType)
         agrees = type(value) in (int, float) if extended else type(value) is dtypes.scalar_type_of(aval.dtype)

@@ -272,7 +272,7 @@ def _boolean(value: object) -> bool:
     raise ValueError(f"a boolean setting was given {abbreviate(value)}; write true or false")
 
 
-def _integer(value: object) -> int | None:
+def _integer(value: Any) -> int | None:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             return int(value)

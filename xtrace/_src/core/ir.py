@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, aval_rules, own_aval
 from xtrace._src.core.effects import NO_EFFECTS, Effects
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.source import Position
 from xtrace._src.core.source_info import SourceInfo, source_info
 
@@ -92,7 +93,11 @@ aval_rules[Literal] = own_aval
 
 def scalar_literal(value: Any, dtype: Any, weak_type: bool = False) -> Literal:
     """Return a number as a literal of the dtype."""
-    return Literal(dtypes.scalar_type_of(dtype)(value), ShapedArray((), dtype, weak_type))
+    try:
+        number = dtypes.scalar_type_of(dtype)(value)
+    except InconclusiveDimensionOperation:  # a size that is part of the program
+        number = value
+    return Literal(number, ShapedArray((), dtype, weak_type))
 
 
 Atom = Var | Literal
@@ -139,7 +144,7 @@ class JaxprEqn:
         """The settings to evaluate the equation under."""
         return EquationContext(threefry_partitionable=config.threefry_partitionable.value)
 
-    def replace(self, **changes: object) -> JaxprEqn:
+    def replace(self, **changes: Any) -> JaxprEqn:
         """Return a copy with the given fields changed."""
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
         return JaxprEqn(**(fields | changes))
@@ -232,7 +237,7 @@ class Jaxpr:
         """Return the jaxpr whose constvars are its leading inputs."""
         return self.replace(constvars=[], invars=[*self.constvars, *self.invars])
 
-    def replace(self, **changes: object) -> Jaxpr:
+    def replace(self, **changes: Any) -> Jaxpr:
         """Return a copy with the given fields changed."""
         fields = {n: getattr(self, n) for n in ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")}
         return Jaxpr(**(fields | changes))

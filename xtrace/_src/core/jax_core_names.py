@@ -7,6 +7,7 @@ from typing import Any
 
 from xtrace._src.core.avals import AbstractValue as AbstractValue
 from xtrace._src.core.ir import Atom
+from xtrace._src.core.sizes import largest, smallest
 from xtrace._src.core.trace import Trace, Tracer, base_trace, use_trace
 
 __all__ = ["AbstractValue", "Atom", "ParamDict", "Trace", "Tracer", "Value", "eval_context", "max_dim", "min_dim"]
@@ -28,14 +29,14 @@ def eval_context() -> AbstractContextManager[Trace]:
     return use_trace(base_trace)
 
 
-def max_dim(d1: int, d2: int) -> int:
+def max_dim(d1: Any, d2: Any) -> Any:
     """Return the larger of two sizes.
 
     Args:
-        d1, d2: integers.
+        d1, d2: integers or symbolic dimensions.
 
     Returns:
-        An int.
+        An int, or a symbolic dimension.
 
     Raises:
         TypeError: a size is no number.
@@ -44,17 +45,17 @@ def max_dim(d1: int, d2: int) -> int:
         >>> xtrace.core.max_dim(2, 3)
         3
     """
-    return max(d1, d2)
+    return largest(d1, d2)
 
 
-def min_dim(d1: int, d2: int) -> int:
+def min_dim(d1: Any, d2: Any) -> Any:
     """Return the smaller of two sizes.
 
     Args:
-        d1, d2: integers.
+        d1, d2: integers or symbolic dimensions.
 
     Returns:
-        An int.
+        An int, or a symbolic dimension.
 
     Raises:
         TypeError: a size is no number.
@@ -63,4 +64,4 @@ def min_dim(d1: int, d2: int) -> int:
         >>> xtrace.core.min_dim(2, 3)
         2
     """
-    return min(d1, d2)
+    return smallest(d1, d2)

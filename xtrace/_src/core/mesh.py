@@ -379,6 +379,12 @@ class Mesh(BaseMesh):
     def __eq__(self, other: object) -> bool:
         return self is other
 
+    def __copy__(self) -> Mesh:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Mesh:
+        return self
+
     def __reduce__(self) -> Any:
         raise TypeError("a mesh has devices of this process and cannot be pickled; pickle mesh.abstract_mesh")
 

@@ -160,7 +160,8 @@ class Primitive:
             axes (`core/sharding_rules.py`); None where operands must be whole.
         sharding_parameter: the parameter with the sharding of the result that a user asks for, None for that of the
             rule.
-        holds_jaxprs: whether the types of the results are those of jaxprs among the parameters.
+        holds_jaxprs: whether the types of the results are those of jaxprs among the parameters; None for whether
+            there is a `linearize` or `partial_evaluate`.
         discharge: for operations that take references or hold jaxprs with them: ``discharge(keys, operands,
             **parameters)`` does the same on arrays in their place; `keys` has an object for each reference, and None
             for other operands. It returns the new array of each reference that is written to, None for others, and the
@@ -191,7 +192,7 @@ class Primitive:
         unprinted: Mapping[str, Any] | None = None, memoised: bool = True, moves_elements: bool = False,
         varying: Callable[..., frozenset[Any]] | None = None, sums: Callable[..., Any] | None = None,
         manual_sums: Callable[..., Sums] | None = None, sharding: Callable[..., Any] | None = None,
-        sharding_parameter: str | None = None, holds_jaxprs: bool = False,
+        sharding_parameter: str | None = None, holds_jaxprs: bool | None = None,
         discharge: Callable[..., tuple[list[Any], list[Any]]] | None = None,
         printed: Callable[..., str] | None = None, operation: Callable[..., Any] | None = None,
     ) -> None:
@@ -210,7 +211,8 @@ class Primitive:
         self.manual_sums = manual_sums
         self.sums = sums or (jvp.sums if isinstance(jvp, Derived) else sum_rules.nonlinear)
         self.discharge, self.printed = discharge, printed
-        self.holds_jaxprs = holds_jaxprs or linearize is not None or partial_evaluate is not None
+        own_evaluation = linearize is not None or partial_evaluate is not None
+        self.holds_jaxprs = own_evaluation if holds_jaxprs is None else holds_jaxprs
         self.unprinted = dict.fromkeys(self.parameters) | dict(unprinted or {})
         self._impl: Callable[..., Any] | None = None
         # A user's function of types that returns the results' types and the effects.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import re
 from collections import deque
@@ -14,6 +15,7 @@ import numpy as np
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import physical_aval
 from xtrace._src.core.ir import NEVER_PRINTED, Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_of
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import describe, format_scopes, scopes_of
 from xtrace._src.core.text_layout import Break, Document, Group, Nest, Remark, lay_out
 
@@ -57,6 +59,21 @@ def format_equations(equations: Sequence[JaxprEqn], names: Mapping[Var, str]) ->
     printer.fresh = _names(frozenset(names.values()))
     printer.named = {inner: "..." for e in equations for inner in jaxprs_of(e.parameters)}
     return [lay_out(printer.equation(e), _WIDTH) for e in equations]
+
+
+def format_lines(jaxpr: Jaxpr, width: int = _WIDTH) -> tuple[list[str], dict[int, JaxprEqn], dict[Var, str]]:
+    """Return the lines of `jaxpr`, the equations that begin on them by line, and the names of variables."""
+    printer = _LinePrinter(jaxpr, Style(source_info=True))
+    parts: list[Document] = []
+    for inner, name in printer.definitions:
+        parts += [f"let {name} = ", Group(printer.jaxpr(inner)), " in\n"]
+    lines, begun = [], {}
+    for number, line in enumerate(lay_out([*parts, Group(printer.jaxpr(jaxpr))], width).split("\n")):
+        text, mark, place = line.rpartition(_MARK)
+        if mark:
+            begun[number] = printer.begun[int(place)]
+        lines.append(text.rstrip() if mark else line)
+    return lines, begun, printer.names
 
 
 def _names(taken: frozenset[str]) -> Iterator[str]:
@@ -177,6 +194,22 @@ class _Printer:
         return value.__name__ if isinstance(value, FunctionType) else str(value)
 
 
+# No text of a program has it.
+_MARK = "\0"
+
+
+class _LinePrinter(_Printer):
+    """Remarks are numbers of equations."""
+
+    def __init__(self, jaxpr: Jaxpr, style: Style) -> None:
+        super().__init__(jaxpr, style)
+        self.begun: list[JaxprEqn] = []
+
+    def remark(self, equation: JaxprEqn) -> Document:
+        self.begun.append(equation)
+        return Remark(f"{_MARK}{len(self.begun) - 1}")
+
+
 def _parameters(equation: JaxprEqn) -> dict[str, Any]:
     # The checker shows equations that have too few or too many.
     return equation.primitive.given_parameters(
@@ -205,8 +238,13 @@ def _fill(words: Sequence[str], comma: str = "") -> list[Document]:
 
 
 def _literal(literal: Literal) -> str:
-    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it."""
+    """The value as Python writes it; that of a strong type, whose digits are the type's, as the type holds it.
+
+    A symbolic dimension is ``dim(n)``, since variables have such names, too.
+    """
     value = literal.value
+    if is_symbolic(value):
+        return f"dim({value})"
     if isinstance(value, (float, complex)) and not literal.aval.weak_type:
         value = dtypes.cast(value, physical_aval(literal.aval).dtype)[()]
     return str(value.item() if isinstance(value, np.generic) else value)
@@ -252,7 +290,15 @@ def _colour(text: str) -> str:
     return _COLOURED.sub(colour, text)
 
 
+def _jaxpr_html(self: Jaxpr | ClosedJaxpr) -> str:
+    # Only notebooks ask for it.
+    views = importlib.import_module("xtrace._src.core.jaxpr_views")
+    text: str = views.html_of_jaxpr(self.jaxpr if isinstance(self, ClosedJaxpr) else self)
+    return text
+
+
 Jaxpr.__repr__ = _print_jaxpr  # type: ignore[method-assign, assignment]
 ClosedJaxpr.__repr__ = _print_closed  # type: ignore[method-assign, assignment]
 JaxprEqn.__repr__ = _print_equation  # type: ignore[method-assign, assignment]
+Jaxpr._repr_html_ = ClosedJaxpr._repr_html_ = _jaxpr_html  # type: ignore[attr-defined]
 Jaxpr.pretty_print = ClosedJaxpr.pretty_print = _pretty_print  # type: ignore[attr-defined]

@@ -97,6 +97,6 @@ def html_of(sharding: Any, caption: str) -> str | None:
         for row in grid
     ])
     return (
-        f'<table style="border-collapse:collapse"><caption style="text-align:left"><code>{html.escape(caption)}</code>'
-        f"</caption>{rows}</table>"
+        '<table style="border-collapse:collapse"><caption style="text-align:left"><code style="white-space:pre">'
+        f"{html.escape(caption)}</code></caption>{rows}</table>"
     )

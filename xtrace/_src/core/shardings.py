@@ -152,6 +152,12 @@ class Sharding:
         """Return the mesh axes along which the array is the sum of the devices' pieces."""
         return frozenset()
 
+    def __copy__(self) -> Sharding:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Sharding:
+        return self
+
     def _repr_html_(self) -> str | None:
         """Return the picture that notebooks show."""
         pictures = importlib.import_module("xtrace._src.core.sharding_pictures")

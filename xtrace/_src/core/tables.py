@@ -14,7 +14,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _lock = threading.RLock()
 # The living tables by identity, and functions that empty caches of other kinds.
 _tables: dict[int, weakref.ref[Table]] = {}
-_clearings: list[Callable[[], None]] = []
+_clearings: list[Callable[[], object]] = []
 _MISSING = object()
 
 
@@ -102,7 +102,7 @@ def memoize_by_owner(
     return remembered
 
 
-def clear_with_tables(clear: Callable[[], None]) -> None:
+def clear_with_tables(clear: Callable[[], object]) -> None:
     """Call `clear` whenever the tables are emptied."""
     _clearings.append(clear)
 

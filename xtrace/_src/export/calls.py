@@ -12,8 +12,7 @@ import numpy as np
 from xtrace._src.api.custom_rules.custom_vjp import custom_vjp
 from xtrace._src.core import dtypes, pytree
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.key_paths import keystr
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.partition_spec import full_entries
 from xtrace._src.core.primitive import Primitive, no_rule
 from xtrace._src.core.pytree_differences import treedef_difference
@@ -22,8 +21,9 @@ from xtrace._src.core.shardings import NamedSharding, explicit_part
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.export.checks import PLATFORM_INDEX, has_platform_index
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
+from xtrace._src.export.symbolic_calls import fits, has_symbolic_shapes, name_argument, values_for, with_values
 from xtrace._src.ops.references.binding import unwrap
-from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.stablehlo.builder import FunctionBuilder, ModuleBuilder, Value
 
 
 def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -36,22 +36,23 @@ def call_exported(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             f"{exported.fun_name}: args and kwargs must have the same pytree structure as when the function was "
             f"exported; they differ {difference}"
         )
-    _check_types(exported, leaves)
+    avals = list(map(aval_of, leaves))
+    _check_types(exported, avals)
     return pytree.tree_unflatten(exported.out_tree, call_program(exported, *leaves))
 
 
-def _check_types(exported: Any, leaves: Sequence[Any]) -> None:
-    for i, (leaf, expected) in enumerate(zip(leaves, exported.in_avals, strict=True)):
-        aval = aval_of(leaf)
-        if aval.shape == expected.shape and aval.dtype == expected.dtype:
+def _check_types(exported: Any, avals: Sequence[ShapedArray]) -> None:
+    for i, (aval, expected) in enumerate(zip(avals, exported.in_avals, strict=True)):
+        has_shape = fits(aval.shape, expected.shape)
+        if has_shape and aval.dtype == expected.dtype:
             continue
-        what = "Shape" if aval.shape != expected.shape else "Dtype"
-        (which, *path) = pytree.leaf_paths(exported.in_tree)[i]
-        place = f"{('args', 'kwargs')[which.idx]}{keystr(path)}"
         raise ValueError(
-            f"{what} mismatch for {place} of {exported.fun_name}: it was exported for {expected.str_short(False)} and "
-            f"is called with {aval.str_short(False)}. Convert it, or export the function for its type"
+            f"{'Dtype' if has_shape else 'Shape'} mismatch for {name_argument(exported, i)} of {exported.fun_name}: it "
+            f"was exported for {expected.str_short(False)} and is called with {aval.str_short(False)}. "
+            "Convert it, or export the function for its type"
         )
+    if has_symbolic_shapes(exported):
+        values_for(exported, avals)
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0,))
@@ -69,7 +70,10 @@ def _forward(exported: Any, *leaves: Any) -> tuple[list[Any], tuple[Any, ...]]:
 
 def _backward(exported: Any, leaves: tuple[Any, ...], cotangents: list[Any]) -> tuple[Any, ...]:
     derivative = exported.vjp()
-    given = _expected_cotangents(cotangents, derivative.in_avals[len(leaves) :])
+    expected: Sequence[ShapedArray] = derivative.in_avals[len(leaves) :]
+    if has_symbolic_shapes(exported):
+        expected = with_values(expected, values_for(exported, list(map(aval_of, leaves))))
+    given = _expected_cotangents(cotangents, expected)
     results = call_program(derivative, *leaves, *given)
     pairs = zip(results, derivative.out_avals, strict=True)
     return tuple([None if aval.dtype == dtypes.float0 else x for x, aval in pairs])
@@ -88,7 +92,8 @@ def _expected_cotangents(cotangents: Sequence[Any], avals: Sequence[ShapedArray]
 
 def _abstract(*avals: ShapedArray, exported: Any) -> list[ShapedArray]:
     """Call an exported function."""
-    return [aval.update(sharding=None) for aval in exported.out_avals]
+    results = [aval.update(sharding=None) for aval in exported.out_avals]
+    return with_values(results, values_for(exported, avals)) if has_symbolic_shapes(exported) else results
 
 
 def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, exported: Any) -> list[Entries]:
@@ -102,25 +107,68 @@ def _split(name: str, operands: Sequence[Split], result: list[ShapedArray], *, e
 
 def _emit(builder: FunctionBuilder, *values: Value, exported: Any) -> list[Value]:
     _check_place(exported, builder.platform, builder.module.num_partitions)
-    operands: list[Value] = []
-    if has_platform_index(exported):
-        number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
-        operands.append(builder.constant(np.int32(number), PLATFORM_INDEX))
-    is_split = builder.module.num_partitions > 1
-    operands += [
+    results, is_split = list(builder.results), builder.module.num_partitions > 1
+    operands = [
         _constrain(builder, values[i], exported._in_named_shardings[i] if is_split else None)
         for i in exported.module_kept_var_idx
     ]
+    if has_symbolic_shapes(exported) and not builder.module.variables:
+        program = _program_for(exported, builder.platform, tuple([x.aval for x in operands]), tuple(results))
+        returned = _emit_functions(builder, exported, program, operands, results)
+    else:
+        returned = _emit_program(builder, exported, operands, results)
+    shardings = exported._out_named_shardings if is_split else [None] * len(results)
+    return [_constrain(builder, x, sharding) for x, sharding in zip(returned, shardings, strict=True)]
+
+
+def _emit_program(
+    builder: FunctionBuilder, exported: Any, operands: Sequence[Value], results: Sequence[ShapedArray]
+) -> list[Value]:
+    """Write the call of the program as it is; values are converted to its types, which leave symbolic sizes open."""
+    types = [exported.in_avals[i] for i in exported.module_kept_var_idx]
+    given = [_retype(builder, x, aval) for x, aval in zip(operands, types, strict=True)]
+    if has_platform_index(exported):
+        number = exported.platforms.index(builder.platform) if builder.platform in exported.platforms else 0
+        given.insert(0, builder.constant(np.int32(number), PLATFORM_INDEX))
+    returned = _emit_functions(builder, exported, _functions_of(exported), given, exported.out_avals)
+    return [_retype(builder, x, aval) for x, aval in zip(returned, results, strict=True)]
+
+
+def _emit_functions(
+    builder: FunctionBuilder, exported: Any, program: Any, operands: Sequence[Value], results: Sequence[ShapedArray]
+) -> list[Value]:
     functions = importlib.import_module("xtrace._src.extension.mlir_functions")
     name = f"call_exported_{exported.fun_name}"
-    results = functions.emit_call_of_functions(builder, name, _functions_of(exported), operands, exported.out_avals)
-    shardings = exported._out_named_shardings if is_split else [None] * len(results)
-    return [_constrain(builder, x, sharding) for x, sharding in zip(results, shardings, strict=True)]
+    called: list[Value] = functions.emit_call_of_functions(builder, name, program, operands, results)
+    return called
+
+
+def _retype(builder: FunctionBuilder, x: Value, aval: ShapedArray) -> Value:
+    """Return a value under a type that says more or fewer of its sizes."""
+    stored, kind = x.to_physical(), physical_aval(aval)
+    return x if x.type == aval.mlir_type else builder.cast("convert", stored, kind).bitcast(aval)
 
 
 @memoize_by_owner
 def _functions_of(exported: Any) -> Any:
     return exported.functions()
+
+
+@memoize_by_owner
+def _program_for(
+    exported: Any, platform: str, operands: tuple[ShapedArray, ...], results: tuple[ShapedArray, ...]
+) -> Any:
+    """Return the functions of a program for symbolic shapes, refined for arguments of known ones."""
+    module = ModuleBuilder("refined", platform)
+    main = FunctionBuilder(module, "main", "", public=True)
+    main.return_values(_emit_program(main, exported, [main.argument(aval) for aval in operands], results))
+    module.functions.append(main)
+    artifacts: Any = importlib.import_module("xtrace._src.xla.artifacts")
+    try:
+        return artifacts.functions_of(artifacts.refine(module.inlined_text()))
+    except ValueError as error:
+        types = ", ".join([aval.str_short(False) for aval in operands])
+        raise ValueError(f"{exported.fun_name}, an Exported, cannot be called with ({types}): {error}") from None
 
 
 def _constrain(builder: FunctionBuilder, value: Value, sharding: NamedSharding | None) -> Value:
@@ -150,7 +198,8 @@ call_exported_p = Primitive(
         "an exported function has no forward-mode derivative; use reverse mode, such as xtrace.grad", TypeError,
     ),
     batch=no_rule(
-        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes. Export the mapped "
-        "function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map",
+        "an exported function cannot be mapped by vmap: its program is for arrays of fixed shapes, or of fixed ranks. "
+        "Export the mapped function, xtrace.jit(xtrace.vmap(f)), or map over it with lax.map; from_stablehlo has "
+        "vmap_method='sequential'",
     ),
 )

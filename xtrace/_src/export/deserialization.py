@@ -13,6 +13,8 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.symbolic_scopes import SymbolicScope
+from xtrace._src.core.symbolic_texts import parse_dimension
 from xtrace._src.export import schema
 from xtrace._src.export.checks import (
     maximum_supported_calling_convention_version,
@@ -21,8 +23,11 @@ from xtrace._src.export.checks import (
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.exported import Exported
 from xtrace._src.export.flatbuffers import DamagedFileError, Record, decode
-from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE
+from xtrace._src.export.serialization import DIGEST_MARK, DIGEST_SIZE, IDENTIFIER
 from xtrace._src.export.trees import tree_of_record
+
+# The characters of a symbolic dimension in files.
+_LONGEST_SIZE = 1000
 
 
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
@@ -61,22 +66,26 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
 
 
 def _check_digest(data: bytes) -> bool:
-    """Return whether a file has a digest; DamagedFileError if it is that of other bytes."""
+    """Return whether a file has a digest; DamagedFileError if it is that of other bytes, or is gone."""
     content, digest = data[:-DIGEST_SIZE], data[-DIGEST_SIZE:]
     if not content.endswith(DIGEST_MARK):
+        if data[4:8] == IDENTIFIER:
+            raise DamagedFileError("its end is not the SHA-256 that xtrace writes there")
         return False
     if not hmac.compare_digest(hashlib.sha256(content).digest(), digest):
         raise DamagedFileError("its bytes are not those that were written, by their SHA-256")
     return True
 
 
-def _exported_of_record(record: Record, is_intact: bool) -> Exported:
+def _exported_of_record(record: Record, is_intact: bool, scope: SymbolicScope | None = None) -> Exported:
+    """Return the function of a record; its derivatives' symbolic dimensions are of the same scope."""
     _check_versions(record)
     # Shardings hold their meshes whole; the list of them is only checked.
     for each in record["unique_meshes"] or []:
         _mesh(each)
     in_tree, out_tree = tree_of_record(record["in_tree"]), tree_of_record(record["out_tree"])
-    in_avals, out_avals = [_avals(record, side) for side in ("in", "out")]
+    scope = SymbolicScope() if scope is None else scope
+    in_avals, out_avals = [_avals(record, side, scope) for side in ("in", "out")]
     in_shardings, out_shardings = [_shardings(record, side) for side in ("in", "out")]
     for word, tree, avals, shardings in (
         ("arguments", in_tree, in_avals, in_shardings), ("results", out_tree, out_avals, out_shardings)
@@ -94,7 +103,7 @@ def _exported_of_record(record: Record, is_intact: bool) -> Exported:
     devices = record["nr_devices"] or record["nr_devices_short"]
     if devices < 1:
         raise DamagedFileError(f"it is for {devices} devices")
-    vjp = None if record["vjp"] is None else _exported_of_record(record["vjp"], is_intact)
+    vjp = None if record["vjp"] is None else _exported_of_record(record["vjp"], is_intact, scope)
     if vjp is not None:
         _check_derivative(in_avals, out_avals, vjp)
     return Exported(
@@ -141,12 +150,12 @@ def _kind(aval: ShapedArray) -> tuple[Any, Any]:
     return aval.shape, aval.dtype
 
 
-def _avals(record: Record, side: str) -> tuple[ShapedArray, ...]:
+def _avals(record: Record, side: str, scope: SymbolicScope) -> tuple[ShapedArray, ...]:
     """Return a list of types, which older files have whole, and newer ones also as numbers of unique ones."""
     numbers = record[f"{side}_aval_numbers"]
     if numbers is None:
-        return tuple([_aval(each) for each in record[f"{side}_avals"] or []])
-    return _pick([_aval(each) for each in record["unique_avals"] or []], numbers, f"{side}_avals")
+        return tuple([_aval(each, scope) for each in record[f"{side}_avals"] or []])
+    return _pick([_aval(each, scope) for each in record["unique_avals"] or []], numbers, f"{side}_avals")
 
 
 def _pick(objects: Sequence[Any], numbers: Sequence[int], what: str) -> tuple[Any, ...]:
@@ -155,7 +164,7 @@ def _pick(objects: Sequence[Any], numbers: Sequence[int], what: str) -> tuple[An
     return tuple([objects[n] for n in numbers])
 
 
-def _aval(record: Record) -> ShapedArray:
+def _aval(record: Record, scope: SymbolicScope) -> ShapedArray:
     if record["kind"] != schema.ABSTRACT_VALUE_ARRAY:
         raise ValueError("deserialize: an argument or result is a token, which functions cannot be called with here")
     dtype = schema.DTYPES.get(record["dtype"])
@@ -164,15 +173,18 @@ def _aval(record: Record) -> ShapedArray:
     sizes = record["shape"] or []
     if dtype is None or space is None:
         raise DamagedFileError(f"a type in it has the unknown dtype {record['dtype']} or memory")
-    symbolic = [size for size in sizes if not re.fullmatch(r"[0-9]{1,18}", size, re.ASCII)]
-    if symbolic and all(re.fullmatch(r"[\w\s()+*/,.^-]+", size, re.ASCII) for size in symbolic):
-        raise ValueError(
-            f"deserialize: the function is for arrays of unknown sizes ({', '.join(sizes)}), which xtrace does not "
-            "have; export it for known shapes"
-        )
-    if symbolic:
-        raise DamagedFileError(f"a type in it has the size {abbreviate(symbolic[0])}")
-    return ShapedArray(tuple(map(int, sizes)), dtype, memory_space=space)
+    return ShapedArray(tuple([_size(text, scope) for text in sizes]), dtype, memory_space=space)
+
+
+def _size(text: str, scope: SymbolicScope) -> Any:
+    if re.fullmatch(r"[0-9]{1,18}", text, re.ASCII):
+        return int(text)
+    try:
+        if len(text) <= _LONGEST_SIZE and text.isascii():
+            return parse_dimension(text, scope)
+    except (ValueError, RecursionError):
+        pass
+    raise DamagedFileError(f"a type in it has the size {abbreviate(text)}")
 
 
 def _shardings(record: Record, side: str) -> tuple[NamedSharding | None, ...]:

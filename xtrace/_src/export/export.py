@@ -15,6 +15,7 @@ from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.effects import in_order
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.shardings import NamedSharding, Sharding
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.export.checks import check_custom_calls, maximum_supported_calling_convention_version
 from xtrace._src.export.disabled_checks import DisabledSafetyCheck
@@ -109,9 +110,19 @@ def _export_trace(
     _check_effects(name, lowered)
     module = text_for_platforms(name, platforms, lowered)
     artifacts = load_artifacts()
-    data = artifacts.write_artifact(module)
-    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     in_avals, out_avals = tuple(function.jaxpr.in_avals), tuple(function.out_avals)
+    is_symbolic = any(has_symbolic(aval.shape) for aval in in_avals)
+    try:
+        data = artifacts.write_artifact(module)
+    except ValueError as error:
+        line = getattr(error, "source", None)
+        if not is_symbolic or line is None:
+            raise
+        raise NotImplementedError(
+            f"export: {name} has an operation that has no form for symbolic sizes; give the argument known sizes, or "
+            f"leave it out. It would be\n  {line.strip()}"
+        ) from None
+    check_custom_calls(name, artifacts.custom_calls_of(artifacts.read_artifact(data)), checks)
     mesh, inputs, results = lowered.assignment.mesh, lowered.assignment.inputs, lowered.assignment.results
     in_shardings = _abstract_shardings(name, in_avals, inputs if mesh is not None else ())
     out_shardings = _abstract_shardings(name, out_avals, results if mesh is not None else ())
@@ -123,7 +134,7 @@ def _export_trace(
         nr_devices=mesh.size if mesh is not None else 1, platforms=platforms, ordered_effects=(),
         unordered_effects=tuple(function.jaxpr.effects), disabled_safety_checks=checks, mlir_module_serialized=data,
         calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=tuple(kept),
-        uses_global_constants=len(platforms) > 1, _get_vjp=_derivative(lowered, platforms, checks),
+        uses_global_constants=len(platforms) > 1 or is_symbolic, _get_vjp=_derivative(lowered, platforms, checks),
     )
 
 

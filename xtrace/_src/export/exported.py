@@ -43,7 +43,7 @@ class Exported:
         mlir_module_serialized: the program, a portable artifact of StableHLO.
         calling_convention_version: the version of the rules for the program's arguments.
         module_kept_var_idx: the positions of the leaves that the program takes; it does not read the others.
-        uses_global_constants: whether the program takes the number of its platform first.
+        uses_global_constants: whether the program takes the number of its platform first, or has symbolic dimensions.
         _get_vjp: returns the derivative; None if there is none.
         _is_intact: whether the program's bytes are undamaged, by a checksum; it says nothing of who wrote them.
 
@@ -77,6 +77,18 @@ class Exported:
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
+
+    def __copy__(self) -> Exported:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Exported:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} cannot be pickled, since that does not say how many derivatives to keep: pickle "
+            "exported.serialize(vjp_order=...), and read it with xtrace.export.deserialize"
+        )
 
     @boundary
     def mlir_module(self, serialized: bool = True) -> Any:

@@ -52,9 +52,12 @@ class Table:
     fields: dict[str, tuple[int, Any]] = field(default_factory=dict)
 
 
-def encode(table: Table, record: Mapping[str, Any]) -> bytearray:
-    """Return the buffer of a record; fields that are None or absent are not written."""
-    buffer = bytearray(4)
+def encode(table: Table, record: Mapping[str, Any], identifier: bytes = b"") -> bytearray:
+    """Return the buffer of a record; fields that are None or absent are not written.
+
+    identifier: four bytes that say who wrote the buffer, at its fifth byte.
+    """
+    buffer = bytearray(4) + identifier
     struct.pack_into("<I", buffer, 0, _write_table(buffer, table, record))
     return buffer
 

@@ -23,36 +23,55 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
     index = main.argument(PLATFORM_INDEX, 'jax.global_constant = "_platform_index"')
     given = zip(first.functions[0].arguments, first.functions[0].argument_attributes, strict=True)
     operands = [main.argument(value.aval, first.meshes.inline(text)) for value, text in given]
-    texts = [each.text() for each in modules]
     # A program that is the same on all platforms needs no choice.
-    programs = texts[:1] if len(set(texts)) == 1 else texts
-    results = _write_choice(main, index, platforms, programs, operands, lowered.traced.out_avals)
-    main.result_names = first.functions[0].result_names
+    is_same = len({each.text() for each in modules}) == 1
+    programs = [_add_functions(module, each.builder) for each in (modules[:1] if is_same else modules)]
+    results = _write_choice(main, index, programs, operands, lowered.traced.out_avals)
+    main.argument_names, main.result_names = first.functions[0].argument_names, first.functions[0].result_names
     main.return_values(results, [first.meshes.inline(text) for text in first.functions[0].result_attributes])
     module.functions.insert(0, main)
-    return module.text()
+    return module.text(debug_info=True)
+
+
+def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
+    """Add the functions of a platform's module, with their locations; return the name of its ``main`` there."""
+    # jaxlib's MLIR bindings, which most processes never need.
+    symbols: Any = importlib.import_module("xtrace._src.xla.mlir_rules").SYMBOL
+    names: dict[str, str] = {}
+    main, *private = program.functions
+    # Functions stand behind those that they call.
+    for function in (*private, main):
+        copy = FunctionBuilder(module, function.name, function.scope)
+        copy.arguments, copy.argument_attributes = function.arguments, [""] * len(function.arguments)
+        copy.result_types, copy.result_attributes = function.result_types, [""] * len(function.result_types)
+        copy.lines = [
+            symbols.sub(lambda match: f"@{names.get(match[1], match[1])}", program.meshes.inline(line))
+            for line in function.lines
+        ]
+        copy.places = function.places
+        base = f"main_{program.platform}" if function is main else function.name
+        names[function.name] = module.add_private(copy, base)
+    return names[main.name]
 
 
 def _write_choice(
-    main: FunctionBuilder, index: Value, platforms: Sequence[str], programs: Sequence[str], operands: Sequence[Value],
+    main: FunctionBuilder, index: Value, programs: Sequence[str], operands: Sequence[Value],
     out_avals: Sequence[ShapedArray],
 ) -> list[Value]:
     """Write the call of the program with the number `index`."""
     if len(programs) == 1:
-        return _write_call(main, "all", programs[0], operands, out_avals)
+        return _write_call(main, programs[0], operands, out_avals)
     regions = []
-    for platform, program in zip(platforms, programs, strict=True):
-        region = main.region([], platform)
-        regions.append((region, _write_call(region, platform, program, operands, out_avals)))
+    for program in programs:
+        region = main.region([], program)
+        regions.append((region, _write_call(region, program, operands, out_avals)))
     return main.op_with_regions("stablehlo.case", [index], regions, out_avals)
 
 
 def _write_call(
-    builder: FunctionBuilder, platform: str, program: str, operands: Sequence[Value], out_avals: Sequence[ShapedArray]
+    builder: FunctionBuilder, program: str, operands: Sequence[Value], out_avals: Sequence[ShapedArray]
 ) -> list[Value]:
-    # These load jaxlib's MLIR bindings, which most processes never need.
-    parse: Any = importlib.import_module("xtrace._src.xla.modules").parse
-    functions = importlib.import_module("xtrace._src.xla.artifacts").functions_of(parse(program))
-    emit: Any = importlib.import_module("xtrace._src.extension.mlir_functions").emit_call_of_functions
-    results: list[Value] = emit(builder, f"main_{platform}", functions, operands, out_avals)
-    return results
+    types = ", ".join([v.type for v in operands])
+    results = ", ".join([aval.mlir_type for aval in out_avals])
+    names = ", ".join([v.name for v in operands])
+    return builder.line_of_many(f"func.call @{program}({names}) : ({types}) -> ({results})", out_avals)

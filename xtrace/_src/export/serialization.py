@@ -16,6 +16,8 @@ from xtrace._src.export.disabled_checks import DisabledSafetyCheck
 from xtrace._src.export.flatbuffers import Record, encode
 from xtrace._src.export.trees import tree_record
 
+# The bytes behind the first four say that a file is xtrace's, and has a digest.
+IDENTIFIER = b"XTRC"
 # Readers of the format stop before this: what it says is followed by the SHA-256 of all before it.
 DIGEST_MARK = b"xtrace export, SHA-256: "
 DIGEST_SIZE = hashlib.sha256().digest_size
@@ -27,7 +29,7 @@ def serialize(exported: Any, vjp_order: int) -> bytearray:
     if order < 0:
         raise ValueError(f"serialize: vjp_order must be 0 or more, got {order}")
     try:
-        data = encode(schema.EXPORTED, _exported_record(exported, order))
+        data = encode(schema.EXPORTED, _exported_record(exported, order), IDENTIFIER)
     except RecursionError:
         raise ValueError(f"serialize: the arguments or results of {exported.fun_name} are nested too deep") from None
     data += bytes(-len(data) % 4) + DIGEST_MARK

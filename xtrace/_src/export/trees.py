@@ -105,12 +105,13 @@ def register_namedtuple_serialization(nodetype: _Class, *, serialized_name: str)
     """
     function = "register_namedtuple_serialization"
     _check_names(function, nodetype, serialized_name)
-    if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+    names = getattr(nodetype, "_fields", None)
+    if names is None or not issubclass(nodetype, tuple):
         raise ValueError(
             f"{function}: {nodetype.__qualname__} is no class of collections.namedtuple; use "
             "register_pytree_node_serialization for other classes"
         )
-    fields = list(nodetype._fields)
+    fields = list(names)
 
     def deserialize(data: bytes) -> None:
         if json.loads(data) != fields:

@@ -266,14 +266,15 @@ class ModuleContext:
         """Return jaxlib's client for the platform; None where there is none and it is `optional`."""
         if self.backend is not None:
             return self.backend
-        if len(self.platforms) > 1:
+        platform, *others = self.platforms
+        if others:
             if optional:
                 return None
             raise NotImplementedError(
                 f"get_backend: the module is for several platforms, {', '.join(self.platforms)}; ask with optional=True"
             )
         try:
-            return clients.client(self.platforms[0])
+            return clients.client(platform)
         except RuntimeError:
             if optional:
                 return None

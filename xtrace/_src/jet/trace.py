@@ -138,11 +138,11 @@ class JetTrace(Trace):
             # The later terms of the operands are not known yet.
             compute = lambda n: [[t[n - 1] for t in whole(self, n, given, **named)[1]]]  # noqa: E731
         elif primitive in TERMS:
-            rule, several = TERMS[primitive], primitive.multiple_results
-
-            def compute(n: int) -> list[list[Any]]:
-                row = rule(n, given, results, **named)
-                return [row if several else [row]]
+            rule = TERMS[primitive]
+            if primitive.multiple_results:
+                compute = lambda n: [rule(n, given, results, **named)]  # noqa: E731
+            else:
+                compute = lambda n: [[rule(n, given, results, **named)]]  # noqa: E731
         else:
             tangents = [None if s.is_constant else self.tangent(s, order - 1) for s in given]
             # Tracers even at order 0, so that the rule's operations find earlier results.

@@ -107,7 +107,7 @@ def _emit(
 
 def _emit_constraints(builder: FunctionBuilder, values: Sequence[Value], row: _Row) -> list[Value]:
     pairs = zip(values, row or (UNSPECIFIED,) * len(values), strict=True)
-    return [x if s is UNSPECIFIED else emit_constraint(builder, x, s) for x, s in pairs]
+    return [x if isinstance(s, _Unspecified) else emit_constraint(builder, x, s) for x, s in pairs]
 
 
 def _emit_body(

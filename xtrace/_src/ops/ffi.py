@@ -336,7 +336,7 @@ def _fastest_first(given: Sequence[Any] | None, avals: Sequence[ShapedArray]) ->
     return [tuple(reversed(range(a.ndim))) if g is None else tuple(g) for g, a in zip(given, avals, strict=True)]
 
 
-def _result_aval(position: int, described: object) -> ShapedArray:
+def _result_aval(position: int, described: Any) -> ShapedArray:
     if not hasattr(described, "shape") or not hasattr(described, "dtype"):
         raise ValueError(
             f"ffi_call: result_shape_dtypes must be objects with a shape and a dtype, such as ShapeDtypeStruct; result "

@@ -319,11 +319,10 @@ def _receive_emit(
     builder: FunctionBuilder, token: Value, *, axis_name: Any, out_shape: ShapedArray, perm: Any
 ) -> Value:
     pairs = _pairs_text(builder, "precv", axis_name, perm)
-    received: Value = builder.line_of_many(
+    return builder.line_of_many(
         f'"stablehlo.recv"({token.name}) <{{{pairs}}}> : ({token.type}) -> ({out_shape.mlir_type}, {token.type})',
         [out_shape, token.aval],
     )[0]
-    return received
 
 
 def _check_pairs(axis_name: Any, perm: Any) -> tuple[Any, Any]:

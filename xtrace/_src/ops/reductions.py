@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,6 +56,7 @@ from xtrace._src.core.ir import DebugInfo, Jaxpr, Literal, scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.sharding_rules import drop, whole_along
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.trace import Tracer, current_trace
 from xtrace._src.ops import complex_numbers, elementwise
@@ -63,7 +65,7 @@ from xtrace._src.ops.arrays.shape import rev, squeeze
 from xtrace._src.ops.arrays.slicing import pad, slice_in_dim
 from xtrace._src.ops.comparisons import eq
 from xtrace._src.ops.selection import select
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis, batch
 from xtrace._src.transforms.evaluate import evaluate
@@ -86,6 +88,16 @@ def _pad_axis(x: Array, value: object, axis: int, configuration: tuple[int, int,
     return pad(x, value, [configuration if i == axis else (0, 0, 0) for i in range(aval_of(x).ndim)])
 
 
+def _known_size(size: Any) -> int:
+    """Return a size; NotImplementedError if it is symbolic."""
+    if is_symbolic(size):
+        raise NotImplementedError(
+            f"a reduction with a function of one's own, and the derivative of products and of cumulative extremes, is "
+            f"built step by step, and cannot go along an axis of the symbolic size {size}; write it as a lax.scan"
+        )
+    return int(size)
+
+
 def _reduce_by_halves(
     combine: _Combination, operands: Sequence[Any], initial: Sequence[Any], axes: Sequence[int]
 ) -> Sequence[Any]:
@@ -96,7 +108,7 @@ def _reduce_by_halves(
     shape = aval_of(operands[0]).shape
     kept = [i for i in range(len(shape)) if i not in axes]
     order, sizes = (*axes, *kept), [shape[i] for i in kept]
-    size = int(np.prod([shape[i] for i in axes], dtype=int))
+    size = _known_size(math.prod([shape[i] for i in axes]))
     if not size:
         return [broadcast_in_dim(start, sizes, ()) for start in initial]
     operands = [reshape(x, (size, *sizes), order) for x in operands]
@@ -116,7 +128,7 @@ def _scan(combine: Callable[[Any, Any], Any], x: Array, axis: int) -> Array:
     The scan of the combined pairs of neighbours gives the odd positions; each of these combined with the next element
     gives the even positions.
     """
-    size = aval_of(x).shape[axis]
+    size = _known_size(aval_of(x).shape[axis])
     if size < 2:
         return x
     pairs = combine(slice_in_dim(x, 0, size - 1, 2, axis), slice_in_dim(x, 1, size, 2, axis))
@@ -272,9 +284,10 @@ class Cumulative(ArrayPrimitive):
         self, name: str, monoid: Monoid, kinds: Sequence[str], contract: str, example: tuple[str, str],
         combine: Callable[[Any, Any], Any] | None = None, **rules: Any,
     ) -> None:
+        rules.setdefault("jvp", self._jvp)
         super().__init__(
             name, ("axis", "reverse"), abstract=self._abstract, emit=self._emit, batch=self._batch,
-            operation=self._operation, sharding=whole_along("axis"), **({"jvp": self._jvp} | rules),
+            operation=self._operation, sharding=whole_along("axis"), **rules,
         )
         self.monoid, self.kinds, self.combine = monoid, tuple(kinds), combine
         self.__name__ = self.__qualname__ = name
@@ -313,6 +326,12 @@ class Cumulative(ArrayPrimitive):
         padding = [[0, 0] for _ in range(rank)]
         padding[axis][int(reverse)] = size - 1
         neutral = self.monoid.neutral_value(builder, x.aval.dtype)
+        if is_symbolic(size):
+            ones = [1] * rank
+            return symbolic_sizes.write_reduce_window(
+                builder, [x, neutral], self.monoid.region(builder, x.aval), builder.results, dimensions=window,
+                strides=ones, base_dilations=ones, window_dilations=ones, padding=padding,
+            )[0]
         # XLA rewrites a window of the size of the axis into a scan of logarithmic depth.
         return builder.op_with_regions(
             "stablehlo.reduce_window", [x, neutral], [self.monoid.region(builder, x.aval)], builder.results,
@@ -571,8 +590,7 @@ def reducer_jaxpr(name: str, computation: object, tree: PyTreeDef, scalars: Sequ
     returns other types, NotImplementedError if it closes over arrays.
     """
     check_callable(computation, function=name)
-    jaxpr: Jaxpr = _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
-    return jaxpr
+    return _stage_reducer(computation, name, tree, tuple(scalars), config.enable_x64.value)
 
 
 @memoize_by_owner

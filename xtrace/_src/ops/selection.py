@@ -29,8 +29,9 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         raise ValueError("select_n() must have at least one case")
     if not (dtypes.is_boolean(which.dtype) or dtypes.is_integer(which.dtype)):
         raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype.name}.")
-    if dtypes.is_boolean(which.dtype) and len(cases) > 2:
-        raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}.")
+    count = len(cases)
+    if dtypes.is_boolean(which.dtype) and count > 2:
+        raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {count}.")
     shapes = [c.shape for c in cases]
     if len(set(shapes)) > 1:
         raise TypeError(
@@ -48,7 +49,7 @@ def _select_abstract(which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
 
 def _select_emit(builder: FunctionBuilder, which: Value, *cases: Value) -> Value:
     if dtypes.is_boolean(which.aval.dtype):
-        return builder.select(which, cases[1], cases[0]) if len(cases) > 1 else cases[0]
+        return cases[0] if len(cases) == 1 else builder.select(which, cases[1], cases[0])
     return _select_between(builder, which, cases, 0)
 
 

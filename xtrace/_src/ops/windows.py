@@ -21,6 +21,7 @@ from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import DebugInfo, Jaxpr
 from xtrace._src.core.primitive import ArrayPrimitive, Derived, Primitive, no_rule, primitive
 from xtrace._src.core.sharding_rules import resized
+from xtrace._src.core.sizes import has_symbolic, is_symbolic
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
@@ -28,7 +29,7 @@ from xtrace._src.ops.arrays.slicing import pad, write_cropped, write_pad, zero_l
 from xtrace._src.ops.comparisons import ge, le
 from xtrace._src.ops.contractions.convolution_shapes import dilated_size, padtype_to_pads
 from xtrace._src.ops.reductions import is_value, reducer_jaxpr
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.evaluate import evaluate
@@ -62,7 +63,7 @@ class Window(NamedTuple):
     def with_axis(self, axis: int) -> Window:
         """Return the windows on an operand with an axis inserted, along which windows have size 1."""
         trivial: tuple[Any, ...] = (1, 1, (0, 0), 1, 1)
-        return Window(*[(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
+        return Window._make([(*values[:axis], one, *values[axis:]) for values, one in zip(self, trivial, strict=True)])
 
     def texts(self) -> dict[str, str]:
         """Return the texts of the StableHLO attributes."""
@@ -110,7 +111,7 @@ def _canonical_window(
         windows = [dilated_size(n, d) for n, d in zip(entries["window_dimensions"], dilations, strict=True)]
         padding = padtype_to_pads(shape, windows, entries["window_strides"], padding)
     try:
-        pads = [integer_tuple("padding", pair) for pair in padding]
+        pads: list[tuple[int, ...]] = [integer_tuple("padding", pair) for pair in padding]
     except TypeError:
         pads = [()]
     if len(pads) != rank or any(len(pair) != 2 for pair in pads):
@@ -163,12 +164,18 @@ def _write_windows(
     """Write the reduction of each window, from the elements `start`, with the body that `region` writes."""
     if not results[0].size:
         return [builder.broadcast_operand(x, aval.shape) for x, aval in zip(start, results, strict=True)]
-    if any(n < 0 for pair in window.padding for n in pair):
+    if any(not is_symbolic(n) and n < 0 for pair in window.padding for n in pair):
         # XLA fails to simplify windows of one element that have negative padding (openxla/xla#48719).
         whole = [(*pair, d - 1) for pair, d in zip(window.padding, window.base_dilation, strict=True)]
         cropped = [write_cropped(builder, x, whole) for x in operands]
         operands, (left, *_) = [x for x, _ in cropped], [configuration for _, configuration in cropped]
         window = window._replace(padding=tuple([(low, high) for low, high, _ in left]))
+    if any(map(has_symbolic, (window.window_dimensions, *window.padding))):
+        return symbolic_sizes.write_reduce_window(
+            builder, [*operands, *start], region(), results, dimensions=window.window_dimensions,
+            strides=window.window_strides, base_dilations=window.base_dilation,
+            window_dilations=window.window_dilation, padding=window.padding,
+        )
     values, texts = [*operands, *start], window.texts()
     return builder.op_with_regions("stablehlo.reduce_window", values, [region()], results, **texts)
 
@@ -343,6 +350,8 @@ _MONOIDS: dict[str, WindowReduction] = {"add": reduce_window_sum, "max": reduce_
         "from their neutral element; forward mode (jvp, jacfwd) works for all"
     ),
     batch=_reduce_window_batch,
+    sharding=resized,
+    holds_jaxprs=False,
     multiple_results=True,
 )
 def reduce_window(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,7 @@ class ConcreteArray(Array):
     __slots__ = ("aval", "buffer", "signature", "key_uses", "_host", "__weakref__")
 
     aval: ShapedArray
-    buffer: Any
+    buffer: Buffer
     signature: Any
     # The account of random keys, where their use is checked.
     key_uses: Any
@@ -417,6 +418,14 @@ class ConcreteArray(Array):
     def __repr__(self) -> str:
         return self._describe()
 
+    def _repr_html_(self) -> str | None:
+        """Return what notebooks show of an array on several devices: its text and which device holds which piece."""
+        sharding = mesh_sharding(self)
+        if sharding is None or sharding.num_devices < 2:
+            return None
+        pictures = importlib.import_module("xtrace._src.core.sharding_pictures")
+        return pictures.html_of(sharding, repr(self))  # type: ignore[no-any-return]
+
     def __str__(self) -> str:
         is_extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)
         return repr(self) if is_extended or not self._is_readable() else str(self.host())
@@ -459,7 +468,8 @@ class ConcreteArray(Array):
         return f"Array({body},{' ' if fits else ' ' * len('Array(')}{tail}"
 
     def __copy__(self) -> ConcreteArray:
-        return self
+        # Not the array itself, which may be donated or deleted.
+        return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: object) -> ConcreteArray:
         if type(self.aval) is AbstractToken:
@@ -492,7 +502,7 @@ def single_device_sharding(device: Device, memory_kind: str | None = None) -> Si
     return SingleDeviceSharding(device, memory_kind)
 
 
-def new_array(aval: ShapedArray, buffer: object, signature: object = None) -> ConcreteArray:
+def new_array(aval: ShapedArray, buffer: Buffer, signature: object = None) -> ConcreteArray:
     """Return an array of type `aval` that holds `buffer`; without `signature` it is where data goes by default."""
     array = ConcreteArray()
     array.aval, array.buffer, array.signature = aval, buffer, aval if signature is None else signature

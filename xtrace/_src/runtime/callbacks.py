@@ -126,7 +126,7 @@ def wait_for_ordered() -> None:
             buffers.wait_for(end)
 
 
-def _wait_for(end: object) -> None:
+def _wait_for(end: buffers.Buffer | buffers.Token) -> None:
     try:
         buffers.wait_for(end)
     except Exception as error:

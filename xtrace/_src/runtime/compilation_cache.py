@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -14,7 +15,8 @@ from xtrace._src.core import compilation_cache_settings as cache_settings
 from xtrace._src.core import monitoring
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.tables import memoize
-from xtrace._src.runtime.disk_cache import DiskCache, Entry, WrongEntryError
+from xtrace._src.runtime.checked_bytes import WrongBytesError
+from xtrace._src.runtime.disk_cache import DiskCache, Entry
 from xtrace._src.xla import executables
 from xtrace._src.xla.clients import Device
 
@@ -56,7 +58,7 @@ class CompilationCacheInfo(NamedTuple):
     not_cacheable: int = 0
 
 
-_counts = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
+_counts: dict[str, int] = dict.fromkeys(("hits", "misses", "stored", "wrong", "rejected", "failed", "not_cacheable"), 0)
 _lock = threading.Lock()
 # Each problem is reported once, and so many of them.
 _warned: set[str] = set()
@@ -66,11 +68,12 @@ _MOST_WARNINGS = 64
 def compile_or_load(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None,
-) -> Any:
+) -> tuple[Any, Callable[[], bytes] | None]:
     """Return the executable of a module, from the folder ``jax_compilation_cache_dir`` if it is there.
 
-    A compiled program is stored if its compilation took long enough. Errors of the folder are warnings, unless the
-    setting ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are `compile_text`'s.
+    With one from there comes the function that reads its bytes again, otherwise None. A compiled program is stored if
+    its compilation took long enough. Errors of the folder are warnings, unless the setting
+    ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are `compile_text`'s.
     """
 
     def compile_() -> Any:
@@ -78,24 +81,24 @@ def compile_or_load(
 
     if callbacks or len({d.process_index for d in devices}) > 1:
         _count("not_cacheable")
-        return compile_()
+        return compile_(), None
     monitoring.record_event(REQUESTS)
     directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
     cache = _attempt("opened", lambda: _open_cache(directory))
     if cache is None:
-        return compile_()
+        return compile_(), None
     key = _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
     executable = _load(
         cache, key, lambda payload: executables.load_executable(payload, text, devices, compiler_options, partitioned)
     )
     if executable is not None:
-        return executable
+        return executable, functools.partial(_read_again, cache, key)
     start = time.perf_counter()
     executable = compile_()
     seconds = time.perf_counter() - start
     if seconds >= (cache_settings.min_compile_seconds.value or 0):
         _attempt("written", lambda: _store(cache, key, executable, seconds))
-    return executable
+    return executable, None
 
 
 def compilation_cache_info() -> CompilationCacheInfo:
@@ -170,6 +173,13 @@ def _load(cache: DiskCache, key: bytes, load: Callable[[bytes], Any]) -> Any:
     return executable
 
 
+def _read_again(cache: DiskCache, key: bytes) -> bytes:
+    entry = cache.read(key)
+    if entry is None:
+        raise FileNotFoundError(f"the program was loaded from {cache.directory}, and is no longer there")
+    return entry.payload
+
+
 def _store(cache: DiskCache, key: bytes, executable: Any, seconds: float) -> None:
     payload = executables.serialize_executable(executable)
     if len(payload) >= (cache_settings.min_entry_size.value or 0):
@@ -182,7 +192,7 @@ def _attempt(verb: str, action: Callable[[], Any]) -> Any:
     """Return ``action()``, None if the folder or an entry is at fault, which is reported."""
     try:
         return action()
-    except WrongEntryError as error:
+    except WrongBytesError as error:
         _count("wrong")
         _report(f"an entry of the compilation cache is wrong, is moved aside, and is compiled again: {error}", error)
     except (OSError, executables.CompileError) as error:

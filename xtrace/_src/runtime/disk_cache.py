@@ -8,7 +8,6 @@ or an entry that another user could write is refused.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import stat
@@ -17,10 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-_MAGIC = b"xtrace\x00c"
-_VERSION = 1
-# Magic, version of the format, seconds that the compilation took, length of the payload; key and checksum follow.
-_HEADER = struct.Struct("<8sIdQ32s32s")
+from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
+
+_FORMAT = Format(b"xtrace\x00c", 2, "compiled program")
+# The key, and the seconds that the compilation took.
+_HEAD = struct.Struct("<32sd")
 _ENTRY = ".program"
 _NAME = re.compile(r"[0-9a-f]{64}\.program")
 _TEMPORARY = ".temporary"
@@ -31,10 +31,6 @@ _ABANDONED_SECONDS = 3600.0
 
 class UnsafeDirectoryError(OSError):
     """The folder of the cache, or an entry, could be written by another user."""
-
-
-class WrongEntryError(ValueError):
-    """An entry is not what was written."""
 
 
 class Entry(NamedTuple):
@@ -59,7 +55,7 @@ class DiskCache:
     def read(self, key: bytes, use: bool = True) -> Entry | None:
         """Return the entry of `key`, a SHA-256 digest, and mark it as used if it is for `use`; None if there is none.
 
-        Raises `WrongEntryError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
+        Raises `WrongBytesError` for a wrong entry, which is moved aside, `UnsafeDirectoryError` for one that another
         user could write, and OSError.
         """
         path = self._path(key)
@@ -81,7 +77,7 @@ class DiskCache:
                     os.utime(descriptor)
         try:
             return _decode(content, key)
-        except WrongEntryError:
+        except WrongBytesError:
             self.set_aside(key, state.st_ino)
             raise
 
@@ -90,7 +86,7 @@ class DiskCache:
 
         Returns whether it was stored: an entry larger than that is not. Raises OSError, and leaves no part of an entry.
         """
-        content = _encode(key, entry)
+        content = _FORMAT.encode(_HEAD.pack(key, entry.seconds), entry.payload)
         if 0 <= max_size < len(content):
             return False
         path = self._path(key)
@@ -135,7 +131,7 @@ class DiskCache:
         for name, _ in self.files():
             try:
                 right += self.read(bytes.fromhex(name.removesuffix(_ENTRY)), use=False) is not None
-            except (WrongEntryError, OSError):
+            except (WrongBytesError, OSError):
                 wrong.append(name)
         return right, wrong
 
@@ -207,22 +203,11 @@ def _check_owner(state: os.stat_result, path: str, is_kind: Callable[[int], bool
         )
 
 
-def _encode(key: bytes, entry: Entry) -> bytes:
-    checksum = hashlib.sha256(key + struct.pack("<d", entry.seconds) + entry.payload).digest()
-    return _HEADER.pack(_MAGIC, _VERSION, entry.seconds, len(entry.payload), key, checksum) + entry.payload
-
-
 def _decode(content: bytes, key: bytes) -> Entry:
-    if len(content) < _HEADER.size:
-        raise WrongEntryError(f"the entry has {len(content)} bytes, fewer than its header")
-    magic, version, seconds, length, own_key, checksum = _HEADER.unpack_from(content)
-    payload = content[_HEADER.size :]
-    if magic != _MAGIC or version != _VERSION:
-        raise WrongEntryError(f"the entry is no compiled program in version {_VERSION} of the format")
-    if own_key != key or length != len(payload):
-        raise WrongEntryError(f"the entry is of another program, or has {len(payload)} bytes instead of {length}")
-    if hashlib.sha256(key + struct.pack("<d", seconds) + payload).digest() != checksum:
-        raise WrongEntryError("the entry differs from its checksum")
+    head, payload = _FORMAT.decode(content)
+    own_key, seconds = _HEAD.unpack(head)
+    if own_key != key:
+        raise WrongBytesError("it is the entry of another program")
     return Entry(payload, seconds)
 
 

@@ -27,7 +27,7 @@ from xtrace._src.runtime.arrays import (
     placement,
     single_device_sharding,
 )
-from xtrace._src.runtime.transfer import place_type, put_at, put_on, signature_on, to_input
+from xtrace._src.runtime.transfer import constant_on, place_type, put_at, put_on, signature_on, to_input
 from xtrace._src.xla import buffers, executables, shardings
 from xtrace._src.xla.clients import Device, lowering_platform
 
@@ -83,21 +83,24 @@ class Program:
     """An executable with the data for calling it.
 
     `inputs` and `results` are the shardings on a mesh, None for a program on one device. `kept` are the positions of
-    the inputs the program reads; `hidden` are constants passed before them. `run` takes the kept inputs' arrays and
-    returns a list of results. `callbacks` are Python functions it calls, and `effects` their side effects.
+    the inputs the program reads; `hidden` are the buffers of `constants`, passed before them. `run` takes the kept
+    inputs' arrays and returns a list of results. `callbacks` are Python functions it calls, and `effects` their side
+    effects. `read_code` returns the bytes that the executable was loaded from, since the runtime cannot write such a
+    one again; None if it was compiled.
     """
 
     __slots__ = (
         "executable", "device", "out_avals", "hidden", "kept", "committed", "callbacks", "effects", "run", "handlers",
-        "inputs", "results", "execute",
+        "inputs", "results", "execute", "constants", "read_code",
     )
 
     def __init__(
         self, executable: Any, assignment: Assignment, out_avals: Sequence[ShapedArray], *, hidden: Sequence[Any] = (),
         kept: Sequence[int] | None = None, callbacks: Sequence[Callable[..., Any]] = (), effects: Effects = NO_EFFECTS,
+        read_code: Callable[[], bytes] | None = None,
     ) -> None:
         """Make the program; `assignment` is that of the inputs that are kept."""
-        self.callbacks, self.effects = callbacks, effects
+        self.callbacks, self.effects, self.read_code = callbacks, effects, read_code
         self.executable, self.device, self.out_avals = executable, assignment.device, list(out_avals)
         self.kept, self.committed = kept, assignment.committed
         self.inputs: list[Sharding] | None = None
@@ -106,9 +109,9 @@ class Program:
         if assignment.mesh is None:
             # A type may say a mesh whose devices are not known here; the array is on none.
             self.out_avals = [a if a.explicit_sharding is None else a.update(sharding=None) for a in self.out_avals]
-            self.hidden = [put_on(x, self.device).buffer for x in hidden]
+            self.constants = [constant_on(x, self.device) for x in hidden]
         else:
-            self.hidden = [put_at(x, sharding_of_constant(x, assignment.mesh)).buffer for x in hidden]
+            self.constants = [put_at(x, sharding_of_constant(x, assignment.mesh)) for x in hidden]
             self.inputs, self.results = shardings_of(executable, assignment, hidden, self.out_avals)
             places = [device_sharding(sharding) for sharding in self.results]
             meshes = [assignment.mesh, *[s.mesh for s in self.results if isinstance(s, NamedSharding)]]
@@ -116,6 +119,7 @@ class Program:
                 # The types of results on explicit axes say their split.
                 pairs = zip(self.out_avals, self.results, strict=True)
                 self.out_avals = [place_type(aval, sharding) for aval, sharding in pairs]
+        self.hidden = [x.buffer for x in self.constants]
         self.handlers = [
             buffers.result_handler(physical_aval(aval), place)
             for aval, place in zip(self.out_avals, places, strict=True)
@@ -210,8 +214,7 @@ class Program:
         wanted = self.inputs[position]
         if type(value) is ConcreteArray and mesh_sharding(value) is wanted:
             return value
-        placed: ConcreteArray = put_at(value, wanted)
-        return placed
+        return put_at(value, wanted)
 
     def _name(self, position: int, names: Callable[[], Sequence[str]] | None) -> str:
         index = self.kept[position] if self.kept is not None else position
@@ -225,11 +228,15 @@ def compile_program(
 ) -> Program:
     """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
     partitioned = request_partitioning(assignment, len(hidden))
-    compile_ = executables.compile_text
+    request, read_code = (text, assignment.devices, compiler_options, callbacks, partitioned), None
     if cache_settings.directory.value is not None and cache_settings.enabled.value:
-        compile_ = importlib.import_module("xtrace._src.runtime.compilation_cache").compile_or_load
-    executable = compile_(text, assignment.devices, compiler_options, callbacks, partitioned)
-    return Program(executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, **details)
+        cache = importlib.import_module("xtrace._src.runtime.compilation_cache")
+        executable, read_code = cache.compile_or_load(*request)
+    else:
+        executable = executables.compile_text(*request)
+    return Program(
+        executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, read_code=read_code, **details
+    )
 
 
 def request_partitioning(assignment: Assignment, hidden: int) -> executables.Partitioned | None:

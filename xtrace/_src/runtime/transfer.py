@@ -29,6 +29,7 @@ from xtrace._src.core.avals import (
 from xtrace._src.core.ir import Literal
 from xtrace._src.core.memory_layout import Format
 from xtrace._src.core.shardings import Sharding, SingleDeviceSharding, explicit_part, pieces
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.tables import Table, memoize
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray, device_sharding, mesh_sharding, new_array, placement
@@ -53,7 +54,7 @@ for _guard, _setting in zip(
     _setting.watch(functools.partial(guards.set_level, _guard))
 config.thread_guard.watch(distributed.guard_thread)
 
-_first_device: list[Any] = []
+_first_device: list[Device] = []
 
 
 def first_device() -> Device:
@@ -78,7 +79,7 @@ def signature_on(aval: ShapedArray, device: Device, committed: bool) -> Any:
 
 def current_device() -> Device:
     """Return the device that uncommitted data goes to: the setting ``jax_default_device``, or the first one."""
-    chosen = config.default_device.value
+    chosen: Device | str | None = config.default_device.value
     if chosen is None:
         return first_device()
     return clients.local_devices(chosen)[0] if isinstance(chosen, str) else chosen
@@ -192,7 +193,7 @@ def constant_from_host(value: np.ndarray[Any, Any], aval: ShapedArray, *, copy: 
     trace = current_trace.get()
     if trace is not base_trace:
         with np.errstate(over="ignore"):
-            constant: Array | None = trace.constant(np.array(value, aval.dtype), aval)
+            constant: Array | None = trace.constant(value, aval)
         if constant is not None:
             return constant
     return array_from_host(value, aval, copy=copy)
@@ -257,7 +258,7 @@ _AS_PYTHON = {
 }
 
 
-def scalar_array(value: Any, aval: ShapedArray, device: Device | None) -> ConcreteArray:
+def scalar_array(value: Any, aval: ShapedArray, device: Device) -> ConcreteArray:
     """Return a scalar on a device, one that may be shared: only for operands that no user sees and no one donates."""
     # True equals 1, so the type is part of the key; zeros are equal and told apart by their text.
     kind = type(value)
@@ -334,8 +335,7 @@ def to_concrete(value: Any, device: Device | None = None) -> ConcreteArray:
         where = current_device() if device is None else device
         buffer = buffers.put(physical_aval(aval), scalar_to_host(value, aval), where)
         return new_array(aval, buffer, signature_on(aval, where, False))
-    array: ConcreteArray = array_from_host(np.asarray(value), aval, device)
-    return array
+    return array_from_host(np.asarray(value), aval, device)
 
 
 def to_constant(value: object) -> ConcreteArray:
@@ -348,7 +348,16 @@ def to_constant(value: object) -> ConcreteArray:
 
 def to_array(value: object) -> Array:
     """Return an operand as an array: an array or tracer as it is, anything else as a constant."""
-    return value if isinstance(value, Array) else to_constant(value)
+    if isinstance(value, Array):
+        return value
+    return value.to_array() if is_symbolic(value) else to_constant(value)
+
+
+def constant_on(value: object, device: Device) -> ConcreteArray:
+    """Return a constant of a program committed to `device`; it shares the memory of NumPy's, which nobody writes to."""
+    if type(value) is np.ndarray and value.shape:
+        return array_from_host(value, aval_of_value(value), device, copy=False)
+    return put_on(value, device)
 
 
 def put_on(value: object, device: Device, space: MemorySpace | None = None) -> ConcreteArray:
@@ -364,8 +373,7 @@ def put_on(value: object, device: Device, space: MemorySpace | None = None) -> C
         return new_array(aval, array._live_buffer(), signature)
     if array.device.client is device.client:
         return new_array(aval, buffers.move(physical_aval(aval), array._live_buffer(), device), signature)
-    moved: ConcreteArray = array_from_host(array.physical_array(), aval, device)
-    return moved
+    return array_from_host(array.physical_array(), aval, device)
 
 
 def _put_piece_on(array: ConcreteArray, aval: ShapedArray, device: Device) -> ConcreteArray:
@@ -394,8 +402,10 @@ def put_at(value: Any, sharding: Sharding, aval: ShapedArray | None = None) -> C
             value, aval = value.value, value.aval
         if aval is None or type(value) is ShapeDtypeStruct:
             aval = aval_of_value(value)
-        is_number = isinstance(value, _NUMBERS) and not isinstance(value, np.generic)
-        host = scalar_to_host(value, aval) if is_number else np.asarray(value)
+        if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
+            host = scalar_to_host(value, aval)
+        else:
+            host = np.asarray(value)
         return array_from_pieces(host, place_type(aval, sharding), sharding)
     sharding.shard_shape(value.shape)
     aval = place_type(value.aval, sharding)
@@ -457,7 +467,7 @@ def _reshard(array: ConcreteArray, old: Sharding, new: Sharding) -> Buffer:
 
 
 @memoize(1024)
-def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], Any]:
+def _resharding_program(aval: ShapedArray, old: Sharding, new: Sharding) -> Callable[[list[Buffer]], list[Buffer]]:
     """Return the program that splits an array of type `aval` anew."""
     module = ModuleBuilder("reshard", clients.lowering_platform(old.devices[0]), num_partitions=len(old.devices))
     main = FunctionBuilder(module, "main", "reshard", public=True)
@@ -487,8 +497,7 @@ def _restore_array(value: np.ndarray[Any, Any], weak_type: bool, extended: Any =
     aval = ShapedArray(value.shape, dtypes.canonicalize(value.dtype, config.enable_x64.value), weak_type)
     if extended is not None:
         aval = ShapedArray(value.shape[: value.ndim - len(extended.trailing_shape)], extended)
-    array: ConcreteArray = array_from_host(value, aval)
-    return array
+    return array_from_host(value, aval)
 
 
 def _reduce_array(array: ConcreteArray) -> Any:

@@ -12,11 +12,12 @@ import numpy as np
 
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.mesh import BaseMesh, Mesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding, Sharding, insert_entry, open_dimensions
 from xtrace._src.core.source import Annotation, Position, resolve
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.shardy import Meshes
 
 _Place = tuple[Position | None, str]
@@ -74,22 +75,23 @@ class Locations:
 
     def definitions(self) -> list[str]:
         """The lines that define the aliases."""
-        lines = []
-        pattern = config.source_file_regex.value
-        for (position, name), number in self.numbers.items():
-            if position is None:
-                lines.append(f"#loc{number} = loc({attributes.string(name)})")
-                continue
-            at = resolve(position)
-            columns = f"{at.line}:{at.column + 1}"
-            if (at.end_line, at.end_column) > (at.line, at.column):
-                end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
-                columns += f" to {end}"
-            file = re.sub(pattern, "", at.file) if pattern else at.file
-            # XLA reads the first name as the operation's and the second as the Python function's.
-            place = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
-            lines.append(f"#loc{number} = loc({attributes.string(name)}({place}))")
-        return lines
+        return [f"#loc{number} = {location_text(place)}" for place, number in self.numbers.items()]
+
+
+def location_text(place: _Place, caller: str = "") -> str:
+    """Return a place as MLIR's location; `caller` is the location of what calls the user's code, if any."""
+    position, name = place
+    if position is None:
+        return f"loc({attributes.string(name)})"
+    at, pattern = resolve(position), config.source_file_regex.value
+    columns = f"{at.line}:{at.column + 1}"
+    if (at.end_line, at.end_column) > (at.line, at.column):
+        end = f"{at.end_line}:{at.end_column + 1}" if at.end_line != at.line else f":{at.end_column + 1}"
+        columns += f" to {end}"
+    file = re.sub(pattern, "", at.file) if pattern else at.file
+    # XLA reads the first name as the operation's and the second as the Python function's.
+    text = f"{attributes.string(at.function)}({attributes.string(file)}:{columns})"
+    return f"loc({attributes.string(name)}({f'callsite({text} at {caller})' if caller else text}))"
 
 
 def symbol(text: str) -> str:
@@ -122,6 +124,8 @@ class ModuleBuilder:
         self.axis_indices: dict[Any, Value] = {}
         # Numbers of channels between the device and the host; lower ones are XLA's.
         self.channel = itertools.count(2).__next__
+        # The variables of its symbolic dimensions, whose values are the first arguments of its private functions.
+        self.variables: tuple[str, ...] = ()
 
     def nested(self, name: str) -> ModuleBuilder:
         """Return the builder of a module whose functions will become some of this one's, with its callbacks."""
@@ -189,8 +193,9 @@ class ModuleBuilder:
     def text_with(self, locations: Locations | None) -> str:
         """Return the module's text, with locations if they are to be collected."""
         bodies = [line for f in self.functions for line in f.text_lines(locations)]
+        symbolic = "jax.uses_shape_polymorphism = true, " if self.variables else ""
         head = (
-            f"module @{self.name} attributes {{mhlo.num_partitions = {self.num_partitions} : i32, "
+            f"module @{self.name} attributes {{{symbolic}mhlo.num_partitions = {self.num_partitions} : i32, "
             "mhlo.num_replicas = 1 : i32} {"
         )
         tail = locations.definitions() if locations is not None else []
@@ -203,7 +208,7 @@ class FunctionBuilder:
     __slots__ = (
         "module", "name", "arguments", "argument_attributes", "argument_names", "result_names", "result_types",
         "result_attributes", "lines", "places", "place", "result", "results", "public", "number", "_constants",
-        "_spread", "scope", "tokens", "annotations",
+        "_spread", "scope", "tokens", "annotations", "sizes",
     )
 
     def __init__(self, module: ModuleBuilder, name: str, scope: str, *, public: bool = False) -> None:
@@ -227,6 +232,8 @@ class FunctionBuilder:
         self.tokens: dict[Any, Value] = {}
         # What all operations that are written next carry for XLA.
         self.annotations: tuple[Annotation, ...] = ()
+        # The values of symbolic dimensions, of their factors and of variables, these by their names.
+        self.sizes: dict[Any, Value] = {}
 
     @property
     def platform(self) -> str:
@@ -248,6 +255,29 @@ class FunctionBuilder:
         self.arguments.append(value)
         self.argument_attributes.append(attribute_text)
         return value
+
+    def take_sizes(self) -> None:
+        """Add an argument for the value of each variable of symbolic dimensions, as private functions have them."""
+        kind = symbolic_sizes.size_type()
+        for name in self.module.variables:
+            self.sizes[name] = self.argument(kind, f"jax.global_constant = {attributes.string(name)}")
+
+    def sizes_known(self) -> dict[Any, Value]:
+        """The values of symbolic dimensions that have been written; they depend on the module."""
+        assert self.module.variables is not None
+        return self.sizes
+
+    def outline(self, region: FunctionBuilder, returned: Sequence[Value], base: str) -> str:
+        """Make a private function of a region, for calls that name one; return its name."""
+        function = FunctionBuilder(self.module, base, "")
+        function.arguments, function.argument_attributes = region.arguments, [""] * len(region.arguments)
+        function.lines, function.places = region.lines, region.places
+        function.return_values(returned)
+        return self.module.add_private(function, base)
+
+    def sizes_vector(self, sizes: Sequence[Any]) -> Value:
+        """Write sizes, some of them symbolic, as a vector of 32-bit integers."""
+        return symbolic_sizes.write_vector(self, sizes)
 
     def line(self, text: str, aval: ShapedArray) -> Value:
         """Write ``%n = text`` and return the value, of type `aval`."""
@@ -285,7 +315,11 @@ class FunctionBuilder:
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """Return the constant `value` (a scalar or array of `aval`'s dtype; a scalar fills the shape)."""
         stored = dtypes.bool_ if aval.dtype == dtypes.float0 else aval.dtype
-        return self.constant_line(attributes.dense(dtypes.cast(value, stored)), aval)
+        try:
+            text = attributes.dense(dtypes.cast(value, stored))
+        except InconclusiveDimensionOperation:
+            return symbolic_sizes.write_scalar(self, value, aval)
+        return self.constant_line(text, aval)
 
     def literal(self, value: Any, aval: ShapedArray) -> Value:
         """Return the scalar constant `value`, written when it is first used.
@@ -293,13 +327,21 @@ class FunctionBuilder:
         Of an extended dtype it is an element whose physical elements are all `value`.
         """
         stored = physical_aval(aval).dtype
-        return Constant(self, attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored), aval)
+        try:
+            text = attributes.scalar(False if aval.dtype == dtypes.float0 else value, stored)
+        except InconclusiveDimensionOperation:
+            return symbolic_sizes.write_scalar(self, value, aval)
+        return Constant(self, text, aval)
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
         kind = aval.mlir_type
         constant = self._constants.get((text, kind))
-        if constant is None:
+        if constant is None and "?" in kind:
+            # All of its elements are the same, or its text would say the sizes.
+            scalar = self.constant_line(text, aval.update(shape=()))
+            constant = self._constants[text, kind] = self.broadcast(scalar, aval.shape)
+        elif constant is None:
             constant = self._constants[text, kind] = self.line(f"stablehlo.constant {text} : {kind}", aval)
         return constant
 
@@ -318,6 +360,8 @@ class FunctionBuilder:
 
     def cast(self, op: str, x: Value, aval: ShapedArray, details: str = "") -> Value:
         """Write operation `op` of one operand, whose result has the type `aval`; `details` follow the operand."""
+        if op == "reshape" and symbolic_sizes.is_dynamic(aval):
+            return symbolic_sizes.write_reshape(self, x, aval)
         return self.line(f"stablehlo.{op} {x.name}{details} : ({x.type}) -> {aval.mlir_type}", aval)
 
     def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
@@ -344,6 +388,8 @@ class FunctionBuilder:
 
     def iota(self, aval: ShapedArray, dimension: int) -> Value:
         """Write the index along an axis at every position of an array."""
+        if symbolic_sizes.is_dynamic(aval):
+            return symbolic_sizes.write_iota(self, aval, dimension)
         return self.line(f"stablehlo.iota dim = {dimension} : {aval.mlir_type}", aval)
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
@@ -353,9 +399,12 @@ class FunctionBuilder:
 
     def slice(self, x: Value, ranges: Sequence[Sequence[int]]) -> Value:
         """Write the part of `x` in a range (start, stop) or (start, stop, step) of each axis."""
-        sizes = tuple([len(range(*bounds)) for bounds in ranges])
+        try:
+            aval = x.aval.update(shape=tuple([len(range(*bounds)) for bounds in ranges]))
+        except InconclusiveDimensionOperation:
+            return symbolic_sizes.write_slice(self, x, ranges)
         texts = [":".join(map(str, b[:2] if len(b) == 3 and b[2] == 1 else b)) for b in ranges]
-        return self.cast("slice", x, x.aval.update(shape=sizes), f" [{', '.join(texts)}]")
+        return self.cast("slice", x, aval, f" [{', '.join(texts)}]")
 
     def concatenate(self, values: Sequence[Value], dimension: int) -> Value:
         """Write the values joined along an axis."""
@@ -369,6 +418,8 @@ class FunctionBuilder:
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
         """Write the part of `x` of the given sizes at positions that are values."""
         aval = x.aval.update(shape=tuple(sizes))
+        if symbolic_sizes.is_dynamic(aval):
+            return symbolic_sizes.write_dynamic_slice(self, x, starts, sizes)
         names, types = ", ".join([v.name for v in (x, *starts)]), ", ".join([v.type for v in (x, *starts)])
         text = f"stablehlo.dynamic_slice {names}, sizes = {attributes.list_text(sizes)}"
         return self.line(f"{text} : ({types}) -> {aval.mlir_type}", aval)
@@ -508,6 +559,8 @@ class FunctionBuilder:
         aval = value.aval.update(shape=shape)
         if type(value) is Constant:
             return self.constant_line(value.text, aval)
+        if symbolic_sizes.is_dynamic(aval):
+            return symbolic_sizes.write_broadcast(self, value, aval, dimensions)
         return self.cast("broadcast_in_dim", value, aval, f", dims = {attributes.list_text(dimensions)}")
 
     def broadcast_operand(self, value: Value, shape: tuple[int, ...]) -> Value:
@@ -541,7 +594,8 @@ class FunctionBuilder:
 
     def widen(self, value: Value) -> Value:
         """Return `value` converted to eight bits if its elements have two."""
-        return self.convert(value, _WIDENED.get(value.aval.dtype, value.aval.dtype))
+        dtype = value.aval.dtype
+        return self.convert(value, _WIDENED[dtype]) if dtype in _WIDENED else value
 
     def region(self, avals: Sequence[ShapedArray], scope: str = "") -> FunctionBuilder:
         """Return a builder for a region of the operation that `op_with_regions` will write next.
@@ -552,7 +606,7 @@ class FunctionBuilder:
         around = self.scope if self.place is None else self.place[1]
         inner = FunctionBuilder(self.module, self.name, f"{around}/{scope}" if scope else around)
         inner.place, inner.number = self.place, self.number
-        inner.tokens, inner.annotations = dict(self.tokens), self.annotations
+        inner.tokens, inner.annotations, inner.sizes = dict(self.tokens), self.annotations, dict(self.sizes)
         inner.arguments = [Value(f"%{self.number()}", aval) for aval in avals]
         return inner
 

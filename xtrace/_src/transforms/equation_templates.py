@@ -26,6 +26,7 @@ class RecordingTrace(Protocol):
 
     def capture(self, value: object) -> Atom:
         """Return the atom of a value from outside."""
+        ...
 
 
 def is_closed(trace: RecordingTrace, constants: Sequence[tuple[Var, Any]]) -> bool:

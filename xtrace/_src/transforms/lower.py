@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import re
 import time
@@ -144,6 +145,10 @@ def lower(
             text = "jax.buffer_donor = true"
         texts = [sharding, text or _memory_attribute(variable.aval)]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
+    if any("?" in v.aval.mlir_type for v in jaxpr.invars):
+        # Programs for symbolic shapes are for export alone.
+        symbolic: Any = importlib.import_module("xtrace._src.transforms.symbolic_arguments")
+        symbolic.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
     for variable, constant in small:
         values[variable] = constant_of_program(main, constant, variable.aval)
     for effect in in_order(jaxpr.effects):
@@ -379,7 +384,8 @@ def emit_call(
         operation = "func.call"
     function = emit_private_function(builder, jaxpr, name)
     effects = in_order(jaxpr.effects)
-    operands, results = [*tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
+    sizes = [builder.sizes[variable] for variable in builder.module.variables]
+    operands, results = [*sizes, *tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
     names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
     outputs = ", ".join(a.mlir_type for a in results)
     outputs = outputs if len(results) == 1 else f"({outputs})"
@@ -412,7 +418,7 @@ def emit_computation(inner: FunctionBuilder, jaxpr: Jaxpr, name: str) -> list[Va
 
 _WHOLE_ARRAYS = re.compile(
     r"stablehlo\.(while|sort|custom_call|fft|scatter|dynamic_update_slice|rng_bit_generator)\b"
-    r"|stablehlo\.(dot_general).* -> tensor<[0-9]"
+    r"|stablehlo\.(dot_general).* -> tensor<[0-9?]"
 )
 
 
@@ -514,6 +520,7 @@ def emit_private_function(builder: FunctionBuilder, jaxpr: Jaxpr, name: str) -> 
         # XLA puts the name of the call before those of the operations that are called.
         function = FunctionBuilder(builder.module, name, "")
         function.annotations = builder.annotations
+        function.take_sizes()
         effects = in_order(jaxpr.effects)
         function.tokens = {e: function.argument(TOKEN) for e in effects}
         values: dict[Atom, Value] = {v: function.argument(v.aval) for v in jaxpr.invars}

@@ -165,8 +165,7 @@ class TraceStack:
         label, parts = (None, (value,)) if level is None else self.traces[level].flatten_tracer(value)
         numbers = self._numbers
         for x in parts:
-            number = numbers.get(x.owner) if type(x) is StagedTracer else None
-            if number is not None:
+            if type(x) is StagedTracer and (number := numbers.get(x.owner)) is not None:
                 atoms[number].append(x.variable)
                 if number:
                     specs.append(number)

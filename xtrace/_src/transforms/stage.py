@@ -25,6 +25,7 @@ from xtrace._src.core.effects import NO_EFFECTS, REFERENCE_EFFECT, Effects
 from xtrace._src.core.garbage_collection import collection_paused
 from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.primitive import MixedSums, MixedVarying, Primitive
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.source import Position, Scopes, place_within, user_position
 from xtrace._src.core.sums import Sums
 from xtrace._src.core.trace import Trace, Tracer, current_trace
@@ -174,11 +175,19 @@ class StagingTrace(Trace):
         return template.instantiate(self, inputs, source)
 
     def constant(self, value: Any, aval: ShapedArray) -> StagedTracer:
-        """Return a NumPy array of type `aval`, which nobody writes to, as a tracer of a constant."""
+        """Return a NumPy array, or a concrete one of type `aval`, as a tracer of a constant, which has its type."""
+        if is_symbolic(value):
+            return StagedTracer(self, aval, Literal(value, aval))
         if not aval.shape:
-            return StagedTracer(self, aval, Literal(value.item() if aval.dtype.isbuiltin == 1 else value[()], aval))
+            scalar = dtypes.cast(value, aval.dtype)
+            return StagedTracer(self, aval, Literal(scalar.item() if aval.dtype.isbuiltin == 1 else scalar[()], aval))
+        captured = self.captured.get(id(value))
+        if captured is not None and captured[0].aval is aval and _is_unchanged(value, captured[1]):
+            return StagedTracer(self, aval, captured[0])
         variable = Var(aval)
-        self.constants.append((variable, value))
+        kept = _copy(value, aval.dtype) if type(value) is np.ndarray else value
+        self.constants.append((variable, kept))
+        self.captured[id(value)] = (variable, kept, value)
         return StagedTracer(self, aval, variable)
 
     def capture(self, value: Any) -> Atom:
@@ -194,7 +203,7 @@ class StagingTrace(Trace):
         if kind is float or kind is bool or kind is complex:
             return Literal(value, scalar_aval(kind))
         captured = self.captured.get(id(value))
-        if captured is not None and (kind is not np.ndarray or _holds(value, captured[1])):
+        if captured is not None and _is_unchanged(value, captured[1]):
             return captured[0]
         aval = aval_of(value)
         if type(aval) is AbstractRef:
@@ -204,11 +213,13 @@ class StagingTrace(Trace):
             kept: Any = value
         elif kind is ShapeDtypeStruct or type(aval) is AbstractRef:
             kept = value
+        elif is_symbolic(value):
+            return Literal(value, aval)
         elif not aval.shape and isinstance(aval.dtype, np.dtype):
             return Literal(dtypes.cast(value, aval.dtype)[()], aval)
         elif isinstance(value, (np.ndarray, np.generic)):
             # The caller may write to the array afterwards; the program keeps the value of that time.
-            kept = dtypes.cast(value, aval.dtype)
+            kept = _copy(value, aval.dtype)
         else:
             kept = value
         variable = Var(aval)
@@ -249,9 +260,34 @@ class StagingTrace(Trace):
         return f"DynamicJaxprTrace(level={level}/0)"
 
 
-def _holds(array: np.ndarray[Any, Any], kept: np.ndarray[Any, Any]) -> bool:
-    """Return whether nobody has written to `array` since `kept` was made of it."""
-    return dtypes.cast(array, kept.dtype).tobytes() == kept.tobytes()
+# How many bytes are compared at a time; arrays of as many are aligned so that CPU programs share their memory.
+_CHUNK, _ALIGNMENT = 1 << 20, 64
+
+
+def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a copy of NumPy's data as an array of `dtype`, which nobody else writes to."""
+    size = value.size * np.dtype(dtype).itemsize
+    if size < _CHUNK or value.dtype == dtypes.float0:
+        return dtypes.cast(value, dtype)
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % _ALIGNMENT
+    kept: np.ndarray[Any, Any] = memory[start : start + size].view(dtype).reshape(value.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        kept[...] = value
+    return kept
+
+
+def _is_unchanged(value: object, kept: Any) -> bool:
+    """Return whether nobody has written to a captured value since `kept` was made of it, as one can to NumPy's."""
+    if type(value) is not np.ndarray:
+        return True
+    array = value if value.dtype == kept.dtype else dtypes.cast(value, kept.dtype)
+    if array.nbytes < _CHUNK:
+        return bool(array.tobytes() == kept.tobytes())
+    one, other = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (array, kept)]
+    end = one.size // _CHUNK * _CHUNK
+    chunks = zip(*[x[:end].view(np.uint64).reshape(-1, _CHUNK // 8) for x in (one, other)], strict=True)
+    return one[end:].tobytes() == other[end:].tobytes() and all(np.array_equal(a, b) for a, b in chunks)
 
 
 def stage(

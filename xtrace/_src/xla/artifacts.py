@@ -1,14 +1,16 @@
 """StableHLO's portable artifacts: programs in files. Its import loads jaxlib's MLIR bindings.
 
-MLIR's reader trusts its input: a changed bit ends the process, or fills memory without end. So a file whose bytes are
-not known to be intact is read by a process of its own, and this one reads what that one wrote.
+MLIR's reader trusts its input: a changed bit ends the process, or fills memory without end. So a program whose bytes
+are not known to be intact is read by a process of its own, and this one reads what that one wrote.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,7 +28,13 @@ from xtrace._src.xla import lapack, mlir_names, mlir_rules, modules
 _PATIENCE = 30
 _ADDRESS_SPACE = 1 << 35
 
-_READ = "import sys; from xtrace._src.xla import artifacts; sys.exit(artifacts.rewrite())"
+_READ = "import sys; from xtrace._src.xla import artifacts; sys.exit(artifacts.rewrite(sys.argv[1:]))"
+# Before the message of the other process, behind whatever else it wrote.
+_MARK = "\nThe program: "
+
+# The first bytes of MLIR's bytecode; behind them stands who wrote it.
+_BYTECODE = b"ML\xefR"
+_PORTABLE = b"StableHLO_v"
 
 
 @cache
@@ -51,33 +59,111 @@ def read_artifact(artifact: bytes) -> Any:
     return module
 
 
-def rewrite_in_process(artifact: bytes) -> bytes:
-    """Return an artifact as another process reads and writes it; ValueError if that one cannot, or dies."""
+def is_bytecode(data: bytes) -> bool:
+    """Return whether bytes are MLIR's bytecode, or a portable artifact."""
+    return data.startswith(_BYTECODE)
+
+
+def refine(text: str) -> Any:
+    """Return the module of a text whose ``main`` has known sizes, with these in the place of the unknown ones.
+
+    ValueError with the message of an assertion on sizes that does not hold.
+    """
+    module = modules.parse(text)
+    bytecode = bytes(module.operation.get_asm(binary=True))
+    try:
+        refined = mlir_names.with_static_shapes(bytecode, True, True, "sdy." in text)
+    except Exception as error:
+        # An assertion's message is the rest of a line; places in the module come before and after.
+        message = re.search(r"error: (Input shapes .*)", str(error))
+        why = message[1] if message is not None else "; ".join([str(error), *getattr(error, "__notes__", ())])
+        raise ValueError(why) from None
+    with modules.collect_diagnostics():
+        return ir.Module.parse(refined, context=modules.context())
+
+
+def rewrite_in_process(program: bytes, argument_types: Sequence[str] = ()) -> bytes:
+    """Return a program as the artifact that another process reads and writes; ValueError if that one cannot, or dies.
+
+    argument_types: if there are any, those of ``main``, whose sizes take the place of unknown ones.
+    """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([path or os.getcwd() for path in sys.path])}
     try:
         ran = subprocess.run(
-            [sys.executable, "-c", _READ], input=artifact, env=environment, capture_output=True, check=False,
-            timeout=_PATIENCE + len(artifact) / 1e6,
+            [sys.executable, "-c", _READ, *argument_types], input=program, env=environment, capture_output=True,
+            check=False, timeout=_PATIENCE + len(program) / 1e6,
         )
     except subprocess.TimeoutExpired:
         raise ValueError("its program is damaged: reading it takes forever") from None
     if ran.returncode < 0:
         raise ValueError(f"its program is damaged: reading it ends a process with signal {-ran.returncode}")
     if ran.returncode:
-        why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ValueError(f"its program is no portable artifact of StableHLO: {why}")
+        why = ran.stderr.decode(errors="replace").rstrip()
+        why = why.rpartition(_MARK)[2] if _MARK in why else why.rpartition("\n")[2]
+        raise ValueError(f"its program is no StableHLO that can be read here: {why}")
     return ran.stdout
 
 
-def rewrite() -> None:
-    """Read an artifact from the standard input, and write it to the standard output as this jaxlib does."""
+def rewrite(argument_types: Sequence[str]) -> int:
+    """Read a program from the standard input, and write it to the standard output as this jaxlib does.
+
+    Returns the exit code.
+    """
     if resource is not None:
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         limit = _ADDRESS_SPACE if most == resource.RLIM_INFINITY else min(_ADDRESS_SPACE, most)
         resource.setrlimit(resource.RLIMIT_AS, (limit, most))
-    module = mlir_names.from_artifact(sys.stdin.buffer.read(), None)
+    try:
+        module = _read_program(sys.stdin.buffer.read())
+        _name_entry(module)
+        if argument_types:
+            module = _refine_arguments(module, argument_types)
+        artifact = mlir_names.to_artifact(module, portable_version(), True)
+    except Exception as error:
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        sys.stderr.write(f"{_MARK}{error} {notes}".rstrip())
+        return 1
+    sys.stdout.buffer.write(artifact)
+    return 0
+
+
+def _read_program(data: bytes) -> Any:
+    """Return the module of an artifact, of MLIR's bytecode, or of text."""
+    if not is_bytecode(data):
+        return modules.parse(data)
+    if _PORTABLE in data[:64]:
+        module = mlir_names.from_artifact(data, None)
+    else:
+        with modules.collect_diagnostics() as messages:
+            try:
+                module = ir.Module.parse(data, context=modules.context())
+            except ir.MLIRError as error:
+                raise ValueError("; ".join(messages) or str(error)) from None
     module.operation.verify()
-    sys.stdout.buffer.write(mlir_names.to_artifact(module, portable_version(), True))
+    return module
+
+
+def _name_entry(module: Any) -> None:
+    """Call the function that programs are entered by ``main``: the only one, or the only one that is not private."""
+    functions = [f for f in module.body.operations if isinstance(f, func.FuncOp)]
+    names = [ir.StringAttr(f.attributes["sym_name"]).value for f in functions]
+    if "main" in names:
+        return
+    public = [f for f in functions if "sym_visibility" not in f.attributes] if len(functions) > 1 else functions
+    if len(public) != 1:
+        listed = f"; its functions are {', '.join(names)}" if names else ""
+        raise ValueError(f"it has no function main, nor a single one that could be meant{listed}")
+    old = ir.StringAttr(public[0].attributes["sym_name"]).value
+    ir.SymbolTable.replace_all_symbol_uses(old, "main", module.operation)
+    public[0].attributes["sym_name"] = ir.StringAttr.get("main", context=module.context)
+
+
+def _refine_arguments(module: Any, types: Sequence[str]) -> Any:
+    """Return the module for arguments of known sizes."""
+    modules.run_passes(module, f"builtin.module(stablehlo-refine-arguments{{types={','.join(types)}}})")
+    refined = mlir_names.with_static_shapes(mlir_rules.bytecode(module), True, True, True)
+    with modules.collect_diagnostics():
+        return ir.Module.parse(refined, context=modules.context())
 
 
 def signature_of(module: Any) -> tuple[list[str], list[str]]:
@@ -87,6 +173,20 @@ def signature_of(module: Any) -> tuple[list[str], list[str]]:
         raise ValueError("its program has no function main")
     kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
     return list(map(str, kind.inputs)), list(map(str, kind.results))
+
+
+def name_of(module: Any) -> str:
+    """Return the name of a module, "main" if it has none."""
+    attributes = module.operation.attributes
+    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"
+
+
+def count_copies(module: Any) -> tuple[int, int]:
+    """Return the numbers of replicas and partitions that a module says, one of each where it says none."""
+    attributes = module.operation.attributes
+    names = ["mhlo.num_replicas", "mhlo.num_partitions"]
+    replicas, partitions = [ir.IntegerAttr(attributes[n]).value if n in attributes else 1 for n in names]
+    return replicas, partitions
 
 
 def _is_main(operation: Any) -> bool:

@@ -7,7 +7,7 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,10 +18,12 @@ from xtrace._src.xla.clients import Device
 from xtrace._src.xla.shardings import DeviceSharding
 
 Buffer: TypeAlias = _jax.ArrayImpl
+# The end of a program.
+Token: TypeAlias = _jax.ShardedToken
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
-class _OnDevice(_jax.SingleDeviceSharding):  # type: ignore[misc]
+class _OnDevice(_jax.SingleDeviceSharding):
     """All of an array on one device; its members that jaxlib reads at every transfer are cheap."""
 
     memory_kind: str | None = None
@@ -98,7 +100,7 @@ ALIGNMENT = 16
 
 
 def put_pieces(
-    aval: Any, sharding: DeviceSharding, pieces: list[np.ndarray[Any, Any] | Buffer], devices: list[Device], *,
+    aval: Any, sharding: DeviceSharding, pieces: Sequence[np.ndarray[Any, Any] | Buffer], devices: list[Device], *,
     copy: bool = False,
 ) -> Buffer:
     """Put the pieces of an array of `aval`'s shape on their devices, those of this process.
@@ -127,7 +129,7 @@ def move(aval: Any, buffer: Buffer, device: Device) -> Buffer:
 collect_garbage = _jax.collect_garbage
 
 
-def wait_for(awaited: Buffer | _jax.PjRtToken) -> None:
+def wait_for(awaited: Buffer | Token) -> None:
     """Wait until a buffer's data is there, or a token's program has ended; raise the error it ended with."""
     try:
         if distributed.connections:

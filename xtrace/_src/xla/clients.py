@@ -19,7 +19,7 @@ Client: TypeAlias = _jax.Client
 Device: TypeAlias = _jax.Device
 
 # The clients that have been made, by platform.
-started_clients: dict[str, Any] = {}
+started_clients: dict[str, Client] = {}
 _lock = threading.RLock()
 _default: list[str] = []
 
@@ -50,7 +50,7 @@ class Factory(NamedTuple):
     whether another platform is the default where the client cannot be made. experimental: whether a warning says so.
     """
 
-    make: Callable[[], Client]
+    make: Callable[[], Client | None]
     priority: int = 0
     quiet: bool = True
     experimental: bool = False
@@ -134,7 +134,8 @@ def _make(name: str) -> Client:
         chosen = {"cuda": request.cuda_devices, "rocm": request.rocm_devices}.get(name)
         numbers = _plugins().device_numbers(f"jax_{name}_visible_devices", chosen)
         together = distributed.plugin_client_options()
-        return _plugins().load(name, visible_devices=numbers, more_options=request.options, **together)
+        started: Client = _plugins().load(name, visible_devices=numbers, more_options=request.options, **together)
+        return started
     raise RuntimeError(
         f"there is no platform {name!r}; the platforms are cpu, cuda (or gpu), rocm, tpu, and those that "
         "PJRT_NAMES_AND_LIBRARY_PATHS or an installed package with a PJRT plugin names"

@@ -24,9 +24,9 @@ DistributedError = _jax.JaxRuntimeError
 class Connection(NamedTuple):
     """A connection to the coordinator.
 
-    service: the coordinator, in process 0 only. host: the name of this machine for the CPUs' collectives, None for the
-    one that the machine has itself. timeout, shutdown: how many seconds processes wait for each other, and do at
-    the end. peers: the other processes, None until they are known.
+    service: the coordinator, in process 0 only. relay: the way to it from the other processes. host: the name of this
+    machine for the CPUs' collectives, None for the one that the machine has itself. timeout, shutdown: how many seconds
+    processes wait for each other, and do at the end. peers: the other processes, None until they are known.
     """
 
     client: Any
@@ -37,6 +37,7 @@ class Connection(NamedTuple):
     host: str | None
     timeout: int
     shutdown: int
+    relay: Any = None
     peers: Any = None
 
 
@@ -66,8 +67,11 @@ def connect(
     # jaxlib ends the process if the coordinator does not answer.
     if process != 0:
         start_timeout = timeout - _wait_for_listener(address, timeout)
-    service = None
-    if process == 0:
+    service, relay, reached = None, None, address
+    if process != 0:
+        relay = _late("xtrace._src.xla.coordinator_relay").CoordinatorRelay(_split_address(address))
+        reached = relay.address
+    else:
         _check_free(bind_address)
         service = _jax.get_distributed_runtime_service(
             bind_address, processes, heartbeat_timeout=fatal, cluster_register_timeout=timeout,
@@ -75,7 +79,7 @@ def connect(
         )
     try:
         client = _jax.get_distributed_runtime_client(
-            address, process, init_timeout=start_timeout, heartbeat_timeout=fatal, shutdown_timeout=shutdown,
+            reached, process, init_timeout=start_timeout, heartbeat_timeout=fatal, shutdown_timeout=shutdown,
             use_compression=True,
         )
         with _announce_wait(process, processes, timeout):
@@ -86,7 +90,7 @@ def connect(
         raise
     loopback = _LOOPBACK.fullmatch(address.rpartition(":")[0])
     host = "127.0.0.1" if loopback else None
-    held = Connection(client, service, address, process, processes, host, timeout, shutdown)
+    held = Connection(client, service, address, process, processes, host, timeout, shutdown, relay)
     connections[:] = [held]
     if processes == 1:
         return
@@ -101,7 +105,7 @@ def connect(
         # jaxlib ends the process where it loses the coordinator: the lines that Python was at are shown then.
         with contextlib.suppress(Exception):
             faulthandler.enable()
-    connections[:] = [held._replace(peers=peers.Peers(client, process, about, heartbeat, recoverable))]
+    connections[:] = [held._replace(peers=peers.Peers(client, relay, process, about, heartbeat, recoverable))]
 
 
 class End(NamedTuple):
@@ -166,13 +170,15 @@ def call(processes: Sequence[int], function: Callable[..., Any], *arguments: Any
 
 def _check_free(address: str) -> None:
     """Raise an OSError if nothing can listen at an address, for which jaxlib ends the process."""
-    host, _, port = address.rpartition(":")
-    with _late("socket").create_server((host.strip("[]"), int(port)), family=_family(host)):
+    socket, (host, port) = _late("socket"), _split_address(address)
+    with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
         pass
 
 
-def _family(host: str) -> Any:
-    return _late("socket").AF_INET6 if host.startswith("[") else _late("socket").AF_INET
+def _split_address(address: str) -> tuple[str, int]:
+    """Return the host and the port of an address such as ``[::1]:8476``."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def _late(module: str) -> Any:
@@ -182,12 +188,11 @@ def _late(module: str) -> Any:
 
 def _wait_for_listener(address: str, timeout: int) -> int:
     """Wait until something listens at an address, and return the seconds that it took; OSError after `timeout`."""
-    host, _, port = address.rpartition(":")
     begin = time.monotonic()
     while True:
         left = begin + timeout - time.monotonic()
         try:
-            _late("socket").create_connection((host.strip("[]"), int(port)), max(left, 0.1)).close()
+            _late("socket").create_connection(_split_address(address), max(left, 0.1)).close()
         except OSError:
             if left < 0.2:
                 raise
@@ -218,6 +223,8 @@ def disconnect() -> None:
     connections.clear()
     if held.service is not None:
         held.service.shutdown()
+    if held.relay is not None:
+        held.relay.close()
 
 
 @atexit.register
@@ -299,7 +306,7 @@ def exchange(
                 f"process {held.process} waits at {waiting}, and process {process} has not come there in "
                 f"{seconds} seconds, or has ended: {error}"
             ) from None
-    if any(text.partition(" ")[0] != called for text in texts):
+    if held.peers is not None and any(text.partition(" ")[0] != called for text in texts):
         held.peers.publish_calls()
         exchange("parted", "", processes, "the comparison of calls")
         held.peers.compare_calls()

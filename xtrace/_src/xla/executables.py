@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import functools
 import importlib
 import os
-import platform
 import re
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from xtrace._src.xla import buffers, clients, distributed, versions
+from xtrace._src.xla import buffers, clients, distributed, environments, lapack, versions
 from xtrace._src.xla.clients import Client, Device
 
 CompileError = _jax.JaxRuntimeError
+LoadedExecutable: TypeAlias = _jax.LoadedExecutable
+_Result = TypeVar("_Result")
 
 # Arrays with more axes than YNNPACK reduces safely. Not only operands of reductions: XLA moves reshapes out of the way.
 _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
@@ -30,7 +30,7 @@ _MANY_AXES = re.compile(r"tensor<(?:\d+x){7,}b?f(?:16|32)>")
 def compile_text(
     text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (), partitioned: Partitioned | None = None,
-) -> _jax.LoadedExecutable:
+) -> LoadedExecutable:
     """Compile a module for devices and load it; it calls the Python functions `callbacks` by their places.
 
     TypeError for a dtype that the runtime does not hold, otherwise JaxRuntimeError with XLA's message, which names a
@@ -43,14 +43,14 @@ def compile_text(
     program = distributed.check_same_program(text, devices)
     options = _options_of_text(text, devices, compiler_options, partitioned)
     try:
-        devices = _jax.DeviceList(tuple(devices))
+        device_list = _jax.DeviceList(tuple(devices))
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
             module = importlib.import_module("xtrace._src.xla.modules").parse(text)
             calls = [_wrap_transfer(device.client, c) for c in callbacks]
-            loaded = _compile_apart(device.client.compile_and_load, module, devices, options, host_callbacks=calls)
+            loaded = _compile_apart(device.client.compile_and_load, module, device_list, options, host_callbacks=calls)
         else:
-            loaded = _compile_apart(device.client.compile_and_load, text, devices, options)
+            loaded = _compile_apart(device.client.compile_and_load, text, device_list, options)
     except CompileError as error:
         if compiler_options and "option" in str(error):
             error.add_note(
@@ -62,7 +62,7 @@ def compile_text(
     return loaded
 
 
-def _compile_apart(compile_: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
+def _compile_apart(compile_: Callable[..., _Result], *arguments: object, **keywords: object) -> _Result:
     """Return ``compile_(*arguments, **keywords)``, in the main thread evaluated in another one.
 
     jaxlib 0.10 compiles in threads of its own, and looks for signals while the main thread waits for them. Where a
@@ -71,7 +71,7 @@ def _compile_apart(compile_: Callable[..., Any], *arguments: object, **keywords:
     """
     if threading.current_thread() is not threading.main_thread():
         return compile_(*arguments, **keywords)
-    results: list[Any] = []
+    results: list[_Result] = []
     errors: list[BaseException] = []
     running = threading.Lock()  # Python 3.11 takes a thread for ended when an exception ends its join.
     running.acquire()
@@ -125,48 +125,33 @@ def describe_compilation(
     options = _options_of_text(text, devices, compiler_options, partitioned)
     overrides = sorted(options.env_option_overrides)
     options.env_option_overrides = []
-    device = devices[0]
     described = (
-        versions.JAXLIB_VERSION, device.platform, device.client.platform_version, device.device_kind, len(devices),
-        _processor() if device.platform == "cpu" else "", [os.environ.get(name, "") for name in _COMPILER_VARIABLES],
-        overrides,
+        environments.environment_of(devices[0]), len(devices),
+        [os.environ.get(name, "") for name in _COMPILER_VARIABLES], overrides,
     )
-    serialized: bytes = options.SerializeAsString()
-    return repr(described).encode() + serialized
+    return repr(described).encode() + options.SerializeAsString()
 
 
 # Variables of the environment that XLA's compilers read.
 _COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
-@functools.cache
-def _processor() -> str:
-    """Return the processor's kind and instructions: XLA compiles for those of this machine."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file.read().split("\n\n")[0].splitlines() if line.startswith(_INSTRUCTIONS)]
-    except OSError:
-        lines = [platform.processor()]
-    return "\n".join([platform.machine(), *lines])
-
-
-_INSTRUCTIONS = ("model name", "flags", "Features", "CPU part")
-
-
-def serialize_executable(executable: _jax.LoadedExecutable) -> bytes:
+def serialize_executable(executable: LoadedExecutable) -> bytes:
     """Return a compiled program as bytes for `load_executable`; JaxRuntimeError where the runtime cannot."""
-    serialized: bytes = executable.client.serialize_executable(executable)
-    return serialized
+    return executable.client.serialize_executable(executable)
 
 
 def load_executable(
     payload: bytes, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
     partitioned: Partitioned | None,
-) -> _jax.LoadedExecutable:
+) -> LoadedExecutable:
     """Return the program, compiled from `text` for these devices and options, that `serialize_executable` returned.
 
     The bytes are code: they must come from this user. JaxRuntimeError where the runtime refuses them.
     """
+    # A process that has lowered no such program does not know the routines yet.
+    if b"lapack_" in payload:
+        lapack.register()
     options = _options_of_text(text, devices, compiler_options, partitioned)
     return devices[0].client.deserialize_executable(payload, _jax.DeviceList(tuple(devices)), options)
 
@@ -281,7 +266,7 @@ _last_on_devices: list[Any] = []
 _turn = threading.Lock()
 
 
-def executor(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], Any]:
+def executor(executable: LoadedExecutable) -> Callable[[Sequence[Any]], Any]:
     """Return the function from a program's inputs to its results, which takes turns as `executor_with_end` does."""
     if not _takes_turns(executable):
         return distributed.execution(executable)
@@ -289,7 +274,7 @@ def executor(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], Any
     return lambda inputs: execute(inputs)[0]
 
 
-def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[Any]], tuple[Any, Any]]:
+def executor_with_end(executable: LoadedExecutable) -> Callable[[Sequence[Any]], tuple[Any, Any]]:
     """Return the function from a program's inputs to its results and its end, for `buffers.wait_for`.
 
     Programs with collectives on several CPU devices run one after another. Devices wait for one another in the threads
@@ -319,25 +304,25 @@ def executor_with_end(executable: _jax.LoadedExecutable) -> Callable[[Sequence[A
 _COLLECTIVE = re.compile(r" (all-reduce|all-gather|all-to-all|ragged-all-to-all|collective-|reduce-scatter)[\w-]*\(")
 
 
-def _takes_turns(executable: _jax.LoadedExecutable) -> bool:
+def _takes_turns(executable: LoadedExecutable) -> bool:
     devices = executable.local_devices()
     if len(devices) < 2 or devices[0].platform != "cpu":
         return False
     return any(_COLLECTIVE.search(module.to_string()) for module in executable.hlo_modules())
 
 
-def hlo_text(executable: _jax.LoadedExecutable) -> str:
+def hlo_text(executable: LoadedExecutable) -> str:
     """Return the optimised HLO."""
     return "\n\n".join(module.to_string() for module in executable.hlo_modules())
 
 
-def layouts_of(executable: _jax.LoadedExecutable) -> tuple[list[Any], list[Any]]:
+def layouts_of(executable: LoadedExecutable) -> tuple[list[Any], list[Any]]:
     """Return how the parameters and the results of a program lie in memory, each as `buffers.layout_of` says it."""
     layouts = executable.get_parameter_layouts(), executable.get_output_layouts()
     return tuple([buffers.read_layout(x) for x in each] for each in layouts)  # type: ignore[return-value]
 
 
-def unoptimised_hlo(text: str) -> _jax.XlaComputation:
+def unoptimised_hlo(text: str) -> Any:
     """Return a StableHLO module as jaxlib's XlaComputation, the HLO that XLA starts from; `as_hlo_text` shows it."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 

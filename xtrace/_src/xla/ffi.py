@@ -44,4 +44,4 @@ def capsule(pointer: Any) -> Any:
 
 def include_folder() -> str:
     """Return the folder of XLA's header files."""
-    return os.path.join(os.path.dirname(os.path.abspath(jaxlib.__file__)), "include")
+    return os.path.join(os.path.abspath(*jaxlib.__path__), "include")

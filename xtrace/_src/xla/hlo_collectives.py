@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xtrace._src.xla.hlo_frames import Frames
+
 
 class Collective(NamedTuple):
     """An operation for which devices exchange data.
@@ -43,12 +45,11 @@ _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
 _CALLED = re.compile(r"\b(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
-_ROW = re.compile(r"^(\d+) (.*)$")
 
 
 def collectives_of(text: str, devices: int) -> list[Collective]:
     """Return the collectives of a program over so many devices, in the order of its text."""
-    frames = _Frames(text)
+    frames = Frames(text)
     rows = []
     for computation, lines in _computations(text):
         for line in lines:
@@ -57,12 +58,13 @@ def collectives_of(text: str, devices: int) -> list[Collective]:
                 rows.append((computation, match, line))
     calls = _calls(text) if rows else {}
     collectives = []
+    known: dict[str, tuple[int, bool]] = {}
     for computation, match, line in rows:
         groups = _groups(line, devices)
         size = _size(match[1], is_started=match[3] is not None)
         if match[2] == "reduce-scatter":
             size *= max(map(len, groups))
-        runs = _number_of_runs(computation, calls)
+        runs = _number_of_runs(computation, calls, known)
         collectives.append(Collective(match[2], size, groups, *runs, *frames.place(line)))
     return collectives
 
@@ -79,6 +81,13 @@ def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
             yield name, lines
         else:
             lines.append(line)
+
+
+def runs_of_computations(text: str) -> dict[str, int]:
+    """Return how often one run of the program runs each computation; a loop of unknown length counts once."""
+    calls = _calls(text)
+    known: dict[str, tuple[int, bool]] = {}
+    return {name: _number_of_runs(name, calls, known)[0] for name, _ in _computations(text)}
 
 
 class _Call(NamedTuple):
@@ -119,15 +128,19 @@ def _bound(lines: list[str]) -> int | None:
     return None
 
 
-def _number_of_runs(name: str, calls: dict[str, list[_Call]]) -> tuple[int, bool]:
+def _number_of_runs(
+    name: str, calls: dict[str, list[_Call]], known: dict[str, tuple[int, bool]]
+) -> tuple[int, bool]:
     """Return how often one run of the program runs a computation, and whether that is a lower bound."""
     if name not in calls:
         return 1, False
-    times, at_least = 0, False
-    for call in calls[name]:
-        outer, unknown = _number_of_runs(call.caller, calls)
-        times, at_least = times + outer * call.times, at_least or unknown or call.at_least
-    return times, at_least
+    if name not in known:
+        times, at_least = 0, False
+        for call in calls[name]:
+            outer, unknown = _number_of_runs(call.caller, calls, known)
+            times, at_least = times + outer * call.times, at_least or unknown or call.at_least
+        known[name] = times, at_least
+    return known[name]
 
 
 def _size(types: str, *, is_started: bool) -> int:
@@ -171,36 +184,3 @@ def _groups_of_mesh(mesh: str, axes: str) -> tuple[tuple[int, ...], ...]:
         factors += [before, own, size // before // own]
     numbers = np.moveaxis(np.arange(math.prod(factors)).reshape(factors), chosen, range(-len(chosen), 0))
     return tuple([tuple(row) for row in numbers.reshape(-1, math.prod([factors[i] for i in chosen])).tolist()])
-
-
-class _Frames:
-    """The user's lines that operations come from, in the tables at the head of a module's text."""
-
-    def __init__(self, text: str) -> None:
-        tables: dict[str, dict[int, str]] = {}
-        current = None
-        for line in text.splitlines():
-            if line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
-                current = tables.setdefault(line, {})
-            elif current is not None:
-                row = _ROW.match(line)
-                if row is not None:
-                    current[int(row[1])] = row[2]
-                elif line.startswith(("%", "ENTRY")):
-                    break
-        self._files = {n: name.strip('"') for n, name in tables.get("FileNames", {}).items()}
-        self._locations = tables.get("FileLocations", {})
-        self._frames = tables.get("StackFrames", {})
-
-    def place(self, line: str) -> tuple[str | None, int | None]:
-        """Return the file and line that an operation's metadata name."""
-        file, number = re.search(r'source_file="([^"]*)"', line), re.search(r"source_line=(\d+)", line)
-        if file is not None and number is not None:
-            return file[1], int(number[1])
-        frame = re.search(r"stack_frame_id=(\d+)", line)
-        location = re.search(r"file_location_id=(\d+)", self._frames.get(int(frame[1]), "")) if frame else None
-        row = self._locations.get(int(location[1]), "") if location else ""
-        name, number = re.search(r"file_name_id=(\d+)", row), re.search(r"\bline=(\d+)", row)
-        if name is None or number is None:
-            return None, None
-        return self._files.get(int(name[1])), int(number[1])

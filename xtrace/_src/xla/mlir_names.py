@@ -46,7 +46,7 @@ def from_artifact(artifact: bytes, context: Any) -> Any:
 
 def from_hlo(computation: bytes) -> bytes:
     """Return the bytecode of the StableHLO module for a program in XLA's own form."""
-    return bytes(_jax.mlir.hlo_to_stablehlo(computation))
+    return _jax.mlir.hlo_to_stablehlo(computation)
 
 
 def with_static_shapes(module: bytes, assertions: bool, validate: bool, shardy: bool) -> bytes:

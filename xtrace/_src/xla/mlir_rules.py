@@ -101,13 +101,19 @@ def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
             )
         functions[ir.StringAttr(each.attributes["sym_name"]).value] = each
     ordered: dict[str, Any] = {}
+    entered: set[str] = set()
 
     def visit(symbol: str) -> None:
         if symbol in ordered or symbol not in functions:
             return
-        for called in SYMBOL.findall(str(functions[symbol].operation.get_asm(assume_verified=True))):
-            if called != symbol:
-                visit(called)
+        if symbol in entered:
+            # XLA ends the process.
+            raise ValueError(f"the function {symbol} of the module calls itself, which no program on a device can do")
+        entered.add(symbol)
+        # The first line names the function itself.
+        text = str(functions[symbol].operation.get_asm(assume_verified=True))
+        for called in SYMBOL.findall(text.partition("\n")[2]):
+            visit(called)
         ordered[symbol] = functions[symbol]
 
     for symbol in functions:
@@ -179,7 +185,7 @@ def inline_function(function: Any, operands: Sequence[Any]) -> list[Any]:
     for argument, operand in zip(block.arguments, operands, strict=True):
         argument.replace_all_uses_with(operand)
     *body, last = list(block.operations)
-    place = ir.InsertionPoint.current
+    place: Any = ir.InsertionPoint.current
     for each in body:
         each.operation.detach_from_parent()
         place.insert(each.operation)
@@ -204,13 +210,13 @@ def concatenate_scalars(values: Sequence[Any]) -> Any:
     kind = ir.IntegerType.get_signless(32)
     one = ir.RankedTensorType.get([1], kind)
     if not values:
-        return stablehlo.constant(ir.DenseElementsAttr.get(np.zeros(0, np.int32), type=kind))
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.zeros(0, np.int32).data, type=kind))
     if all(isinstance(x, int) for x in values):
-        return stablehlo.constant(ir.DenseElementsAttr.get(np.array(values, np.int32)))
+        return stablehlo.constant(ir.DenseElementsAttr.get(np.array(values, np.int32).data))
     parts = []
     for value in values:
         if isinstance(value, int):
-            parts.append(stablehlo.constant(ir.DenseElementsAttr.get(np.array([value], np.int32))))
+            parts.append(stablehlo.constant(ir.DenseElementsAttr.get(np.array([value], np.int32).data)))
         else:
             scalar = stablehlo.convert(ir.RankedTensorType.get([], kind), value)
             parts.append(stablehlo.reshape(one, scalar))
@@ -293,13 +299,13 @@ def integer_attribute(width: int, value: int) -> Any:
 def dense_elements(values: Sequence[int]) -> Any:
     """Return the attribute of a vector of integers."""
     with modules.context():
-        return ir.DenseIntElementsAttr.get(np.asarray(values, np.int64))
+        return ir.DenseIntElementsAttr.get(np.asarray(values, np.int64).data)
 
 
 def dense_array(values: Sequence[int]) -> Any:
     """Return the attribute of an array of integers."""
     with modules.context():
-        return ir.DenseI64ArrayAttr.get(np.asarray(values, np.int64))
+        return ir.DenseI64ArrayAttr.get(list(values))
 
 
 def bytecode(module: Any) -> bytes:

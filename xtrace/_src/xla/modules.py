@@ -143,8 +143,12 @@ def serialize(module: object, version: str | None = None) -> bytes:
 
 
 def _expand_chlo(module: ir.Module) -> None:
+    run_passes(module, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
+
+
+def run_passes(module: ir.Module, passes: str) -> None:
+    """Change a module by StableHLO's passes, written as MLIR's pipelines; ir.MLIRError or ValueError if one fails."""
     _register_passes()
-    passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
     passmanager.PassManager.parse(passes, context=module.context).run(module.operation)
 
 
@@ -163,7 +167,7 @@ def collect_diagnostics() -> Iterator[list[str]]:
         return True
 
     with _lock:
-        handler = _new_context().attach_diagnostic_handler(collect)
+        handler: Any = _new_context().attach_diagnostic_handler(collect)
         try:
             yield messages
         finally:

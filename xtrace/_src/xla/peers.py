@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from xtrace._src.xla import versions
+from xtrace._src.xla.coordinator_relay import CoordinatorRelay
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")
 _ALIVE, _CALLS = "xtrace/alive/", "xtrace/calls/"
@@ -117,19 +118,20 @@ class _Worker:
 class Peers:
     """The other processes, as a thread sees them that tells them of this one, too.
 
-    client: the coordinator's. about: what each process says of itself. heartbeat: the seconds of silence that are a
-    failure; `failure` says it then. recoverable: whether that is raised once only, as programs over those that are
-    left may run.
+    client: the coordinator's. relay: the way to the coordinator, None in its own process. about: what each process says
+    of itself. heartbeat: the seconds of silence that are a failure; `failure` says it then. recoverable: whether that
+    is raised once only, as programs over those that are left may run.
     """
 
     def __init__(
-        self, client: Any, process: int, about: Sequence[str], heartbeat: float, recoverable: bool
+        self, client: Any, relay: CoordinatorRelay | None, process: int, about: Sequence[str], heartbeat: float,
+        recoverable: bool,
     ) -> None:
         """Begin to watch."""
         self.recoverable, self._raised = recoverable, False
         # What this process says of its end.
         self._said = ""
-        self.client, self.process, self.heartbeat = client, process, heartbeat
+        self.client, self.relay, self.process, self.heartbeat = client, relay, process, heartbeat
         self.about = [json.loads(text) for text in about]
         self.failure: str | None = None
         self._period = min(heartbeat / 10, 10.0)
@@ -261,15 +263,9 @@ class Peers:
         """
         if not processes and waited < self.heartbeat:
             return
+        self._look_for_coordinator()
         if self.failure is not None and (not self.recoverable or not self._raised or waited > self.heartbeat):
             self._raised = True
-            raise LostProcessError(self.failure)
-        silent = time.monotonic() - self._beaten
-        if silent > self._limit:
-            self._lose(
-                f"the coordinator in {self._name(0)} has not answered for {silent:.0f} seconds: it was paused, or its "
-                "machine is not reachable"
-            )
             raise LostProcessError(self.failure)
         if waited < _PATIENCE:
             return
@@ -283,6 +279,18 @@ class Peers:
             raise LostProcessError(
                 f"{self._name(min(finished))} has finished, and this process waits for it: all processes must "
                 "call the same programs over several processes"
+            )
+
+    def _look_for_coordinator(self) -> None:
+        """Note a failure if the coordinator has ended or is silent."""
+        now = time.monotonic()
+        # At the end of the program the coordinator's last answers may still be on their way.
+        if self.relay is not None and self.relay.lost is not None and now - self.relay.lost > 1:
+            self._lose(f"the coordinator in {self._name(0)} has ended without a word: its process was killed")
+        elif now - self._beaten > self._limit:
+            self._lose(
+                f"the coordinator in {self._name(0)} has not answered for {now - self._beaten:.0f} seconds: it was "
+                "paused, or its machine is not reachable"
             )
 
     def publish_calls(self) -> None:
@@ -350,6 +358,7 @@ class Peers:
         end = time.monotonic() + self.heartbeat + 2 * self._period
         while self.failure is None and not self._finished and time.monotonic() < end:
             time.sleep(0.05)
+            self._look_for_coordinator()
         if self.failure is not None:
             raise LostProcessError(self.failure) from error
         if self._finished:

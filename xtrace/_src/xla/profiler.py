@@ -84,5 +84,4 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
         >>> xtrace.profiler.register_subprocess(os.getppid(), 9990)()
         >>> xtrace.profiler.stop_server()
     """
-    unregister: Callable[[], None] = _profiler.register_subprocess(pid, port)
-    return unregister
+    return _profiler.register_subprocess(pid, port)

@@ -14,7 +14,7 @@ _COPIES = [xla_client.OpSharding.Type.REPLICATED]
 _REPLICATED = xla_client.HloSharding.replicate()
 
 
-class DeviceSharding(_jax.Sharding):  # type: ignore[misc]
+class DeviceSharding(_jax.Sharding):
     """Tiles of arrays on several devices, with the members that jaxlib reads.
 
     `tiles_of` maps a rank to the parts of each dimension and the devices' numbers, tile after tile. `described` is the

@@ -28,10 +28,15 @@ _TOPOLOGY = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4})*")
 
 
 class _Tpu(NamedTuple):
-    """A TPU generation: libtpu's name, the rank of its network, and the chip configuration if not libtpu's default."""
+    """A TPU generation: libtpu's name, the rank of its network, the kind that its devices say, and their memory.
+
+    configuration: that of the chip, if it is not libtpu's default.
+    """
 
     name: str
     rank: int
+    kind: str
+    memory: int
     configuration: str | None = None
 
 
@@ -51,10 +56,11 @@ class _Gpu(NamedTuple):
     memory: int
 
 
-# A v4 chip is one device of two cores; without its configuration libtpu makes two devices of it.
+# A v4 chip is one device of two cores; without its configuration libtpu makes two devices of it. The memory is that of
+# Google Cloud's pages on each version.
 _TPUS = {
-    "tpu-v4": _Tpu("v4", 3, "megacore"), "tpu-v5e": _Tpu("v5e", 2), "tpu-v5p": _Tpu("v5p", 3),
-    "tpu-v6e": _Tpu("v6e", 2),
+    "tpu-v4": _Tpu("v4", 3, "TPU v4", 32 << 30, "megacore"), "tpu-v5e": _Tpu("v5e", 2, "TPU v5 lite", 16 << 30),
+    "tpu-v5p": _Tpu("v5p", 3, "TPU v5", 95 << 30), "tpu-v6e": _Tpu("v6e", 2, "TPU v6 lite", 32 << 30),
 }
 
 # The SXM boards, from NVIDIA's data sheets and the tuning guides of Ampere and Hopper.
@@ -68,10 +74,8 @@ _GPUS = {
     "h200": _Gpu("NVIDIA H200", 9, True, 132, 128, 233472, 232448, 4_800_000_000_000, 50 << 20, 1.98, 151_397_597_184),
 }
 
-# Of TPUs from Google Cloud's pages on each version.
 _MEMORY = {
-    "TPU v4": 32 << 30, "TPU v5 lite": 16 << 30, "TPU v5": 95 << 30, "TPU v6 lite": 32 << 30,
-    **{gpu.name: gpu.memory for gpu in _GPUS.values()},
+    **{tpu.kind: tpu.memory for tpu in _TPUS.values()}, **{gpu.name: gpu.memory for gpu in _GPUS.values()},
 }
 
 TARGETS: tuple[str, ...] = (*sorted(_GPUS), *sorted(_TPUS))
@@ -159,13 +163,19 @@ def is_compile_only(device: object) -> bool:
     return isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient)
 
 
+def kind_of(target: str) -> str:
+    """Return the kind that the devices of a target say; ValueError for an unknown target."""
+    name = _parse_target(target)[0]
+    return _TPUS[name].kind if name in _TPUS else _GPUS[name].name
+
+
 def memory_of(device_kind: str) -> int | None:
     """Return the bytes of memory of a device of a target, None if that is not known."""
     return _MEMORY.get(device_kind)
 
 
 def compile(
-    module: object, devices: object, options: Mapping[str, Any] | None = None,
+    module: object, devices: clients.Device | Sequence[clients.Device], options: Mapping[str, Any] | None = None,
     partitioned: executables.Partitioned | None = None,
 ) -> CompileOnlyExecutable:
     """Compile a module, given as text or parsed, for one compile-only device or a sequence of them.

@@ -118,28 +118,24 @@ class BCOO(SparsifiedOperators, CoordinateStorage):
         self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
         """Return the array with other numbers of batch and of dense axes; see `bcoo_update_layout`."""
-        result: BCOO = bcoo_update_layout(
+        return bcoo_update_layout(
             self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
         )
-        return result
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """Return the array with elements that are stored several times added; see `bcoo_sum_duplicates`."""
-        result: BCOO = eliminate_zeros(self, nse) if remove_zeros else bcoo_sum_duplicates(self, nse)
-        return result
+        return eliminate_zeros(self, nse) if remove_zeros else bcoo_sum_duplicates(self, nse)
 
     def sort_indices(self) -> BCOO:
         """Return the array with its indices in rising order."""
-        result: BCOO = bcoo_sort_indices(self)
-        return result
+        return bcoo_sort_indices(self)
 
     def todense(self) -> Array:
         return bcoo_todense(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         permutation = tuple(range(self.ndim))[::-1] if axes is None else axes
-        result: BCOO = bcoo_transpose(self, permutation=permutation)
-        return result
+        return bcoo_transpose(self, permutation=permutation)
 
 
 def _refuse_axes(name: str, n_batch: int, n_dense: int) -> None:
@@ -242,8 +238,7 @@ class BCSR(RowStorage):
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """Return the BCSR array of a BCOO array with two sparse axes."""
-        result: BCSR = from_coordinates(arr, cls)
-        return result
+        return from_coordinates(arr, cls)
 
     @classmethod
     def _empty(
@@ -267,8 +262,7 @@ class BCSR(RowStorage):
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """Return the array with elements that are stored several times added; see `bcsr_sum_duplicates`."""
-        result: BCSR = eliminate_row_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
-        return result
+        return eliminate_row_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
 
     def todense(self) -> Array:
         return bcsr_todense(self)

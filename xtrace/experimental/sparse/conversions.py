@@ -25,7 +25,7 @@ from xtrace._src.sparse.coordinates import (
     broadcast_batch,
     split_permutation,
 )
-from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, check_coordinates
+from xtrace.experimental.sparse.coordinate_storage import Coordinates, check_coordinates
 from xtrace.numpy.conversion import asarray
 from xtrace.numpy.ufuncs import where
 
@@ -90,7 +90,7 @@ def permutation_of(permutation: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def bcoo_transpose(mat: Any, *, permutation: Sequence[int]) -> Any:
+def bcoo_transpose(mat: Coordinates, *, permutation: Sequence[int]) -> Coordinates:
     """Transpose a BCOO array: permute its batch axes, its sparse axes, and its dense axes.
 
     Args:
@@ -119,7 +119,7 @@ def bcoo_transpose(mat: Any, *, permutation: Sequence[int]) -> Any:
     return mat.remake(data, indices, [mat.shape[i] for i in axes], in_order, mat.unique_indices)
 
 
-def bcoo_sort_indices(mat: Any) -> Any:
+def bcoo_sort_indices(mat: Coordinates) -> Coordinates:
     """Sort the stored elements of a BCOO array by their indices.
 
     Args:
@@ -143,7 +143,7 @@ def bcoo_sort_indices(mat: Any) -> Any:
     return mat.remake(data, indices, None, True, mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
+def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Coordinates:
     """Sum the elements of a BCOO array that are stored several times.
 
     Args:
@@ -189,7 +189,7 @@ def _count_unique(indices: np.ndarray[Any, Any], sizes: Sequence[int]) -> int:
     return max([len(np.unique(rows[mask], axis=0)) for rows, mask in zip(batches, inside, strict=True)], default=0)
 
 
-def eliminate_zeros(mat: CoordinateStorage, nse: int | None) -> Any:
+def eliminate_zeros(mat: Coordinates, nse: int | None) -> Coordinates:
     """Sum duplicates and drop stored zeros, whose indices move out of bounds."""
     layout = mat.layout("sum_duplicates")
     axes = tuple(range(layout.n_batch + 1, mat.data.ndim))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import Shape
@@ -11,6 +11,8 @@ from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, SparseInfo, coordinate_layout
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
+
+Coordinates = TypeVar("Coordinates", bound="CoordinateStorage")
 
 
 class CoordinateStorage(JAXSparse):
@@ -67,12 +69,12 @@ class CoordinateStorage(JAXSparse):
     def remake(
         self, data: Any, indices: Any, shape: Sequence[int] | None = None, indices_sorted: bool = False,
         unique_indices: bool = False,
-    ) -> Any:
+    ) -> Self:
         """Return an array of the same class with other buffers."""
         shape = self.shape if shape is None else shape
         return type(self)((data, indices), shape=shape, indices_sorted=indices_sorted, unique_indices=unique_indices)
 
-    def with_data(self, data: Any) -> Any:
+    def with_data(self, data: Any) -> Self:
         """Return an array that stores other values for the same elements."""
         result = self.remake(data, self.indices, self.shape, self.indices_sorted, self.unique_indices)
         result.pattern = self.pattern
@@ -97,7 +99,7 @@ class CoordinateStorage(JAXSparse):
         return result
 
 
-def check_coordinates(value: object, argument: str) -> Any:
+def check_coordinates(value: Coordinates, argument: str) -> Coordinates:
     """Return `value`; TypeError unless it is a BCOO array."""
     if not isinstance(value, CoordinateStorage):
         raise TypeError(

@@ -15,7 +15,12 @@ from xtrace._src.sparse import index_rows
 from xtrace._src.sparse.coordinates import broadcast_batch
 from xtrace._src.sparse.layouts import SparseEfficiencyError, SparseEfficiencyWarning
 from xtrace.experimental.sparse.conversions import bcoo_transpose
-from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage, batch_shape, check_coordinates
+from xtrace.experimental.sparse.coordinate_storage import (
+    Coordinates,
+    CoordinateStorage,
+    batch_shape,
+    check_coordinates,
+)
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.broadcasting import indices as grid_of
 from xtrace.numpy.conversion import asarray
@@ -47,7 +52,7 @@ class Buffers:
         """The number of stored elements of each batch."""
         return int(self.indices.shape[-2])
 
-    def make(self, mat: CoordinateStorage, indices_sorted: bool = False, unique_indices: bool = False) -> Any:
+    def make(self, mat: Coordinates, indices_sorted: bool = False, unique_indices: bool = False) -> Coordinates:
         """Return an array of the class of `mat` with these buffers."""
         return mat.remake(self.data, self.indices, self.shape, indices_sorted, unique_indices)
 
@@ -119,8 +124,8 @@ _INEFFICIENT = ("error", "warn", None)
 
 
 def bcoo_update_layout(
-    mat: Any, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
-) -> Any:
+    mat: Coordinates, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
+) -> Coordinates:
     """Convert a BCOO array to another number of batch and of dense axes.
 
     Sparse axes that become batch or dense ones are stored in full. That is inefficient unless their sizes are 0 or 1.

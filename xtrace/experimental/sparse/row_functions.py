@@ -22,7 +22,7 @@ from xtrace.experimental.sparse.coordinate_storage import CoordinateStorage
 from xtrace.experimental.sparse.indexing import bcoo_concatenate
 from xtrace.experimental.sparse.layout_changes import bcoo_broadcast_in_dim, refuse_sharding
 from xtrace.experimental.sparse.products import check_contraction
-from xtrace.experimental.sparse.row_storage import RowStorage, check_rows
+from xtrace.experimental.sparse.row_storage import Rows, RowStorage, check_rows
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse
 from xtrace.numpy.conversion import asarray
 
@@ -35,7 +35,7 @@ def to_coordinates(mat: RowStorage, kind: type[CoordinateStorage] = CoordinateSt
     )
 
 
-def from_coordinates(mat: CoordinateStorage, kind: type[RowStorage]) -> Any:
+def from_coordinates(mat: CoordinateStorage, kind: type[Rows]) -> Rows:
     """Return an array of coordinates as a BCSR array of the class `kind`; ValueError unless it has 2 sparse axes."""
     layout = mat.layout("BCSR.from_bcoo")
     if layout.n_sparse != 2:
@@ -200,7 +200,7 @@ def bcsr_concatenate(operands: Sequence[Any], *, dimension: int) -> Any:
     return from_coordinates(bcoo_concatenate([to_coordinates(x) for x in mats], dimension=dimension), type(mats[0]))
 
 
-def bcsr_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
+def bcsr_sum_duplicates(mat: Rows, nse: int | None = None) -> Rows:
     """Sum the elements of a BCSR array that are stored several times.
 
     Args:
@@ -225,6 +225,6 @@ def bcsr_sum_duplicates(mat: Any, nse: int | None = None) -> Any:
     return from_coordinates(bcoo_sum_duplicates(to_coordinates(mat), nse), type(mat))
 
 
-def eliminate_row_zeros(mat: RowStorage, nse: int | None) -> Any:
+def eliminate_row_zeros(mat: Rows, nse: int | None) -> Rows:
     """Sum duplicates and drop stored zeros."""
     return from_coordinates(eliminate_zeros(to_coordinates(mat), nse), type(mat))

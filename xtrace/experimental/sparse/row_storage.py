@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.sparse.layouts import Layout, SparseInfo, row_layout
 from xtrace.experimental.sparse.sparse_arrays import JAXSparse, infer_mapped_shape
 from xtrace.numpy.conversion import asarray
+
+Rows = TypeVar("Rows", bound="RowStorage")
 
 
 class RowStorage(JAXSparse):
@@ -63,11 +65,11 @@ class RowStorage(JAXSparse):
         """Return the kinds of axes; ValueError, for the function `name`, if the buffers do not fit the shape."""
         return row_layout(self.data, self.indices, self.indptr, self.shape, function=name)
 
-    def remake(self, data: Any, indices: Any, indptr: Any, shape: Sequence[int] | None = None) -> Any:
+    def remake(self, data: Any, indices: Any, indptr: Any, shape: Sequence[int] | None = None) -> Self:
         """Return an array of the same class with other buffers."""
         return type(self)((data, indices, indptr), shape=self.shape if shape is None else shape)
 
-    def with_data(self, data: Any) -> Any:
+    def with_data(self, data: Any) -> Self:
         """Return an array that stores other values for the same elements."""
         return type(self)(
             (data, self.indices, self.indptr), shape=self.shape, indices_sorted=self.indices_sorted,
@@ -93,7 +95,7 @@ class RowStorage(JAXSparse):
         return result
 
 
-def check_rows(value: object, argument: str) -> Any:
+def check_rows(value: Rows, argument: str) -> Rows:
     """Return `value`; TypeError unless it is a BCSR array."""
     if not isinstance(value, RowStorage):
         raise TypeError(

@@ -165,6 +165,20 @@ def _svd(a: ArrayLike, *, full: bool, vectors: bool, hermitian: bool, subset: tu
     return SVDResult(*factors) if vectors else factors
 
 
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., *, compute_uv: Literal[False], hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Array: ...
+
+
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> Any: ...
+
+
 @inline_jit(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"), public=True)
 def svd(
     a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
@@ -221,8 +235,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.6.
     """
-    result: Array = svd(x, compute_uv=False)
-    return result
+    return svd(x, compute_uv=False)
 
 
 @overload

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import config, dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -26,7 +26,7 @@ from xtrace.numpy.linalg.factorizations import svd, svdvals
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.linalg.solutions import inv
 from xtrace.numpy.manipulation import expand_dims, moveaxis
-from xtrace.numpy.operands import axes_of, scalar_of, type_of
+from xtrace.numpy.operands import axes_of, scalar_of
 from xtrace.numpy.reductions import amax, amin
 from xtrace.numpy.reductions import sum as summed
 
@@ -152,7 +152,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False, o
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2.
     """
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
     kind = _number(ord, "vector")
     return _norm(x, name="vector_norm", ord=kind, axes=axes, of_matrices=False, keepdims=bool(keepdims))
@@ -213,7 +213,7 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.2 and 2.3.
     """
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     axes = axes_of(axis, aval.ndim)
     whole = ord is None and axis is None
     if not whole and len(axes) not in (1, 2):
@@ -227,7 +227,7 @@ def norm(x: ArrayLike, ord: object = None, axis: Axes = None, keepdims: bool = F
 
 
 @inline_jit
-def _cond(x: ArrayLike, *, p: Array) -> Array:
+def _cond(x: ArrayLike, *, p: Any) -> Array:
     (x,) = promote_to_inexact(x)
     aval = aval_of(x)
     if p in (None, 2, -2):
@@ -269,7 +269,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 2.6.
     """
-    aval = type_of(x)
+    aval = operand_aval(x, 0)
     if aval.ndim < 2:
         raise ValueError(f"cond: the input array must be at least 2D; got shape {aval.shape}")
     if 0 in aval.shape[-2:]:
@@ -291,7 +291,7 @@ def _rank(x: Any, tolerance: Any, *, hermitian: bool, dtype: Any) -> Array:
     (x,) = promote_to_inexact(x)
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tolerance is None:
-        rows, columns = type_of(x).shape[-2:]
+        rows, columns = operand_aval(x, 0).shape[-2:]
         own = aval_of(values).dtype
         share: Any = scalar_of(max(rows, columns) * float(dtypes.finfo(own).eps), own)
         tolerance = amax(values, -1) * share
@@ -325,7 +325,7 @@ def matrix_rank(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5.
     """
-    aval = type_of(M)
+    aval = operand_aval(M, 0)
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     dtype = dtypes.default_int(config.enable_x64.value)

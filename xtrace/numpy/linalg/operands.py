@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.api.promotion import as_inexact, cast, common_dtype
 from xtrace._src.api.vmap import vmap
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace.numpy.operands import type_of
 
 Result = TypeVar("Result")
 
@@ -21,7 +21,7 @@ def matrix_type(a: ArrayLike, position: int = 0, *, square: bool = False) -> Sha
 
     TypeError for other objects, ValueError for fewer than two axes, or for matrices that are not `square`.
     """
-    aval = type_of(a, position)
+    aval = operand_aval(a, position)
     if aval.ndim < 2 or (square and aval.shape[-1] != aval.shape[-2]):
         form = "[..., n, n]" if square else "[..., m, n]"
         raise ValueError(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis
+from xtrace._src.algebra.vector_space import canonical_axis, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import cast, common_dtype
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
@@ -17,7 +17,6 @@ from xtrace._src.ops.linalg.matrices import identity
 from xtrace.numpy import contraction, manipulation, rearrangement
 from xtrace.numpy.contraction import dot
 from xtrace.numpy.linalg.solutions import inv
-from xtrace.numpy.operands import type_of
 
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace",
@@ -53,7 +52,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def _length(x: ArrayLike, axis: int, position: int) -> int:
-    aval = type_of(x, position)
+    aval = operand_aval(x, position)
     return int(aval.shape[canonical_axis(axis, aval.ndim)])
 
 
@@ -75,7 +74,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([[3, 4],
                [6, 8]], dtype=int32)
     """
-    ranks = [type_of(x, i).ndim for i, x in enumerate((x1, x2))]
+    ranks = [operand_aval(x, i).ndim for i, x in enumerate((x1, x2))]
     if ranks != [1, 1]:
         raise ValueError(
             f"outer: arrays must be one-dimensional, but they have the ranks {ranks[0]} and {ranks[1]}; "
@@ -267,7 +266,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Reference:
         N. J. Higham, Functions of Matrices (2008), section 4.1: repeated squaring.
     """
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if aval.ndim < 2 or aval.shape[-1] != aval.shape[-2]:
         raise TypeError(f"matrix_power: the last two axes of the array must be square, got shape {aval.shape}")
     result: Array = _matrix_power(a, n=to_integer("n", n))
@@ -346,7 +345,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: object = None) -> Array
         T. H. Cormen et al., Introduction to Algorithms, 3rd ed. (2009), section 15.2.
     """
     operands = tuple(arrays)
-    avals = [type_of(x, i) for i, x in enumerate(operands)]
+    avals = [operand_aval(x, i) for i, x in enumerate(operands)]
     if len(avals) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(avals)}")
     _check_chain(avals)

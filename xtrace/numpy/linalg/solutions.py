@@ -11,6 +11,7 @@ from xtrace._src.algebra.vector_space import (
     canonical_axis,
     check_broadcast,
     convert_to,
+    operand_aval,
     reshape,
     transpose,
 )
@@ -38,7 +39,7 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy.linalg.factorizations import svd
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import broadcast_operand_to, scalar_of, type_of
+from xtrace.numpy.operands import broadcast_operand_to, scalar_of
 
 __all__ = ["inv", "lstsq", "pinv", "solve", "tensorinv", "tensorsolve"]
 
@@ -108,7 +109,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 3.4: LU with partial pivoting.
     """
     left = matrix_type(a, square=True)
-    right = type_of(b, 1)
+    right = operand_aval(b, 1)
     if right.ndim == 0 or right.shape[-1 if right.ndim == 1 else -2] != left.shape[-1]:
         hint = ". Write solve(a, b[..., None])[..., 0] for vectors" if right.shape == left.shape[:-1] else ""
         raise ValueError(
@@ -226,7 +227,7 @@ def lstsq(
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 5.5: by singular values.
     """
-    left, right = type_of(a, 0), type_of(b, 1)
+    left, right = operand_aval(a, 0), operand_aval(b, 1)
     if left.ndim != 2 or right.ndim not in (1, 2):
         error = ValueError if left.ndim != 2 else TypeError
         raise error(f"lstsq takes a matrix and a vector or a matrix; got shapes {left.shape} and {right.shape}")
@@ -355,7 +356,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     Reference:
         The definition is that of ``numpy.linalg.tensorinv``.
     """
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     count = to_integer("ind", ind)
     if count <= 0:
         raise ValueError(f"tensorinv: ind must be a positive integer; got ind={ind}")
@@ -396,7 +397,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     Reference:
         The definition is that of ``numpy.linalg.tensorsolve``.
     """
-    left, right = type_of(a, 0), type_of(b, 1)
+    left, right = operand_aval(a, 0), operand_aval(b, 1)
     if axes is not None:
         a = _axes_at_end(a, axes, left.ndim)
         left = aval_of(a)

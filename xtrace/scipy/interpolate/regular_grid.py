@@ -44,7 +44,7 @@ def _to_axis(position: int, points: Any) -> Array:
             f"RegularGridInterpolator: points[{position}] must be a vector of coordinates, got the shape {aval.shape}"
         )
     # Traced values cannot be checked.
-    if not isinstance(points, Tracer) and not np.all(np.diff(np.asarray(points)) > 0):
+    if not isinstance(points, Tracer) and not np.all(np.greater(np.diff(np.asarray(points)), 0)):
         raise ValueError(
             f"RegularGridInterpolator: points[{position}] must increase strictly, got {abbreviate(points)}; sort the "
             "points, and the values along this axis with them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -23,7 +24,6 @@ from xtrace._src.ops.stop_gradient import stop_gradient
 from xtrace.numpy import linalg
 from xtrace.numpy.broadcasting import broadcast_to
 from xtrace.numpy.linalg.operands import matrix_type, promote_to_inexact
-from xtrace.numpy.operands import type_of
 from xtrace.scipy.linalg.factorizations import cholesky
 
 __all__ = ["cho_solve", "det", "inv", "lu_solve", "solve", "solve_triangular"]
@@ -85,7 +85,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 def _broadcast_system(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array, bool]:
     """Broadcast matrices and right-hand sides; return them as matrices, and whether the latter were vectors."""
-    left, right = type_of(a, 0), type_of(b, 1)
+    left, right = operand_aval(a, 0), operand_aval(b, 1)
     a, b = promote_to_inexact(a, b)
     vector = _are_vectors(left, right)
     if vector:
@@ -101,7 +101,7 @@ def _are_vectors(left: ShapedArray, right: ShapedArray) -> bool:
 
 
 def _check_system(a: ArrayLike, b: ArrayLike) -> None:
-    left, right = matrix_type(a, square=True), type_of(b, 1)
+    left, right = matrix_type(a, square=True), operand_aval(b, 1)
     core = 1 if _are_vectors(left, right) else 2
     if right.ndim < core or right.shape[-core] != left.shape[-1]:
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import check_mapped_ranks
 from xtrace._src.core import config, dtypes
@@ -28,7 +28,6 @@ from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.linalg.operands import promote_to_inexact
 from xtrace.numpy.logic import bitwise_and, bitwise_count
 from xtrace.numpy.manipulation import atleast_1d, atleast_2d, expand_dims
-from xtrace.numpy.operands import type_of
 from xtrace.numpy.padding import pad
 from xtrace.numpy.ranges import arange
 from xtrace.numpy.scalar_types import result_type
@@ -124,7 +123,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 4.7.
     """
     if r is not None:
-        check_mapped_ranks([type_of(x, i).shape for i, x in enumerate((c, r))], (1, 1))
+        check_mapped_ranks([operand_aval(x, i).shape for i, x in enumerate((c, r))], (1, 1))
     column, row = _broadcast_vectors(c, conj(to_array_operand(c)) if r is None else r)
     if r is not None:
         column = convert_to(column, column.dtype)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to
+from xtrace._src.algebra.vector_space import broadcast_in_dim, convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -202,7 +201,7 @@ def eigh_tridiagonal(
         bisection" (1967).
     """
     d, e = [asarray(x) if isinstance(x, (list, tuple)) else x for x in (d, e)]
-    diagonal, beside = positional_operand_aval(0, d), positional_operand_aval(1, e, function=_FUNCTION)
+    diagonal, beside = operand_aval(d, 0), operand_aval(e, 1, function=_FUNCTION)
     if diagonal.ndim != 1 or beside.ndim != 1 or beside.size != max(diagonal.size - 1, 0):
         raise ValueError(
             f"{_FUNCTION}: d and e must be vectors of n and n - 1 elements, got shapes {diagonal.shape} and "

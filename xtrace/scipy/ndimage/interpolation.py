@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import check_broadcast, convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
@@ -16,7 +16,6 @@ from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.ops.elementwise import round as rounded
 from xtrace.numpy.conversion import to_array_operand
-from xtrace.numpy.operands import type_of
 from xtrace.numpy.rounding import floor
 from xtrace.numpy.ufuncs import clip, mod, where
 
@@ -102,7 +101,7 @@ def map_coordinates(
     Reference:
         NumPy and SciPy, manual of ``scipy.ndimage.map_coordinates``.
     """
-    aval = type_of(input)
+    aval = operand_aval(input, 0)
     given = list(coordinates)
     if len(given) != aval.ndim:
         raise ValueError(

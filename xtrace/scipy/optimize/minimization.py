@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from xtrace._src.api.promotion import positional_operand_aval
+from xtrace._src.algebra.vector_space import operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, RealLike
@@ -83,7 +83,7 @@ def minimize(
     check_callable(fun)
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to xtrace.scipy.optimize.minimize must be a tuple, got {args}; write (args,)")
-    aval = positional_operand_aval(1, x0)
+    aval = operand_aval(x0, 1)
     if not dtypes.is_inexact(aval.dtype):
         raise TypeError(
             f"minimize: x0 must have a floating or complex dtype to be differentiated by, got {aval.str_short()}; "

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, check_broadcast, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, select_where
 from xtrace._src.api.promotion import as_inexact, common_dtype
@@ -26,7 +26,7 @@ from xtrace.numpy import fft as fourier
 from xtrace.numpy.complex_parts import conj, real
 from xtrace.numpy.creation import zeros
 from xtrace.numpy.manipulation import moveaxis
-from xtrace.numpy.operands import cast_to, type_of
+from xtrace.numpy.operands import cast_to
 from xtrace.numpy.padding import pad
 from xtrace.numpy.quantiles import median
 from xtrace.numpy.reductions import sum
@@ -114,7 +114,7 @@ def _sample_window(window: _WindowLike, size: int | None) -> tuple[ArrayLike, in
         count = 0 if size is None else size
         return sample_window(window, count), count
     window = np.asarray(window) if isinstance(window, list) else window
-    shape = type_of(window, 2).shape
+    shape = operand_aval(window, 2).shape
     if len(shape) != 1:
         raise ValueError(f"{called_function()}: window must be 1-D, got shape {shape}")
     if size not in (None, shape[0]):
@@ -487,7 +487,7 @@ def istft(
     Reference:
         D. W. Griffin and J. S. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
     """
-    aval = type_of(Zxx)
+    aval = operand_aval(Zxx, 0)
     if aval.ndim < 2:
         raise ValueError(f"istft: Input stft must be at least 2d, got shape {aval.shape}")
     axes = [canonical_axis(i, aval.ndim) for i in (freq_axis, time_axis)]

@@ -38,6 +38,7 @@ class _Matrix(Protocol):
     @property
     def shape(self) -> Sequence[int]:
         """The numbers of rows and columns."""
+        ...
 
     def __matmul__(self, vector: Any, /) -> Any: ...
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -99,5 +98,5 @@ def bessel_jn(z: RealLike, *, v: int, n_iter: int = 50) -> Array:
         raise ValueError(f"bessel_jn: v and n_iter must not be negative, got v={highest} and n_iter={count}")
     if isinstance(z, (list, tuple)):
         z = asarray(z)
-    positional_operand_aval(0, z)
+    operand_aval(z, 0)
     return _bessel_jn(z, highest, count)

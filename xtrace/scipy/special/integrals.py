@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
-from xtrace._src.api.promotion import positional_operand_aval
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -209,7 +208,7 @@ def fresnel(x: RealLike) -> tuple[Any, Any]:
     Reference:
         NIST Digital Library of Mathematical Functions, sections 7.2(iii) and 7.5: the auxiliary functions f and g.
     """
-    if dtypes.is_complex(positional_operand_aval(0, x).dtype):
+    if dtypes.is_complex(operand_aval(x, 0).dtype):
         raise NotImplementedError("fresnel does not support complex-valued inputs; only real x")
     (x,), dtype = real_operands(x)
     size = abs(x)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import check_broadcast, convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
 from xtrace._src.api.custom_rules.custom_jvp import custom_jvp
 from xtrace._src.api.elementwise_functions import REAL_NUMBERS, unary_function
 from xtrace._src.api.grad import jvp
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, cast_as
-from xtrace._src.api.promotion import as_inexact, positional_operand_aval, promote
+from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike, RealLike
 from xtrace._src.core.arrays import Array
@@ -152,7 +152,7 @@ def operands(*values: ArrayLike) -> list[Array]:
 def refuse_complex(*values: ArrayLike) -> None:
     """Raise ValueError if a value is complex."""
     for position, x in enumerate(values):
-        if dtypes.is_complex(positional_operand_aval(position, x).dtype):
+        if dtypes.is_complex(operand_aval(x, position).dtype):
             raise ValueError(
                 f"{called_function()} does not support complex-valued inputs; argument {position} is complex"
             )
@@ -160,7 +160,7 @@ def refuse_complex(*values: ArrayLike) -> None:
 
 def wide_operand(x: ArrayLike) -> Array:
     """Convert `x` to an array; TypeError unless its dtype is float32 or float64."""
-    dtype = positional_operand_aval(0, x).dtype
+    dtype = operand_aval(x, 0).dtype
     if dtype not in (dtypes.float32, dtypes.float64):
         raise TypeError(f"{called_function()}: dtype {dtype.name} is not supported; convert x to float32 or float64")
     return convert_to(to_array(promote(x)[0]), dtype)
@@ -323,7 +323,7 @@ def polygamma(n: RealLike, x: RealLike) -> Array:
     Reference:
         NIST Digital Library of Mathematical Functions, section 5.15.
     """
-    type_of_order = positional_operand_aval(0, n)
+    type_of_order = operand_aval(n, 0)
     if not dtypes.is_integer(type_of_order.dtype):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {type_of_order.dtype.name}.")
     (x,) = operands(x)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import check_broadcast, convert_to
+from xtrace._src.algebra.vector_space import check_broadcast, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import broadcast_to_shape, select_where
-from xtrace._src.api.promotion import as_inexact, positional_operand_aval, promote
+from xtrace._src.api.promotion import as_inexact, promote
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import RealLike
 from xtrace._src.core.arrays import Array
@@ -84,7 +84,7 @@ def sph_harm_y(
     if diff_n is not None:
         raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with grad instead")
     for position, (name, x) in enumerate((("n", n), ("m", m))):
-        dtype = positional_operand_aval(position, x).dtype
+        dtype = operand_aval(x, position).dtype
         if not dtypes.is_integer(dtype):
             raise TypeError(f"sph_harm_y: {name} must be of integer type, got {dtype.name}")
     theta, phi = [to_array(x) for x in promote(theta, phi, adjust=as_inexact)]

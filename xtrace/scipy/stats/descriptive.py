@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from xtrace._src.algebra.vector_space import canonical_axis, convert_to
+from xtrace._src.algebra.vector_space import canonical_axis, convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.operators import select_where
 from xtrace._src.core import config, dtypes
@@ -22,7 +22,6 @@ from xtrace.numpy.joins_and_splits import concatenate
 from xtrace.numpy.logic import logical_not
 from xtrace.numpy.manipulation import atleast_1d, ravel
 from xtrace.numpy.nan_reductions import nanstd
-from xtrace.numpy.operands import type_of
 from xtrace.numpy.reductions import any, argmax, max, sum
 from xtrace.numpy.selection import take_along_axis
 from xtrace.numpy.statistics import std
@@ -105,16 +104,16 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         ModeResult(mode=Array(3, dtype=int32), count=Array(2, dtype=int32))
     """
     _check_policy(nan_policy)
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     rank = aval.ndim
-    a = atleast_1d(a) if axis is not None else ravel(a)
-    along = 0 if axis is None else canonical_axis(axis, a.ndim)
-    if not a.shape[along]:
-        kept = [1 if i == along else n for i, n in enumerate(a.shape) if keepdims or i != along]
+    x = atleast_1d(a) if axis is not None else ravel(a)
+    along = 0 if axis is None else canonical_axis(axis, x.ndim)
+    if not x.shape[along]:
+        kept = [1 if i == along else n for i, n in enumerate(x.shape) if keepdims or i != along]
         dtype = dtypes.default_float(config.enable_x64.value)
         result = ModeResult(full(kept, math.nan, dtype), zeros(kept, dtype))
     else:
-        result = ModeResult(*_find_mode(a, along, keepdims))
+        result = ModeResult(*_find_mode(x, along, keepdims))
     return ModeResult(*[x.reshape((1,) * rank) for x in result]) if axis is None and keepdims and rank > 1 else result
 
 
@@ -169,7 +168,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     methods = ("average", "min", "max", "dense", "ordinal")
     if method not in methods:
         raise ValueError(f"rankdata: method must be one of {', '.join(methods)}; got {abbreviate(method)}")
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     if axis is None:
         return _compute_ranks(ravel(a), 0, method)
     return _compute_ranks(a, canonical_axis(axis, aval.ndim), method)
@@ -201,7 +200,7 @@ def sem(
     """
     if nan_policy not in ("propagate", "omit"):
         raise ValueError(f"sem: nan_policy must be 'propagate' or 'omit'; got {abbreviate(nan_policy)}")
-    aval = type_of(a)
+    aval = operand_aval(a, 0)
     along = None if axis is None else canonical_axis(axis, aval.ndim)
     deviation = nanstd if nan_policy == "omit" else std
     error = deviation(a, along, ddof=ddof, keepdims=bool(keepdims))

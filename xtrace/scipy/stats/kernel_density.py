@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Union
 
 import numpy as np
 
-from xtrace._src.algebra.vector_space import convert_to
+from xtrace._src.algebra.vector_space import convert_to, operand_aval
 from xtrace._src.api.inline_jit import inline_jit
 from xtrace._src.api.promotion import as_inexact, common_dtype
 from xtrace._src.core import dtypes
@@ -23,7 +23,7 @@ from xtrace.numpy.covariances import cov as covariance_of
 from xtrace.numpy.creation import full, zeros
 from xtrace.numpy.linalg import cholesky, inv
 from xtrace.numpy.manipulation import atleast_2d, moveaxis
-from xtrace.numpy.operands import cast_to, type_of
+from xtrace.numpy.operands import cast_to
 from xtrace.numpy.rearrangement import diagonal
 from xtrace.numpy.reductions import sum
 from xtrace.numpy.scalar_types import isscalar
@@ -184,7 +184,7 @@ class gaussian_kde:
 
     def _to_columns(self, function: str, points: ArrayLike) -> tuple[Array, np.dtype[Any]]:
         """Return `points` as columns, and the dtype of results."""
-        aval = type_of(points, function=function)
+        aval = operand_aval(points, 0, function=function)
         if dtypes.is_complex(aval.dtype):
             raise NotImplementedError(f"gaussian_kde.{function}: complex points are not supported")
         _, dtype, _ = common_dtype((points, self.dataset), as_inexact, function=function)
@@ -227,7 +227,7 @@ class gaussian_kde:
 
         ValueError for other shapes; where d is 1 they may be numbers.
         """
-        sizes = [type_of(x, i) for i, x in enumerate((mean, cov))]
+        sizes = [operand_aval(x, i) for i, x in enumerate((mean, cov))]
         shape = tuple([n for n in sizes[0].shape if n != 1]) or (1,)
         if shape != (self.d,):
             raise ValueError(f"gaussian_kde.integrate_gaussian: mean does not have dimension {self.d}: {sizes[0]}")
@@ -240,7 +240,7 @@ class gaussian_kde:
         """Return the integral of the density from `low` to `high`. ValueError unless d is 1 and both are scalars."""
         if self.d != 1:
             raise ValueError(f"gaussian_kde.integrate_box_1d: the data must be 1-dimensional, got dimension {self.d}")
-        limits = [type_of(x, i) for i, x in enumerate((low, high))]
+        limits = [operand_aval(x, i) for i, x in enumerate((low, high))]
         if limits[0].shape or limits[1].shape:
             raise ValueError(
                 "gaussian_kde.integrate_box_1d: the limits of integration must be scalars; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from xtrace._src.api.custom_rules.functions import Call, CustomFunction, Expected, Same, check_pair
 from xtrace._src.api.custom_rules.symbolic_zeros import SymbolicZero, symbolic_zero
@@ -78,8 +78,7 @@ class custom_jvp(CustomFunction[_Arguments, _Result]):
                     f"{self.name} was given {len(jvps)} rules by defjvps and {len(primals)} arguments; give a rule, or "
                     "None, for each argument"
                 )
-            function: Callable[..., Any] = self
-            result = function(*primals)
+            result = cast(Any, self)(*primals)
             terms = [rule(t, result, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
             return result, pytree.tree_map(_sum_of_terms, result, *terms)
 

@@ -312,16 +312,14 @@ def _indexing_of_a_list(case: Case, writer: Rewriter, node: ast.Subscript) -> li
 
 def _start_and_size(writer: Rewriter, bounds: ast.Slice) -> tuple[str, str]:
     """Return where a slice starts, and its length where that is written in it, ``size`` if it is not."""
-    lower: Any = bounds.lower
-    upper: Any = bounds.upper
+    lower, upper = bounds.lower, bounds.upper
     start = writer.text(lower) if lower is not None else "0"
     if isinstance(upper, ast.BinOp) and isinstance(upper.op, ast.Add) and lower is not None:
         for one, other in ((upper.left, upper.right), (upper.right, upper.left)):
             if ast.dump(one) == ast.dump(lower):
                 return start, writer.text(other)
-    ends_with = isinstance(lower, ast.BinOp) and isinstance(lower.op, ast.Sub) and upper is not None
-    if ends_with and ast.dump(lower.left) == ast.dump(upper):
-        return start, writer.text(lower.right)
+    if isinstance(lower, ast.BinOp) and isinstance(lower.op, ast.Sub) and upper is not None:
+        return start, writer.text(lower.right) if ast.dump(lower.left) == ast.dump(upper) else "size"
     return start, "size"
 
 

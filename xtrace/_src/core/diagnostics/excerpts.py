@@ -39,7 +39,8 @@ class Expression(NamedTuple):
         """Return the source of a node, of this one if none is given, on one line."""
         node = self.node if node is None else node
         if node.lineno == node.end_lineno:
-            return bytes(self.lines[node.lineno - 1].encode()[node.col_offset : node.end_col_offset]).decode()
+            line = self.lines[int(node.lineno) - 1]
+            return line.encode()[node.col_offset : node.end_col_offset].decode()
         return ast.unparse(node)
 
 

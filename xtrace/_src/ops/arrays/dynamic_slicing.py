@@ -26,6 +26,7 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized, update_slice
+from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
 from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
@@ -176,7 +177,7 @@ def _normalize_indices(operand: ArrayLike, start_indices: Any, allow_negative: A
     return [_normalize_index(i, n, a) for i, n, a in zip(indices, shape, allowed, strict=True)]
 
 
-def _normalize_index(index: Array, size: int, allow_negative: bool) -> Array:
+def _normalize_index(index: Any, size: int, allow_negative: bool) -> Any:
     """Return the index counted from the front: computed here for numbers, on the device for arrays."""
     if isinstance(index, (bool, np.bool_, Literal)):
         return index
@@ -188,10 +189,12 @@ def _normalize_index(index: Array, size: int, allow_negative: bool) -> Array:
             )
         dtype = dtypes.canonicalize(int if isinstance(index, int) else index.dtype, config.enable_x64.value)
         return Literal(int(index) + (size if index < 0 else 0), ShapedArray((), dtype))
+    if is_symbolic(index):
+        index = index.to_array()
     aval = operand_aval(index, "start_indices")
     if not allow_negative or aval.shape or not dtypes.is_integer(aval.dtype) or not dtypes.is_signed(aval.dtype):
         return index
-    if size > dtypes.iinfo(aval.dtype).max:
+    if is_known_to_exceed(size, dtypes.iinfo(aval.dtype).max):
         # The index's dtype cannot hold the size.
         index = convert_to(index, dtypes.int32)
         aval = operand_aval(index)

@@ -63,7 +63,7 @@ from xtrace._src.ops.arrays.index_vectors import (
 from xtrace._src.ops.arrays.shape import expand_dims, shift_over
 from xtrace._src.ops.comparisons import eq, lt
 from xtrace._src.ops.selection import select_n
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.lower import emit_computation
@@ -131,8 +131,8 @@ def _gather_emit(
         start_indices_batching_dims=numbers.start_indices_batching_dims, start_index_map=numbers.start_index_map,
         index_vector_dim=indices.aval.ndim - 1,
     )
-    windows = builder.op(
-        "stablehlo.gather", operand, indices, dimension_numbers=attribute, slice_sizes=attributes.integers(slice_sizes),
+    windows = symbolic_sizes.write_gather(
+        builder, operand, indices, slice_sizes, dimension_numbers=attribute,
         indices_are_sorted="true" if indices_are_sorted else "false",
     )
     if mode is not GatherScatterMode.FILL_OR_DROP or not numbers.start_index_map:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.abbreviation import abbreviate
-from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import integer_tuple
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.stablehlo import attributes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
@@ -110,17 +110,18 @@ def canonical_mode(mode: object, default: GatherScatterMode, *, function: str = 
     return canonical
 
 
-def canonical_numbers(kind: type[Any], numbers: object, *, function: str = "") -> Array:
+_Numbers = TypeVar("_Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
+
+
+def canonical_numbers(kind: type[_Numbers], numbers: Any, *, function: str = "") -> _Numbers:
     """Return dimension numbers of the class `kind` with tuples of integers; TypeError for others."""
     if not isinstance(numbers, kind):
         raise TypeError(
             f"{function or called_function()}: dimension_numbers must be a lax.{kind.__name__}, got "
             f"{abbreviate(numbers)}"
         )
-    result: Array = kind(
-        *[integer_tuple(f"dimension_numbers.{f}", getattr(numbers, f), function=function) for f in numbers._fields]
-    )
-    return result
+    fields = kind._fields
+    return kind(*[integer_tuple(f"dimension_numbers.{f}", getattr(numbers, f), function=function) for f in fields])
 
 
 def check_axes(
@@ -181,8 +182,9 @@ def default_fill_value(dtype: Any) -> Any:
         return True
     if dtypes.is_inexact(dtype):
         return np.nan
-    bounds = dtypes.iinfo(dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype)
-    return int(bounds.min if dtypes.is_signed(dtype) else bounds.max)
+    stored = dtype.physical if isinstance(dtype, dtypes.ExtendedDType) else dtype
+    bounds = dtypes.iinfo(stored)
+    return int(bounds.min if dtypes.is_signed(stored) else bounds.max)
 
 
 def widen(builder: FunctionBuilder, indices: Value) -> Value:
@@ -197,8 +199,12 @@ def last_positions(
 ) -> Value:
     """Write the largest index vector whose window is in bounds, broadcast to the shape of `indices`."""
     dtype = indices.aval.dtype
-    limits = [min(shape[a] - window[a], int(dtypes.iinfo(dtype).max)) for a in mapped]
-    bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
+    limits = [shape[a] - window[a] for a in mapped]
+    if has_symbolic(limits):
+        bounds = builder.convert(builder.sizes_vector(limits), dtype)
+    else:
+        limits = [min(n, int(dtypes.iinfo(dtype).max)) for n in limits]
+        bounds = builder.constant(np.array(limits, dtype), ShapedArray((len(mapped),), dtype))
     return builder.broadcast(bounds, indices.aval.shape, [indices.aval.ndim - 1])
 
 

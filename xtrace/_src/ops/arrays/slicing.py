@@ -23,14 +23,16 @@ from xtrace._src.core.integers import integer_tuple, to_integer
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.sharding_rules import resized
+from xtrace._src.core.sizes import has_symbolic, largest, to_sizes
 from xtrace._src.core.sum_rules import linear_in
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.creation import full
 from xtrace._src.ops.arrays.shape import shift_over, squeeze
 from xtrace._src.ops.selection import select_n
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
+from xtrace._src.stablehlo.symbolic_sizes import is_dynamic
 from xtrace._src.transforms.batch import MappedAxis
 
 
@@ -126,7 +128,7 @@ def slice(
 def _padded_shape(shape: Sequence[int], padding_config: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
     return tuple(
         [
-            low + high + n + max(n - 1, 0) * interior
+            low + high + n + (largest(n - 1, 0) * interior if interior else 0)
             for n, (low, high, interior) in zip(shape, padding_config, strict=True)
         ]
     )
@@ -165,6 +167,9 @@ def write_pad(
     builder: FunctionBuilder, x: Value, padding_value: Value, padding_config: Sequence[tuple[int, int, int]]
 ) -> Value:
     """Write `x` with (low, high, interior) elements added along each axis; negative low and high remove elements."""
+    if any(map(has_symbolic, padding_config)) or is_dynamic(x.aval):
+        aval = x.aval.update(shape=_padded_shape(x.aval.shape, padding_config))
+        return symbolic_sizes.write_pad(builder, x, padding_value, padding_config, aval)
     model = x.aval
     x, padding_config = write_cropped(builder, x, padding_config)
     x = builder.keep_terms(x, model) if x.aval is not model else x
@@ -267,7 +272,7 @@ def pad(operand: ArrayLike, padding_value: object, padding_config: Sequence[tupl
         Array([0, 1, 0, 2], dtype=int32)
     """
     try:
-        configuration = tuple([tuple([operator.index(n) for n in axis]) for axis in padding_config])
+        configuration = tuple(map(to_sizes, padding_config))
     except TypeError:
         raise TypeError(
             "pad: padding_config must be a sequence of (low, high, interior) integers, got "

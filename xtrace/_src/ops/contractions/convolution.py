@@ -27,6 +27,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.primitive import primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
+from xtrace._src.core.sizes import has_symbolic, is_known_to_exceed
 from xtrace._src.core.sum_rules import nonlinear
 from xtrace._src.core.tangents import UndefinedPrimal
 from xtrace._src.ops.arrays.creation import broadcasted_iota
@@ -45,7 +46,7 @@ from xtrace._src.ops.contractions.convolution_shapes import (
     padtype_to_pads,
     transposed_pads,
 )
-from xtrace._src.stablehlo import attributes
+from xtrace._src.stablehlo import attributes, symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.transforms.batch import MappedAxis
 
@@ -176,7 +177,10 @@ def _conv_emit(
     for axis, (low, high), dilation in zip(spatial, padding, lhs_dilation, strict=True):
         configuration[axis] = (low, high, dilation - 1)
     # Negative padding at the end, common in gradients, is left to XLA, without a copy, unless it removes a whole axis.
-    if any(low < 0 or high <= -lhs.aval.shape[axis] for axis, (low, high) in zip(spatial, padding, strict=True)):
+    sizes = [lhs.aval.shape[axis] for axis in spatial]
+    if not any(map(has_symbolic, padding)) and any(
+        low < 0 or is_known_to_exceed(1 - high, n) for n, (low, high) in zip(sizes, padding, strict=True)
+    ):
         lhs, configuration = write_cropped(builder, lhs, configuration)
         padding = tuple([configuration[axis][:2] for axis in spatial])
     layouts = [_layout(s, letters) for s, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
@@ -191,6 +195,14 @@ def _conv_emit(
         f"{{batch_group_count = {batch_group_count} : i64, feature_group_count = {feature_group_count} : i64, "
         f"precision_config = [{precisions}]}}"
     )
+    generic = ", ".join([
+        f"window_strides = {attributes.integers(window_strides)}",
+        f"lhs_dilation = {attributes.integers(lhs_dilation)}",
+        f"rhs_dilation = {attributes.integers(rhs_dilation)}",
+        f"dimension_numbers = #stablehlo.conv<{layouts[0]}x{layouts[1]}->{layouts[2]}>",
+        f"batch_group_count = {batch_group_count} : i64", f"feature_group_count = {feature_group_count} : i64",
+        f"precision_config = [{precisions}]",
+    ])
 
     def convolution(x: Value, y: Value, aval: ShapedArray) -> Value:
         types = f"({x.aval.mlir_type}, {y.aval.mlir_type}) -> {aval.mlir_type}"
@@ -198,6 +210,8 @@ def _conv_emit(
         contracted = slice(1 if feature_group_count * batch_group_count > 1 else 2, None)
         x = builder.gather_along(x, dimension_numbers.lhs_spec[contracted], partial=True)
         y = builder.gather_along(y, dimension_numbers.rhs_spec[contracted], partial=True)
+        if any(map(has_symbolic, padding)):
+            return symbolic_sizes.write_convolution(builder, x, y, aval, padding, generic)
         product = builder.line(f"stablehlo.convolution({x.name}, {y.name}) {tail} : {types}", aval)
         return builder.gather_along(product, dimension_numbers.out_spec[2:], partial=True)
 

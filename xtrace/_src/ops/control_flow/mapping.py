@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xtrace._src.algebra.vector_space import canonical_axis, reshape
+from xtrace._src.algebra.vector_space import canonical_axis, move_axis, reshape
 from xtrace._src.core import config, dtypes, pytree, pytree_differences
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
@@ -13,10 +13,11 @@ from xtrace._src.core.avals import aval_of
 from xtrace._src.core.callables import leaf_paths
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import scalar_literal
+from xtrace._src.core.sizes import is_symbolic
 from xtrace._src.core.trace import base_trace, current_trace
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.shape import rev
-from xtrace._src.ops.arrays.slicing import pad, slice, slice_in_dim
+from xtrace._src.ops.arrays.slicing import index_in_dim, pad, slice, slice_in_dim
 from xtrace._src.ops.calls import NO_PLACES, jit_call
 from xtrace._src.ops.comparisons import bitwise_or
 from xtrace._src.ops.control_flow.bodies import check_function, leaves_of, stage_body
@@ -175,6 +176,8 @@ def _scan(
         return [slice_in_dim(x, start, stop, step, i) for x, i in zip(values, axes, strict=True)]
 
     size = aval_of(elements[0]).shape[axes[0]]
+    if is_symbolic(size):
+        return _scan_in_order(combine, elements, axes)
     if size < 2:
         return elements
     pairs = combine(part(elements, 0, size - 1, 2), part(elements, 1, None, 2))
@@ -183,6 +186,22 @@ def _scan(
     even = combine(before, part(elements, 2, None, 2))
     even = [concatenate([x, y], i) for x, y, i in zip(part(elements, 0, 1), even, axes, strict=True)]
     return [_interleave(x, y, i) for x, y, i in zip(even, odd, axes, strict=True)]
+
+
+def _scan_in_order(
+    combine: Callable[[list[Any], list[Any]], list[Any]], elements: list[Any], axes: Sequence[int]
+) -> list[Any]:
+    """Return the scan over a symbolic number of elements, one step after the other."""
+    moved = [move_axis(x, i, 0) for x, i in zip(elements, axes, strict=True)]
+    first = [index_in_dim(x, 0, 0, keepdims=False) for x in moved]
+
+    def step(carry: list[Any], row: list[Any]) -> Any:
+        combined = combine(carry, row)
+        return combined, combined
+
+    _, rest = scan(step, first, [slice_in_dim(x, 1, None) for x in moved])
+    joined = [concatenate([reshape(x, (1, *aval_of(x).shape)), y], 0) for x, y in zip(first, rest, strict=True)]
+    return [move_axis(x, 0, i) for x, i in zip(joined, axes, strict=True)]
 
 
 def _interleave(even: Array, odd: Array, axis: int) -> Array:

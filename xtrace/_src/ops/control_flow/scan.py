@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from xtrace._src.algebra.families import add_cotangents
 from xtrace._src.algebra.vector_space import move_axis, zeros
@@ -19,6 +16,7 @@ from xtrace._src.core.effects import Effects, in_order
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sizes import is_symbolic, largest, to_size
 from xtrace._src.core.source import call_at
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
@@ -42,9 +40,10 @@ from xtrace._src.ops.control_flow.scan_parts import (
     regroup_jaxpr,
     run_in_python,
     split_scan,
+    unroll_of,
     until_stable,
 )
-from xtrace._src.ops.control_flow.scanned_elements import read_element, read_group, store_results
+from xtrace._src.ops.control_flow.scanned_elements import lengthen, read_element, read_group, store_results
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -201,11 +200,15 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     consts, carry, xs = loop.split(values)
     # Slices of arrays of extended dtypes are read and written in their physical type.
     xs = [x.to_physical() for x in xs]
+    # XLA refuses a loop that reads an array without elements, also where it has no steps.
+    missing = largest(1 - loop.length, 0) if is_symbolic(loop.length) else 0
+    if missing != 0:
+        xs = [lengthen(builder, x, missing) for x in xs]
     ys = []
     stacked_avals = [physical_aval(a) for a in builder.results[loop.num_carry :]]
-    for aval in builder.results[loop.num_carry :]:
+    for aval in stacked_avals:
         # Broadcast at run time: the executable would hold a constant of this size.
-        aval = physical_aval(aval)
+        aval = aval.update(shape=(aval.shape[0] + missing, *aval.shape[1:]))
         zero = builder.constant(0, aval.update(shape=()))
         ys.append(builder.keep_terms(builder.broadcast(zero, aval.shape).bitcast(aval)))
     if not loop.length:
@@ -214,11 +217,13 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
         # Profiles show the while loop that the scan becomes, as in JAX.
         position, name = builder.place
         builder.place = position, f"{name.removesuffix('scan')}while"
-    unroll = min(loop.unroll, loop.length)
+    # A number of steps that is not known is no multiple of another.
+    is_counted = not is_symbolic(loop.length)
+    unroll = min(loop.unroll, loop.length) if is_counted else 1
     trips, rest = divmod(loop.length, unroll)
     steps = _Steps(jaxpr.jaxpr, loop, consts, unroll > 1 or occurs_again(builder, jaxpr.jaxpr))
     index = ShapedArray((), dtypes.int32)
-    if trips > 1:
+    if not is_counted or trips > 1:
         effects = in_order(jaxpr.effects)
         terms = [x for x in (*consts, *xs) if has_terms(x)]
         state = [*tokens_of(builder, effects), builder.constant(0, index), *carry, *ys, *terms]
@@ -259,6 +264,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     if rest:
         at = 0 if loop.reverse else loop.length - rest
         carry, ys = steps.write_group(builder, rest, builder.constant(at, index), carry, xs, ys)
+    if missing != 0:
+        ys = [builder.slice(y, [(0, n) for n in v.shape]) for y, v in zip(ys, stacked_avals, strict=True)]
     return [*carry, *ys]
 
 
@@ -652,7 +659,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
     if isinstance(length, Tracer):
         raise explain.concretization(length, f"{called_function()} as its length, which must be known while tracing")
     try:
-        number = operator.index(length)
+        number = to_size(length)
     except TypeError:
         raise TypeError(
             f"{called_function()}: length must be an integer known while tracing, got {abbreviate(length)}. "
@@ -666,24 +673,7 @@ def length_of(length: Any, xs_tree: Any, avals: Sequence[ShapedArray]) -> int:
         )
     if number < 0:
         raise ValueError(f"{called_function()}: length must not be negative, got {number}")
-    return number
-
-
-def unroll_of(unroll: Any, size: int) -> int:
-    """Return the number of steps, up to `size`, in one iteration of the loop."""
-    if isinstance(unroll, (bool, np.bool_)):
-        return max(size, 1) if unroll else 1
-    if isinstance(unroll, Tracer):
-        raise explain.concretization(unroll, f"{called_function()} as unroll, which must be known while tracing")
-    try:
-        number = operator.index(unroll)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise ValueError(
-            f"{called_function()}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}."
-        )
-    return max(number, 1)
+    return number  # type: ignore[no-any-return]
 
 
 def _split_result_tree(body: Body) -> list[Any]:

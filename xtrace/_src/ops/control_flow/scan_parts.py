@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core import pytree
+import numpy as np
+
+from xtrace._src.core import explain, pytree
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.effects import NO_EFFECTS
 from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from xtrace._src.core.tables import memoize_by_owner
@@ -33,6 +38,23 @@ class Loop(NamedTuple):
         """Return the values of constants, carry and scanned elements, from one value for each operand."""
         carried = self.num_consts + self.num_carry
         return list(values[: self.num_consts]), list(values[self.num_consts : carried]), list(values[carried:])
+
+
+def unroll_of(unroll: Any, size: int) -> int:
+    """Return the number of steps, up to `size`, in one iteration of the loop."""
+    if isinstance(unroll, (bool, np.bool_)):
+        return max(size, 1) if unroll else 1
+    if isinstance(unroll, Tracer):
+        raise explain.concretization(unroll, f"{called_function()} as unroll, which must be known while tracing")
+    try:
+        number = operator.index(unroll)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ValueError(
+            f"{called_function()}: `unroll` must be a `bool` or a non-negative `int`, got {abbreviate(unroll)}."
+        )
+    return max(number, 1)
 
 
 def regroup_jaxpr(inputs: Sequence[Sequence[Var]], outputs: Sequence[Atom], jaxpr: Jaxpr) -> ClosedJaxpr:

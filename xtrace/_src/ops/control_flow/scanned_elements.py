@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.ops.arrays.slicing import write_pad
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 
 
 def _start_indices(builder: FunctionBuilder, start: Value, rank: int) -> list[Value]:
     return [start] if rank == 1 else [start, *[builder.constant(0, start.aval)] * (rank - 1)]
+
+
+def lengthen(builder: FunctionBuilder, x: Value, missing: Any) -> Value:
+    """Write `x` with `missing` elements, which nobody reads, after those along its leading axis."""
+    zero = builder.literal(0, ShapedArray((), x.aval.dtype))
+    return write_pad(builder, x, zero, [(0, missing if axis == 0 else 0, 0) for axis in range(x.aval.ndim)])
 
 
 def read_group(builder: FunctionBuilder, x: Value, start: Value, count: int) -> Value:

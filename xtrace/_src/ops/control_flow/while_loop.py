@@ -18,6 +18,7 @@ from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.high_values import call_on_nodes, has_high_values, of_nodes
 from xtrace._src.core.ir import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, scalar_literal
 from xtrace._src.core.primitive import Primitive
+from xtrace._src.core.sizes import is_symbolic, largest
 from xtrace._src.core.tables import memoize, memoize_by_owner
 from xtrace._src.core.tangents import tangent_aval
 from xtrace._src.core.trace import Tracer
@@ -32,8 +33,8 @@ from xtrace._src.ops.control_flow.bodies import (
     same_type,
     stage_body,
 )
-from xtrace._src.ops.control_flow.scan import run_scan, unroll_of
-from xtrace._src.ops.control_flow.scan_parts import Loop
+from xtrace._src.ops.control_flow.scan import run_scan
+from xtrace._src.ops.control_flow.scan_parts import Loop, unroll_of
 from xtrace._src.ops.elementwise import add
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.runtime.transfer import to_array
@@ -220,9 +221,9 @@ def _emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> list[V
     known, given = given[: len(before)], given[len(before) :]
     given, within = given[: len(carry)], given[len(carry) :]
     inner = dict(zip([x.name for x in terms], within, strict=True))
-    body_consts = [inner.get(x.name, x) for x in body_consts]
+    inner_consts: list[Any] = [inner.get(x.name, x) for x in body_consts]
     jaxpr = loop.body_jaxpr.jaxpr
-    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*body_consts, *given], strict=True)))
+    after = emit_equations(body, jaxpr, dict(zip(jaxpr.invars, [*inner_consts, *given], strict=True)))
     if axes:
         body.scope, around = f"{body.scope}_pred", body.scope
         going = known[0] if known else predicate(body, given)
@@ -541,7 +542,7 @@ def fori_loop(
     check_carry(positional_names(body_fun, 2)[1], tree, avals, body.out_tree, body.out_avals)
     number = len(body.consts)
     if known:
-        steps = max(upper - lower, 0)
+        steps = largest(upper - lower, 0)
         at_once = unroll_of(1 if unroll is None else unroll, steps)
         loop = Loop(steps, False, at_once, number, len(avals) + 1)
         results = run_scan(_add_counter(body.jaxpr, number, None), loop, [*body.consts, lower, *values])[1:]
@@ -572,7 +573,8 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, bool]:
             f"{avals[0].dtype.name} and {avals[1].dtype.name}; give both as integers"
         )
     if not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
-        return int(lower), int(upper), True
+        lower, upper = [x if is_symbolic(x) else int(x) for x in (lower, upper)]
+        return lower, upper, True
     dtype = avals[avals[0].weak_type].dtype
     return _as_bound(lower, avals[0], dtype), _as_bound(upper, avals[1], dtype), False
 

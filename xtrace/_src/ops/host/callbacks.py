@@ -369,7 +369,7 @@ def _prepare_call(
     return leaves, Function(callback, tree, (), out_tree), avals
 
 
-def _result_aval(function: str, whole: object, position: int, described: object) -> ShapedArray:
+def _result_aval(function: str, whole: object, position: int, described: Any) -> ShapedArray:
     def where() -> str:
         path, _ = pytree.tree_flatten_with_path(whole)[0][position]
         return f"{function}: result_shape_dtypes{key_paths.keystr(path)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace._src.core import dtypes
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.stablehlo import symbolic_sizes
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
 from xtrace._src.xla import lapack, plugins
 
@@ -48,6 +49,8 @@ def foreign_call(
     batch: the number of batch axes. options: attributes of the call. aliases: maps positions of results to those of the
     operands whose memory they take over. Matrices have column-major layout, or row-major layout if `row_major`.
     """
+    rule = _sharding_rule([x.aval for x in operands], results, batch)
+    operands, sizes = _add_sizes(builder, operands, results)
     texts = ", ".join(f"{name} = {value}" for name, value in sorted((options or {}).items()))
     single = len(results) == 1
     attributes = [
@@ -55,7 +58,7 @@ def foreign_call(
         f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}',
         f"operand_layouts = [{', '.join(_layout(x.aval, batch, row_major) for x in operands)}]",
         f"result_layouts = [{', '.join(_layout(a, batch, row_major) for a in results)}]",
-        f"sdy.sharding_rule = {_sharding_rule([x.aval for x in operands], results, batch)}",
+        *(sizes or [f"sdy.sharding_rule = {rule}"]),
     ]
     if aliases:
         pairs = [
@@ -64,7 +67,7 @@ def foreign_call(
             for result, operand in aliases.items()
         ]
         attributes.insert(4, f"output_operand_aliases = [{', '.join(pairs)}]")
-    return builder.line_of_many(_call_text(target, operands, results, attributes), results)
+    return _write_call(builder, target, operands, results, attributes)
 
 
 def hybrid_call(
@@ -80,19 +83,35 @@ def xla_call(
     config: str = "", version: int = 1,
 ) -> list[Value]:
     """Write a custom call that XLA's TPU compiler expands."""
-    attributes = [f'backend_config = "{config}"']
+    operands, sizes = _add_sizes(builder, operands, results)
+    attributes = [f'backend_config = "{config}"', *sizes]
     if version != 1:
         attributes.insert(0, f"api_version = {version} : i32")
-    return builder.line_of_many(_call_text(target, operands, results, attributes), results)
+    return _write_call(builder, target, operands, results, attributes)
 
 
-def _call_text(
-    target: str, operands: Sequence[Value], results: Sequence[ShapedArray], attributes: Sequence[str]
-) -> str:
+def _add_sizes(
+    builder: FunctionBuilder, operands: Sequence[Value], results: Sequence[ShapedArray]
+) -> tuple[list[Value], list[str]]:
+    """Return operands and an attribute that say the sizes of symbolic results, besides the call's own operands."""
+    if not any(map(symbolic_sizes.is_dynamic, results)):
+        return list(operands), []
+    places = [len(operands) + i for i in range(len(results))]
+    # XLA's refinement removes these operands when all sizes are known.
+    attribute = f"indices_of_shape_operands = dense<{places}> : tensor<{len(results)}xi64>"
+    return [*operands, *[builder.sizes_vector(aval.shape) for aval in results]], [attribute]
+
+
+def _write_call(
+    builder: FunctionBuilder, target: str, operands: Sequence[Value], results: Sequence[ShapedArray],
+    attributes: Sequence[str],
+) -> list[Value]:
     names = ", ".join(x.name for x in operands)
     ins, outs = ", ".join(x.type for x in operands), ", ".join(a.mlir_type for a in results)
     outs = outs if len(results) == 1 else f"({outs})"
-    return f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}} : ({ins}) -> {outs}"
+    return builder.line_of_many(
+        f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}} : ({ins}) -> {outs}", results
+    )
 
 
 def _layout(aval: ShapedArray, batch: int, row_major: bool) -> str:

@@ -59,8 +59,8 @@ def _eliminate(threshold: Array | None, dl: object, d: Any, du: Any, b: Any) -> 
     size = aval_of(d).shape[0]
 
     def step(
-        count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: ArrayLike, second: ArrayLike,
-        right: ArrayLike, p: ArrayLike, q: ArrayLike, r: ArrayLike,
+        count: Any, smallest: Any, dl: Any, d: Any, du: Any, b: Any, pivots: Any, upper: Array, second: Array,
+        right: Array, p: Array, q: Array, r: Array,
     ) -> list[Any]:
         # The current row is (p, q) from the diagonal on, the next row (low, m, n); r and s are their right-hand sides.
         following = add(count, np.int32(1))

@@ -149,8 +149,7 @@ def keys_of(seeds: Any, impl: Generator, device: Any = None) -> ConcreteArray:
     values = seeds.astype(np.uint64) & np.uint64(2 ** max(dtypes.bit_width(seeds.dtype), 32) - 1)
     pair = [values >> np.uint64(32), values & np.uint64(0xFFFFFFFF)]
     words = np.stack(pair * (impl.key_shape[0] // 2), -1).astype(np.uint32)
-    keys: ConcreteArray = array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
-    return keys
+    return array_from_host(words, ShapedArray(seeds.shape, impl.dtype), device)
 
 
 def _seed_batch(

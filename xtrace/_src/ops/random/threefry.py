@@ -18,6 +18,7 @@ from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Literal, scalar_literal
 from xtrace._src.core.primitive import ListPrimitive
 from xtrace._src.core.sharding_rules import join
+from xtrace._src.core.sizes import is_known_to_exceed
 from xtrace._src.ops import elementwise
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.arrays.creation import broadcasted_iota, full
@@ -110,7 +111,7 @@ def _encrypt_blocks(keys: Array, x0: Any, x1: Array) -> list[Any]:
 def _encrypt_counters(keys: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return the encrypted 64-bit counters 0, 1, 2, ..., in row-major order over `shape`."""
     size = math.prod(shape)
-    if size <= 2**32:
+    if not is_known_to_exceed(size, 2**32):
         low = broadcasted_iota.bind_positional((), (dtypes.uint32, (size,), 0, None))
         return _encrypt_blocks(keys, _word(0), reshape(low, shape))
     wide = reshape(broadcasted_iota.bind_positional((), (dtypes.uint64, (size,), 0, None)), shape)

@@ -59,7 +59,7 @@ class Slerp(NamedTuple):
                 f"{len(rotations)} rotations and {len(moments)} timestamps"
             )
         # Traced values cannot be checked.
-        if not isinstance(moments, Tracer) and not np.all(np.diff(np.asarray(moments)) > 0):
+        if not isinstance(moments, Tracer) and not np.all(np.greater(np.diff(np.asarray(moments)), 0)):
             raise ValueError(f"Slerp: times must increase strictly, got {abbreviate(times)}")
         starts, ends = (Rotation(rotations.quat[part]) for part in (slice(None, -1), slice(1, None)))
         return cls(moments, diff(moments), starts, (starts.inv() * ends).as_rotvec())

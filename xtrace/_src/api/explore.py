@@ -1,0 +1,184 @@
+"""`explore`: a page that shows a function's source, jaxpr, StableHLO and optimised HLO, linked line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xtrace._src.api import jit, stages
+from xtrace._src.api.memory_reports import MemoryReport
+from xtrace._src.core.callables import check_callable, innermost_function
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.garbage_collection import collection_paused
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.explorer import page, program
+from xtrace._src.explorer.data import combine
+from xtrace._src.explorer.origins import NumberedModule
+from xtrace._src.transforms import dce
+
+
+class Explored:
+    """One or several programs, each with its source, jaxpr, StableHLO and optimised HLO, and what links them.
+
+    A notebook shows it as a page.
+
+    Args:
+        descriptions: the programs; users do not call the class.
+
+    Example:
+        >>> explored = xtrace.explore(jnp.sin, 1.0)
+        >>> explored.to_json()["programs"][0]["jaxpr"]["lines"]
+        ['{ lambda ; a:f32[]. let', '    b:f32[] = sin a', '  in (b,) }']
+    """
+
+    def __init__(self, descriptions: Sequence[program.Description]) -> None:
+        self._descriptions = tuple(descriptions)
+        self._data: dict[str, Any] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the programs, in the page's order."""
+        return tuple([p["name"] for p in self.to_json()["programs"]])
+
+    def beside(self, *others: Explored) -> Explored:
+        """Return these programs and those of others: the page switches between them, and shows their differences."""
+        for other in others:
+            if not isinstance(other, Explored):
+                raise TypeError(f"beside: takes what xtrace.explore returns, got {type(other)}")
+        return Explored([d for each in (self, *others) for d in each._descriptions])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the programs as data that ``json.dumps`` takes; docs/explorer_data.md says what is in it."""
+        if self._data is None:
+            self._data = combine(self._descriptions)
+        return self._data
+
+    def html(self) -> str:
+        """Return the page: one file that loads nothing."""
+        return page.page_of(self.to_json())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file, or the data where its name ends in ``.json``."""
+        name = os.fspath(path)
+        text = json.dumps(self.to_json()) if name.endswith(".json") else self.html()
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def _repr_html_(self) -> str:
+        """Return the page within a cell of a notebook."""
+        return page.frame_of(self.html())
+
+    def __repr__(self) -> str:
+        return f"<Explored {', '.join(self.names)}: write save('page.html') and open it>"
+
+
+@boundary
+def explore(fun: Callable[..., Any], /, *args: object, **kwargs: object) -> Explored:
+    """Return a page of all that tracing and XLA make of a function: source, jaxpr, StableHLO, HLO, line by line.
+
+    The function is traced, lowered and compiled for its arguments' devices, and not run. The methods ``explore`` of
+    ``jit(fun).lower(...)`` and of its other stages do the same, and take a target.
+
+    Args:
+        fun: a function of pytrees of arrays, jitted or not.
+        args: its arguments, which may be ShapeDtypeStructs.
+        kwargs: its keyword arguments, likewise.
+
+    Returns:
+        An `Explored`: ``save("page.html")`` writes the page, ``to_json()`` is its data, and
+        ``a.beside(b)`` a page of several programs and their differences.
+
+    Raises:
+        TypeError: `fun` is not callable, or an argument is no array.
+
+    Example:
+        >>> explored = xtrace.explore(lambda x: jnp.tanh(x) * 2, jnp.ones(3))
+        >>> explored.to_json()["programs"][0]["cost"]["bytes"]
+        24.0
+    """
+    check_callable(fun)
+    return explore_stage(jit.lower(fun, *args, **kwargs))
+
+
+def explore_stage(
+    stage: stages.Traced | stages.Lowered | stages.Compiled, *, target: str | None = None, name: str | None = None
+) -> Explored:
+    """Return the page of a stage, compiled for a target if one is named; `name` is what the page calls it."""
+    compiled = stage if isinstance(stage, stages.Compiled) else None
+    lowered = _lower(stage, target)
+    lowered._module = module = NumberedModule(lowered._module)
+    why = ""
+    if compiled is None:
+        try:
+            compiled = lowered.compile(target=target)
+        except Exception as error:
+            if target is not None:
+                raise
+            why = f"XLA did not compile the program: {type(error).__name__}: {error}"
+    with collection_paused():
+        return Explored([program.describe_program(_parts(lowered, module, compiled, name, target, why))])
+
+
+def _parts(
+    lowered: stages.Lowered, module: NumberedModule, compiled: stages.Compiled | None, name: str | None,
+    target: str | None, why: str,
+) -> program.Parts:
+    assignment = compiled._partition.assignment if compiled is not None else lowered._assignment
+    traced = lowered._traced
+    return program.Parts(
+        name=name or lowered.fun_name,
+        closed=ClosedJaxpr(dce.name_dropped(traced.jaxpr), traced.consts),
+        module=module,
+        optimised=compiled.as_text() if compiled is not None else None,
+        why=why,
+        paths=traced.debug_info.argument_paths(),
+        device_kind=getattr(assignment.device, "device_kind", assignment.platform),
+        target=target or assignment.platform,
+        definition=getattr(innermost_function(lowered._jitted.fun), "__code__", None),
+        devices=assignment.mesh.size if assignment.mesh is not None else 1,
+        memory=_describe_memory(compiled.memory_analysis()) if compiled is not None else None,
+    )
+
+
+# A page shows no more arrays.
+_MOST_BUFFERS = 300
+
+
+def _describe_memory(report: MemoryReport) -> dict[str, Any]:
+    """Return what is in memory in each step of a program, and the arrays that are there when it is fullest."""
+    places = report.places
+    numbers = {place: i for i, place in enumerate(dict.fromkeys(places))}
+    buffers = [buffer for buffer in report.buffers if buffer.at_peak]
+    return {
+        "peak": report.peak, "capacity": report.capacity, **report.memory._asdict(),
+        "fullest": max(range(len(report.timeline)), key=report.timeline.__getitem__, default=0),
+        "timeline": report.timeline,
+        "places": [[place.file, place.line] if place is not None else None for place in numbers],
+        "steps": [numbers[place] for place in places],
+        "buffers": [
+            {
+                "kind": b.kind, "name": b.name, "type": b.type, "bytes": b.size, "first": b.first, "last": b.last,
+                "file": b.place.file if b.place is not None else None,
+                "line": b.place.line if b.place is not None else None,
+            }
+            for b in buffers[:_MOST_BUFFERS]
+        ],
+        "left": max(0, len(buffers) - _MOST_BUFFERS),
+    }
+
+
+def _lower(stage: stages.Traced | stages.Lowered | stages.Compiled, target: str | None) -> stages.Lowered:
+    """Return a lowering of the stage that nobody else has, for the platform of the target."""
+    platforms = (stages.targets().platform_of(target),) if target is not None else None
+    if isinstance(stage, stages.Lowered) and (platforms is None or platforms == (stage._platform,)):
+        # `copy` takes a stage for a value.
+        lowered = object.__new__(stages.Lowered)
+        vars(lowered).update(vars(stage))
+        return lowered
+    if isinstance(stage, stages.Traced):
+        return stage.lower(lowering_platforms=platforms)
+    assignment = stage._partition.assignment if isinstance(stage, stages.Compiled) else stage._assignment
+    traced = stages.Traced(stage._jitted, stage._static, stage._traced, assignment)
+    return traced.lower(lowering_platforms=platforms)

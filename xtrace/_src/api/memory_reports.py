@@ -1,0 +1,424 @@
+"""How much memory a compiled program takes, and which arrays take it: of which line, and from when to when."""
+
+from __future__ import annotations
+
+import functools
+import html
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from xtrace._src.api.captured_constants import captured_constants
+from xtrace._src.api.tracing import TracedFunction
+from xtrace._src.core import key_paths, pytree
+from xtrace._src.core.ir import ClosedJaxpr
+from xtrace._src.core.text_tables import format_size, format_table
+from xtrace._src.xla import executables, targets
+from xtrace._src.xla.buffer_assignment import read_assignment
+from xtrace._src.xla.device_memory import memory_of_each
+from xtrace._src.xla.hlo_programs import Place, read_program
+from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
+
+# The kind of parameters that are no arguments of the function.
+CONSTANT = "constant"
+
+_MOST_ROWS = 10
+
+
+class Memory(NamedTuple):
+    """The bytes that a program takes on each device.
+
+    `aliased` are those of results that take over the memory of donated arguments.
+    """
+
+    arguments: int
+    results: int
+    temporaries: int
+    code: int
+    aliased: int
+
+    @property
+    def total(self) -> int:
+        """All of it, while the program runs."""
+        return self.arguments + self.results + self.temporaries + self.code - self.aliased
+
+
+class Buffer(NamedTuple):
+    """An array in a program's memory.
+
+    kind: ``argument``, ``constant`` (an array that the function closes over), ``literal`` (one in the program's code),
+    ``result`` or ``temporary``.
+    name: as users write it, such as ``params['w']``; for a temporary the instruction of XLA that makes it.
+    type, size: its type in XLA's words, and its bytes. operation: what makes it, with the scopes around it.
+    place: the user's line that makes it, or None. first, last: the program's steps in which it is needed.
+    first_place, last_place: the user's lines of those steps. at_peak: whether it is there when memory is fullest.
+    """
+
+    kind: str
+    name: str
+    type: str
+    size: int
+    operation: str
+    place: Place | None
+    first: int
+    last: int
+    first_place: Place | None
+    last_place: Place | None
+    at_peak: bool
+
+
+class Fit(NamedTuple):
+    """Whether a program fits a device; true or false as a condition, and a sentence when printed.
+
+    needed, capacity: bytes, the capacity None if it is not known. note: what the answer rests on, if not on a program
+    compiled for the device.
+    """
+
+    name: str
+    device: str
+    needed: int
+    capacity: int | None
+    note: str = ""
+
+    def __bool__(self) -> bool:
+        if self.capacity is None:
+            raise ValueError(
+                f"how much memory {self.device} has is not known, so {self.name} neither fits nor does not. Give the "
+                "number of bytes: fits(16 << 30)"
+            )
+        return self.needed <= self.capacity
+
+    def __str__(self) -> str:
+        start = f"{self.name} takes {format_size(self.needed)} on {self.device}"
+        if self.capacity is None:
+            return f"{start}, whose memory is not known{self.note}"
+        left = self.capacity - self.needed
+        verdict = f"fits, {format_size(left)} are left" if left >= 0 else f"DOES NOT FIT, {format_size(-left)} too much"
+        return f"{start}, which has {format_size(self.capacity)}: {verdict}{self.note}"
+
+
+class Parameter(NamedTuple):
+    """A parameter of a program: its kind, its name, and the line that reads it first, if it is a constant."""
+
+    kind: str
+    name: str
+    place: Place | None = None
+
+
+class Source(NamedTuple):
+    """Where a program comes from: its jaxpr, the user's function if known, and the names of arguments and results."""
+
+    closed: ClosedJaxpr
+    function: Callable[..., Any] | None
+    arguments: Callable[[], Sequence[str]]
+    results: Callable[[], Sequence[str]]
+
+    def parameters(self) -> list[Parameter]:
+        """Return the program's parameters: the large constants that the function closes over, then its arguments."""
+        constants = [
+            Parameter(CONSTANT, one.name or "a constant", one.place)
+            for one in captured_constants(self.closed, self.function) if one.is_parameter
+        ]
+        return [*constants, *[Parameter(ARGUMENT, path) for path in self.arguments()]]
+
+
+def source_of(
+    traced: TracedFunction, kept: Sequence[int] | None, function: Callable[..., Any] | None = None
+) -> Source:
+    """Return the source of a traced function's program, which takes the inputs `kept`, or all."""
+
+    def arguments() -> Sequence[str]:
+        paths = traced.debug_info.argument_paths()
+        return paths if kept is None else [paths[i] for i in kept]
+
+    return Source(traced.closed, function, arguments, lambda: names_of_results(traced.out_tree))
+
+
+def names_of_results(tree: Any) -> list[str]:
+    """Return the leaves of a result as users write them: ``result['a'][0]``."""
+    return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
+
+
+class Program(NamedTuple):
+    """What a report is made of.
+
+    message: returns the bytes of the HLO. assignment: those of XLA's assignment of memory, empty if it is not known.
+    device, capacity: its name, and the bytes it has or None. compile_for: compiles it for a target.
+    """
+
+    name: str
+    message: Callable[[], bytes]
+    assignment: bytes
+    source: Source
+    device: str
+    capacity: int | None
+    compile_for: Callable[[str], Any] | None = None
+
+
+class MemoryReport:
+    """The memory that a program takes on each device, made by ``Compiled.memory_analysis()`` and ``xtrace.memory``.
+
+    Sizes are in bytes. Printed, it is a table; a notebook shows it with a picture. It has the attributes of XLA's
+    statistics, too, by the names that JAX's users know, such as ``temp_size_in_bytes``.
+
+    Args:
+        program, memory, statistics: the parts of a report; users do not call the class.
+
+    Example:
+        >>> report = xtrace.jit(jnp.outer).lower(jnp.ones(8), jnp.ones(4)).compile().memory_analysis()
+        >>> report.memory.results, report.argument_size_in_bytes
+        (128, 48)
+        >>> report.buffers[0].name, report.buffers[0].type
+        ('result', 'f32[8,4]')
+    """
+
+    def __init__(self, program: Program, memory: Memory, statistics: Any = None) -> None:
+        self._program, self._statistics, self.memory = program, statistics, memory
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self._program.name
+
+    @property
+    def device(self) -> str:
+        """The device that the program is compiled for."""
+        return self._program.device
+
+    @property
+    def capacity(self) -> int | None:
+        """The memory of the device, None if it is not known."""
+        return self._program.capacity
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that the program takes: its arguments, results, temporaries and code."""
+        return self.memory.total
+
+    @functools.cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The arrays in memory, the largest first."""
+        names = _Names(self._program.source, self._lifetimes)
+        buffers = [names.describe(value) for value in self._lifetimes.values if value.shape.space == 0]
+        return tuple(sorted(buffers, key=lambda b: -b.size))
+
+    @functools.cached_property
+    def _lifetimes(self) -> Lifetimes:
+        assignment = self._program.assignment
+        return Lifetimes(read_program(self._program.message()), read_assignment(assignment) if assignment else None)
+
+    @property
+    def timeline(self) -> list[int]:
+        """The bytes in use in each step of the program; results count from the start, as XLA takes memory for them."""
+        rest = self.peak - self.memory.temporaries
+        return [rest + count for count in self._lifetimes.temporaries]
+
+    @property
+    def places(self) -> list[Place | None]:
+        """The user's line of each step of the program."""
+        return self._lifetimes.places
+
+    @property
+    def fullest(self) -> Place | None:
+        """The user's line that runs when the most memory is in use."""
+        return self.places[self._lifetimes.fullest] if self.places else None
+
+    def by_line(self) -> dict[tuple[str, int], int]:
+        """Return how many bytes the arrays that each line makes take when memory is fullest, by file and line."""
+        lines: dict[tuple[str, int], int] = {}
+        for buffer in self.buffers:
+            if buffer.at_peak and buffer.place is not None and buffer.kind in (TEMPORARY, RESULT):
+                key = buffer.place.file, buffer.place.line
+                lines[key] = lines.get(key, 0) + buffer.size
+        return lines
+
+    def fits(self, target: str | int | None = None) -> Fit:
+        """Return whether the program fits its device, or a target that need not be here; printed, a sentence.
+
+        target: a name such as ``"h200"``, ``"tpu-v5e"`` or ``"cpu"``, or a number of bytes. The program is compiled for
+        the target if its compiler is installed (the extra ``aot``); otherwise the sentence says what it rests on.
+        Raises ValueError for an unknown target.
+        """
+        if isinstance(target, int):
+            return Fit(self.name, "a device", self.peak, target)
+        compile_for = self._program.compile_for
+        if target is None or compile_for is None:
+            return Fit(self.name, self.device, self.peak, self.capacity)
+        # It compiles the program once more, and needs this module.
+        fits = importlib.import_module("xtrace._src.api.memory_fits")
+        answer: Fit = fits.fit_target(self.name, target, compile_for, lambda: self)[0]
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        statistics = self.__dict__.get("_statistics")
+        if statistics is None or name.startswith("_"):
+            raise AttributeError(f"a MemoryReport has no attribute {name!r}")
+        return getattr(statistics, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *[n for n in dir(self._statistics) if not n.startswith("_")]})
+
+    def to_json(self) -> str:
+        """Return the report as JSON."""
+        return json.dumps({
+            "name": self.name, "device": self.device, "capacity": self.capacity, "peak": self.peak,
+            "fits": None if self.capacity is None else self.peak <= self.capacity,
+            "memory": self.memory._asdict(), "fullest": _place_as_dict(self.fullest), "timeline": self.timeline,
+            "buffers": [_buffer_as_dict(buffer) for buffer in self.buffers],
+        })
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        of = f" of {format_size(self.capacity)}: {'fits' if self.fits() else 'DOES NOT FIT'}" if self.capacity else ""
+        at = f"  at their fullest in {self.fullest}" if self.memory.temporaries and self.fullest else ""
+        lines = [f"{self.name} on {self.device}: {format_size(self.peak)}{of}"]
+        for what, size in self.memory._asdict().items():
+            if size:
+                lines.append(f"  {what:<12}{format_size(size)}{at if what == 'temporaries' else ''}")
+        rows, left = self._rows()
+        lines += format_table("largest arrays when memory is fullest", _HEAD, rows)
+        if left:
+            lines.append(f"  and {left} more")
+        return "\n".join(lines)
+
+    def _rows(self) -> tuple[list[tuple[str, ...]], int]:
+        """Return the rows of the largest arrays at the peak, and how many are left out. Equal temporaries share one."""
+        groups: dict[Any, list[Buffer]] = {}
+        for buffer in self.buffers:
+            if buffer.at_peak:
+                alike = buffer.kind == TEMPORARY and (buffer.type, buffer.place, buffer.operation)
+                groups.setdefault(alike or buffer, []).append(buffer)
+        ordered = sorted(groups.values(), key=lambda group: -sum([b.size for b in group]))
+        steps = len(self._lifetimes.steps)
+        return [_row(group, steps) for group in ordered[:_MOST_ROWS]], sum(map(len, ordered[_MOST_ROWS:]))
+
+    def _repr_html_(self) -> str:
+        rows, left = self._rows()
+        head, *body = ["".join([f"<td>{html.escape(text)}</td>" for text in row]) for row in (_HEAD, *rows)]
+        figures = ", ".join([f"{what} {format_size(size)}" for what, size in self.memory._asdict().items() if size])
+        table = "".join([f"<tr>{row}</tr>" for row in body])
+        return (
+            f"<p><b>{html.escape(str(self.fits()))}</b><br>{figures}</p>{_picture(self.timeline, self.places)}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{table}</tbody></table>"
+            + (f"<p>and {left} more</p>" if left else "")
+        )
+
+
+_HEAD = ("bytes", "type", "array", "made by", "line", "needed")
+
+
+def _row(group: Sequence[Buffer], steps: int) -> tuple[str, ...]:
+    """Return the row of one array, or of several temporaries that one line makes."""
+    first = group[0]
+    times = f"{len(group)} x " if len(group) > 1 else ""
+    name = first.name if first.kind != TEMPORARY else f"{len(group)} temporaries" if times else "temporary"
+    start, end = min(b.first for b in group), max(b.last for b in group)
+    if first.kind in (ARGUMENT, CONSTANT) and (start, end) == (0, steps - 1):
+        needed = "throughout"
+    else:
+        places = [b.first_place for b in group if b.first == start] + [b.last_place for b in group if b.last == end]
+        lines = [place.line for place in places if place is not None]
+        between = f", {_range('line', min(lines), max(lines))}" if lines else ""
+        needed = f"{_range('step', start, end)} of {steps}{between}"
+    made = first.operation or ("the caller" if first.kind in (ARGUMENT, CONSTANT) else "XLA")
+    return (
+        times + format_size(first.size), first.type, name, made if first.kind != CONSTANT else "closed over",
+        str(first.place or "-"), needed,
+    )
+
+
+def _range(what: str, first: int, last: int) -> str:
+    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
+
+
+def _place_as_dict(place: Place | None) -> dict[str, Any] | None:
+    return place._asdict() if place is not None else None
+
+
+def _buffer_as_dict(buffer: Buffer) -> dict[str, Any]:
+    places = {key: _place_as_dict(getattr(buffer, key)) for key in ("place", "first_place", "last_place")}
+    return buffer._asdict() | places
+
+
+def _picture(timeline: Sequence[int], places: Sequence[Place | None]) -> str:
+    """Return a picture of the bytes in use in each step, which names the line of the fullest one."""
+    if not timeline:
+        return ""
+    width, height, most = 600, 120, max(timeline) or 1
+    step = max(1, len(timeline) // width)
+    groups = [max(timeline[i : i + step]) for i in range(0, len(timeline), step)]
+    wide = width / len(groups)
+    points = " ".join([
+        f"{x:.1f},{height - count / most * height:.1f}"
+        for i, count in enumerate(groups) for x in (i * wide, (i + 1) * wide)
+    ])
+    fullest = max(range(len(timeline)), key=timeline.__getitem__)
+    title = f"{format_size(most)} at most" + (f", in {places[fullest]}" if places[fullest] is not None else "")
+    return (
+        f'<svg width="{width}" height="{height}" role="img"><title>{html.escape(title)}</title>'
+        f'<polygon points="0,{height} {points} {width},{height}" fill="#aec7e8"/></svg>'
+    )
+
+
+class _Names:
+    """Describes values by the names of a program's arguments and results."""
+
+    def __init__(self, source: Source, lives: Lifetimes) -> None:
+        self._parameters, self._results, self._lives = source.parameters(), source.results(), lives
+        self._at_peak = set(map(id, lives.temporaries_in(lives.fullest)))
+
+    def describe(self, value: Value) -> Buffer:
+        """Return what users know of a value."""
+        one, places = value.instruction, self._lives.places
+        kind, name, place = value.kind, one.name, one.place or places[value.first]
+        operation = one.scopes.partition("/")[2] or one.scopes
+        if value.parameter is not None and value.parameter < len(self._parameters):
+            kind, name, place = self._parameters[value.parameter]
+            operation = ""
+        elif kind == RESULT:
+            name = ", ".join([self._results[i] for i in value.results if i < len(self._results)]) or name
+        at_peak = kind in (ARGUMENT, CONSTANT, RESULT) or id(value) in self._at_peak
+        return Buffer(
+            kind, name, value.shape.text, value.shape.size, operation, place, value.first, value.last,
+            places[value.first], places[value.last], at_peak,
+        )
+
+
+def memory_of_statistics(statistics: Any) -> Memory:
+    """Return XLA's figures of a compiled program."""
+    return Memory(
+        statistics.argument_size_in_bytes, statistics.output_size_in_bytes, statistics.temp_size_in_bytes,
+        statistics.generated_code_size_in_bytes, statistics.alias_size_in_bytes,
+    )
+
+
+def report_of_executable(
+    name: str, executable: Any, source: Source, devices: Sequence[Any], compile_for: Callable[[str], Any] | None = None,
+) -> MemoryReport:
+    """Return the report of a program that is compiled for `devices`; `compile_for` compiles it for another target."""
+    statistics = executable.get_compiled_memory_stats()
+    program = Program(
+        name, lambda: executable.hlo_modules()[0].as_serialized_hlo_module_proto(),
+        getattr(statistics, "serialized_buffer_assignment_proto", b""), source, *describe_devices(devices), compile_for,
+    )
+    return MemoryReport(program, memory_of_statistics(statistics), statistics)
+
+
+def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
+    """Return how sentences call the devices of a program, and how much memory each has, None if it is not known."""
+    kind = devices[0].device_kind
+    known = targets.memory_of(kind)
+    capacity = memory_of_each(devices) if known is None else known
+    return f"each of {len(devices)} devices of kind {kind}" if len(devices) > 1 else kind, capacity
+
+
+def estimate(name: str, text: str, source: Source, devices: Sequence[Any]) -> MemoryReport:
+    """Return the report of a StableHLO module that is not compiled, of every result before XLA fuses operations."""
+    message = executables.unoptimised_hlo(text).as_serialized_hlo_module_proto()
+    program = Program(name, lambda: message, b"", source, *describe_devices(devices))
+    lives = Lifetimes(read_program(message), None)
+    sizes = [sum([v.shape.size for v in lives.values if v.kind == kind]) for kind in (ARGUMENT, RESULT)]
+    return MemoryReport(program, Memory(sizes[0], sizes[1], lives.temporaries[lives.fullest], 0, 0))

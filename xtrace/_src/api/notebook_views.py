@@ -1,0 +1,50 @@
+"""What notebooks show of stages and caches."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from xtrace._src.api import stages
+from xtrace._src.core.jaxpr_views import html_of_jaxpr
+
+_MOST = 20_000
+
+
+def html_of_stage(stage: stages.Stage) -> str:
+    """Return a stage's name, its arguments and results, and its text, folded."""
+    paths, avals = stage._traced.debug_info.argument_paths(), stage._traced.jaxpr.in_avals
+    rows = [(path, aval.str_short(short_dtypes=False)) for path, aval in zip(paths, avals, strict=False)]
+    rows += [("result", v.str_short(short_dtypes=False)) for v in stage._traced.out_avals]
+    kind = type(stage).__name__
+    if isinstance(stage, stages.Traced):
+        title, text = "jaxpr", html_of_jaxpr(stage.jaxpr.jaxpr)
+    elif isinstance(stage, stages.Lowered):
+        title, text = "StableHLO", _pre(stage.as_text())
+    else:
+        assert isinstance(stage, stages.Compiled)
+        title, text = "optimised HLO", _pre(stage.as_text())
+    return (
+        f"<b>{kind} {html.escape(stage.fun_name)}</b>{table(('argument', 'type'), rows)}"
+        f"<details><summary>{title}</summary>{text}</details>"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table of texts."""
+    made = [
+        "".join([f'<td style="text-align:left;padding:0.1em 1em 0.1em 0">{html.escape(str(x))}</td>' for x in row])
+        for row in rows
+    ]
+    titles = "".join([f'<th style="text-align:left;padding:0.1em 1em 0.1em 0">{html.escape(x)}</th>' for x in head])
+    return f"<table><tr>{titles}</tr>{''.join([f'<tr>{row}</tr>' for row in made])}</table>"
+
+
+def html_of_cache(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return the table of what a cache holds."""
+    return f"<b>{html.escape(title)}</b>{table(head, rows) if rows else ''}"
+
+
+def _pre(text: str) -> str:
+    rest = f"\n… {len(text) - _MOST} more characters" if len(text) > _MOST else ""
+    return f'<pre style="max-height:32em;overflow:auto">{html.escape(text[:_MOST])}{rest}</pre>'

@@ -1,0 +1,439 @@
+"""Compiled programs as bytes: `serialize`, `deserialize_and_load`.
+
+The bytes are XLA's, behind a head in JSON, which says the program's types, shardings, and the machine it is for; a
+checksum finds damage. Nothing in them is unpickled, but XLA's part is code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from xtrace._src.api import call_arguments
+from xtrace._src.api.stages import Compiled, Partition
+from xtrace._src.api.tracing import TracedFunction
+from xtrace._src.core import dtypes
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.avals import MemorySpace, ShapedArray, physical_aval
+from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.effects import NO_EFFECTS
+from xtrace._src.core.ir import DebugInfo, Jaxpr, JaxprEqn, Var
+from xtrace._src.core.mesh import AbstractDevice, AbstractMesh, AxisType, BaseMesh, Mesh
+from xtrace._src.core.partition_spec import PartitionSpec, axes_of_entry
+from xtrace._src.core.primitive import Primitive, no_rule
+from xtrace._src.core.shardings import NamedSharding, Sharding, TiledSharding, Tiles
+from xtrace._src.ops.random.keys import generators
+from xtrace._src.runtime.arrays import ConcreteArray, mesh_sharding
+from xtrace._src.runtime.checked_bytes import Format, WrongBytesError
+from xtrace._src.runtime.execute import Assignment, Program, request_partitioning
+from xtrace._src.runtime.transfer import array_from_host, put_at
+from xtrace._src.xla import clients, environments, executables
+from xtrace._src.xla.pytree_registry import PyTreeDef
+
+_Part = TypeVar("_Part")
+
+_FORMAT = Format(b"xtrace\x00e", 1, "serialized executable")
+
+_ALL: list[Any] = [*dtypes.all_dtypes.values(), dtypes.float0, *[g.dtype for g in generators.values()]]
+_DTYPES = {dtypes.short_name(dtype): dtype for dtype in _ALL}
+_AGAIN = "Compile it here, with xtrace.jit(f).lower(...).compile(), and serialize that"
+
+
+@boundary
+def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
+    """Return a compiled function as bytes, and the structures of its arguments and results.
+
+    They are for processes with the same jaxlib and a like machine: `deserialize_and_load` says what differs.
+    `xtrace.export` writes files for other ones.
+
+    Args:
+        compiled: the result of ``xtrace.jit(f).lower(...).compile()``.
+
+    Returns:
+        The bytes, the structure of ``(args, kwargs)``, and that of the result; both structures can be pickled.
+
+    Raises:
+        TypeError: `compiled` is no compiled function.
+        ValueError: it was compiled for devices that are not here, or the runtime cannot write its program.
+        NotImplementedError: it calls Python functions, takes references, or runs in several processes.
+
+    Example:
+        >>> from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
+        >>> compiled = xtrace.jit(lambda x: x + 1).lower(0.0).compile()
+        >>> deserialize_and_load(*serialize(compiled))(2.0)
+        Array(3., dtype=float32, weak_type=True)
+    """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(
+            f"serialize: compiled must be the result of xtrace.jit(f).lower(...).compile(), got {abbreviate(compiled)}"
+        )
+    name, program, traced = compiled.fun_name, compiled._program, compiled._traced
+    if program is None:
+        raise ValueError(f"serialize: {name} was compiled for a device that is not here. {_AGAIN}")
+    _check_contents(compiled, program)
+    assignment = compiled._partition.assignment
+    hidden = list(map(_read_constant, program.constants))
+    code = _code_of(name, program)
+    head = {
+        "environment": environments.environment_of(assignment.device), "name": name,
+        "devices": [d.id for d in assignment.devices], "committed": assignment.committed,
+        "in_avals": list(map(_record_of_aval, traced.jaxpr.in_avals)), "paths": list(compiled._paths()),
+        "out_avals": list(map(_record_of_aval, traced.out_avals)),
+        "donated": list(compiled.donate_argnums), "kept": None if program.kept is None else list(program.kept),
+        "mesh": None if assignment.mesh is None else _record_of_mesh(assignment.mesh),
+        "inputs": list(map(_record_of_sharding, program.inputs or ())),
+        "results": list(map(_record_of_sharding, program.results or ())),
+        "hidden": [record for record, _ in hidden], "code": len(code),
+    }
+    data = _FORMAT.encode(json.dumps(head).encode(), b"".join([code, *[content for _, content in hidden]]))
+    return data, compiled.in_tree, compiled.out_tree
+
+
+def _code_of(name: str, program: Program) -> bytes:
+    if program.read_code is None:
+        try:
+            return executables.serialize_executable(program.executable)
+        except executables.CompileError as error:
+            raise ValueError(f"serialize: the runtime cannot write the program of {name}: {error}") from None
+    try:
+        return program.read_code()
+    except (OSError, WrongBytesError) as error:
+        raise ValueError(
+            f"serialize: {name} cannot be written: {error}. Compile it again with xtrace.config.update("
+            "'jax_enable_compilation_cache', False)"
+        ) from None
+
+
+def _check_contents(compiled: Compiled, program: Program) -> None:
+    """Raise NotImplementedError for a program that needs more than its bytes."""
+    name = compiled.fun_name
+    if program.callbacks:
+        raise NotImplementedError(
+            f"serialize: {name} calls Python functions (by a callback, or a print), which its bytes cannot hold. "
+            "Leave the calls out, or return their operands"
+        )
+    if compiled._around is not None:
+        raise NotImplementedError(
+            f"serialize: {name} takes references or closes over them, which belong to this process. Compile a function "
+            "of their arrays that returns the last ones"
+        )
+    if len({d.process_index for d in compiled._partition.assignment.devices}) > 1:
+        raise NotImplementedError(f"serialize: {name} runs in several processes, which compile it together")
+
+
+@boundary
+def deserialize_and_load(
+    serialized: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef, backend: Any = None,
+    execution_devices: Sequence[Any] | None = None,
+) -> Compiled:
+    """Return the compiled function that `serialize` wrote.
+
+    The bytes are code that runs with the rights of this process: load only what you, or one whom you trust, wrote.
+
+    Args:
+        serialized: the bytes.
+        in_tree: the structure of ``(args, kwargs)``.
+        out_tree: the structure of the result.
+        backend: the platform's name or client; None for that of the program.
+        execution_devices: the devices to run on, as many as the program was compiled for; None for those of the same
+            numbers.
+
+    Returns:
+        The compiled function. Its jaxpr, a single equation, does not say what it computes.
+
+    Raises:
+        TypeError: `serialized` is not made of bytes, or a structure is none.
+        ValueError: the bytes are no compiled function or are damaged; they are of another jaxlib, platform, device or
+            processor; there are not enough devices; a structure is another one.
+
+    Example:
+        >>> from xtrace.experimental.serialize_executable import deserialize_and_load, serialize
+        >>> data, in_tree, out_tree = serialize(xtrace.jit(jnp.sin).lower(0.0).compile())
+        >>> deserialize_and_load(data, in_tree, out_tree)(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
+    function = "deserialize_and_load"
+    if not isinstance(serialized, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            f"{function}: serialized must be bytes, such as serialize returns; got {abbreviate(serialized)}"
+        )
+    for argument, tree in (("in_tree", in_tree), ("out_tree", out_tree)):
+        if not isinstance(tree, PyTreeDef):
+            raise TypeError(
+                f"{function}: {argument} must be a treedef, such as serialize returns; got {abbreviate(tree)}"
+            )
+    try:
+        encoded, payload = _FORMAT.decode(bytes(serialized))
+    except WrongBytesError as error:
+        raise ValueError(f"{function}: serialized cannot be used: {error}. {_AGAIN}") from None
+    head = _understand(lambda: _check_head(json.loads(encoded)))
+    for argument, tree, avals in (("in_tree", in_tree, head["in_avals"]), ("out_tree", out_tree, head["out_avals"])):
+        if tree.num_leaves != len(avals):
+            raise ValueError(
+                f"{function}: {argument} has {tree.num_leaves} leaves, and {head['name']} has {len(avals)}; pass the "
+                "structures that serialize returned with these bytes"
+            )
+    devices = _devices(head, backend, execution_devices)
+    different = _understand(lambda: environments.differences(head["environment"], devices[0]))
+    if different:
+        raise ValueError(f"{function}: {head['name']} was compiled elsewhere: {'; '.join(different)}. {_AGAIN}")
+    return _load(_Reader(head, devices, execution_devices is not None), payload, in_tree, out_tree)
+
+
+# The parts of the head.
+_PARTS: dict[str, Any] = {
+    "environment": dict, "name": str, "devices": list, "committed": bool, "in_avals": list, "paths": list,
+    "out_avals": list, "donated": list, "kept": (list, type(None)), "mesh": (dict, type(None)), "inputs": list,
+    "results": list, "hidden": list, "code": int,
+}
+
+
+def _check_head(head: Any) -> dict[str, Any]:
+    """Return the head; TypeError or ValueError if it is none that is written here."""
+    for name, kind in _PARTS.items():
+        if not isinstance(head[name], kind):
+            raise TypeError(f"{name} is {abbreviate(head[name])}")
+    count = len(head["in_avals"])
+    for name, numbers in (("kept", head["kept"] or []), ("donated", head["donated"])):
+        if sorted(set(numbers)) != numbers or any(n not in range(count) for n in numbers):
+            raise ValueError(f"{name} is {abbreviate(numbers)}, of {count} arguments")
+    if len(head["paths"]) != count or not all(isinstance(path, str) for path in head["paths"]):
+        raise ValueError(f"paths are {abbreviate(head['paths'])}, of {count} arguments")
+    devices = head["devices"]
+    if not all(type(n) is int for n in devices) or not devices or len(set(devices)) < len(devices):
+        raise ValueError(f"devices are {abbreviate(devices)}")
+    if not isinstance(head["environment"].get("platform"), str):
+        raise ValueError("it names no platform")
+    checked: dict[str, Any] = head
+    return checked
+
+
+def _understand(read: Callable[[], _Part]) -> _Part:
+    """Return what is read of the head; ValueError if another release, or someone else, wrote it."""
+    try:
+        return read()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"deserialize_and_load: the head of serialized is not one that this release writes: {error!r}. {_AGAIN}"
+        ) from None
+
+
+def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None) -> list[Any]:
+    """Return the devices to run on; ValueError if they are not as many as the program is for."""
+    function, name, numbers = "deserialize_and_load", head["name"], head["devices"]
+    if given is None:
+        platform = head["environment"]["platform"]
+        try:
+            known = {d.id: d for d in clients.client(platform if backend is None else backend).devices()}
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"{function}: {name} was compiled for the platform {platform}, which does not start here: {error}. "
+                f"{_AGAIN}"
+            ) from None
+        missing = [number for number in numbers if number not in known]
+        if not missing:
+            return [known[number] for number in numbers]
+        raise ValueError(
+            f"{function}: {name} was compiled for the devices {numbers}, and here are {sorted(known)}; pass "
+            f"execution_devices, {len(numbers)} devices"
+        )
+    devices = list(given)
+    if len(devices) != len(numbers):
+        raise ValueError(
+            f"{function}: execution_devices has {len(devices)} devices, and {name} was compiled for {len(numbers)}"
+        )
+    if not all(isinstance(d, clients.Device) for d in devices):
+        raise TypeError(
+            f"{function}: execution_devices must be devices such as xtrace.devices(), got {abbreviate(given)}"
+        )
+    if backend is not None and devices[0].platform != clients.client(backend).platform:
+        raise ValueError(f"{function}: the execution_devices are no devices of the backend {abbreviate(backend)}")
+    return devices
+
+
+def _load(reader: _Reader, payload: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef) -> Compiled:
+    head, assignment = reader.head, _understand(reader.assignment)
+    avals = _understand(lambda: [list(map(reader.aval, head[side])) for side in ("in_avals", "out_avals")])
+    constants = _understand(lambda: reader.constants(payload[head["code"] :]))
+    partitioned = request_partitioning(assignment, len(head["hidden"]))
+    code = payload[: head["code"]]
+    try:
+        executable = executables.load_executable(code, "", assignment.devices, None, partitioned)
+    except executables.CompileError as error:
+        raise ValueError(
+            f"deserialize_and_load: XLA refuses the program of {head['name']}: {error}. {_AGAIN}"
+        ) from None
+    program = Program(
+        executable, assignment, avals[1], hidden=constants, kept=head["kept"], read_code=lambda: code
+    )
+    traced = _trace_of(head, in_tree, out_tree, avals)
+    function: Any = _LoadedFunction(head["name"], head["donated"], head["paths"])
+    partition = Partition(assignment, program.kept, program.inputs, program.results)
+    return Compiled(function, call_arguments.NO_STATIC, traced, executable, partition, program)
+
+
+class _LoadedFunction:
+    """The function of a compiled one that was loaded, in the place of a `Jitted`."""
+
+    def __init__(self, name: str, donated: Sequence[int], paths: Sequence[str]) -> None:
+        self.name, self._donated, self._paths = name, frozenset(donated), paths
+        self.fun, self.static = _as_function(name), call_arguments.Selection("static", _as_function(name), None, None)
+
+    def donated_leaves(self, static: Any, in_tree: PyTreeDef) -> list[bool]:
+        """Return for each leaf whether it is donated."""
+        return [i in self._donated for i in range(in_tree.num_leaves)]
+
+    def out_info(self, traced: TracedFunction) -> Any:
+        """Return the results as a tree of ShapeDtypeStruct."""
+        return traced.out_info
+
+    def check_donation(self, flags: Sequence[bool], static: Any, leaves: Sequence[Any], in_tree: PyTreeDef) -> None:
+        """Raise ValueError if an array is donated and given a second time."""
+        call_arguments.check_donation(self.name, flags, leaves, lambda: self._paths)
+
+
+def _as_function(name: str) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        """Stand for the function that was compiled."""
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def _abstract(*avals: ShapedArray, name: str, out_avals: tuple[ShapedArray, ...]) -> list[ShapedArray]:
+    """Run a compiled program that was loaded from bytes."""
+    return list(out_avals)
+
+
+def _refuse(builder: Any, *values: Any, name: str, out_avals: tuple[ShapedArray, ...]) -> Any:
+    raise NotImplementedError(f"{name} was loaded from bytes and is compiled: its operations are not known")
+
+
+_no_rule = no_rule("a compiled program cannot become part of another one; call the jitted function instead")
+# The equation that stands for all of a program that was loaded.
+serialized_executable = Primitive(
+    "serialized_executable", ("name", "out_avals"), multiple_results=True, abstract=_abstract, emit=_refuse,
+    jvp=_no_rule, batch=_no_rule, memoised=False,
+)
+
+
+def _trace_of(head: Mapping[str, Any], in_tree: PyTreeDef, out_tree: PyTreeDef, avals: list[list[ShapedArray]]) -> Any:
+    """Return the trace of a function that does nothing but run the program."""
+    name, (invars, outvars) = head["name"], [list(map(Var, side)) for side in avals]
+    call = JaxprEqn([*invars], outvars, serialized_executable, (name, tuple(avals[1])), NO_EFFECTS, None)
+    info = DebugInfo("jit", name, None, None, lambda: head["paths"])
+    return TracedFunction(Jaxpr([], invars, [*outvars], [call], debug_info=info), [], in_tree, out_tree, info)
+
+
+# Records of the head, and what they stand for
+
+
+def _record_of_aval(aval: ShapedArray) -> list[Any]:
+    own = aval.explicit_sharding
+    return [
+        aval.shape, _name_of(aval.dtype), aval.weak_type, aval.memory_space.value,
+        None if own is None else _record_of_sharding(own),
+    ]
+
+
+def _name_of(dtype: Any) -> str:
+    name = dtypes.short_name(dtype)
+    if _DTYPES.get(name) != dtype:
+        raise NotImplementedError(
+            f"serialize: an argument or result has the dtype {name}, which was defined in this process; compile a "
+            "function of the arrays that hold it"
+        )
+    return name
+
+
+def _record_of_mesh(mesh: BaseMesh) -> dict[str, Any]:
+    device = None if isinstance(mesh, Mesh) else mesh.abstract_mesh.abstract_device
+    return {
+        "sizes": mesh.axis_sizes, "names": mesh.axis_names, "types": [t.name for t in mesh.axis_types],
+        "devices": [d.id for d in mesh.flat_devices] if isinstance(mesh, Mesh) else None,
+        "abstract device": None if device is None else device._asdict(),
+    }
+
+
+def _record_of_sharding(sharding: Sharding) -> dict[str, Any]:
+    record: dict[str, Any] = {"memory": sharding.memory_kind}
+    if isinstance(sharding, NamedSharding):
+        spec = sharding.spec
+        entries = [[*axes_of_entry(entry)] for entry in spec]
+        sums = {"unreduced": sorted(spec.unreduced), "reduced": sorted(spec.reduced)}
+        return record | {"mesh": _record_of_mesh(sharding.mesh), "spec": entries} | sums
+    return record | {"devices": [d.id for d in sharding.devices], "tiles": sharding.tiles(0)}
+
+
+def _read_constant(array: ConcreteArray) -> tuple[list[Any], bytes]:
+    """Return the record and the data of an array that a program closes over."""
+    own = mesh_sharding(array)
+    data = array.physical_array().tobytes()
+    return [_record_of_aval(array.aval), None if own is None else _record_of_sharding(own), len(data)], data
+
+
+class _Reader:
+    """Reads the records in the head of a program's bytes; its devices are `devices`."""
+
+    def __init__(self, head: Mapping[str, Any], devices: Sequence[Any], committed: bool) -> None:
+        self.head, self._devices, self._committed = head, tuple(devices), committed
+        self._by_number = dict(zip(head["devices"], devices, strict=True))
+
+    def assignment(self) -> Assignment:
+        """Return where the program runs."""
+        head = self.head
+        committed = head["committed"] or self._committed
+        if head["mesh"] is None:
+            if len(self._devices) != 1:
+                raise ValueError(f"{len(self._devices)} devices without a mesh")
+            return Assignment(self._devices, committed)
+        inputs, results = [tuple(map(self._sharding, head[side])) for side in ("inputs", "results")]
+        counts = len(head["in_avals"] if head["kept"] is None else head["kept"]), len(head["out_avals"])
+        if (len(inputs), len(results)) != counts:
+            raise ValueError(f"{(len(inputs), len(results))} shardings of {counts} inputs and results")
+        return Assignment(
+            self._devices, committed, self._mesh(head["mesh"]), inputs, results, ranks=(0,) * len(inputs),
+            depending=(False,) * len(results),
+        )
+
+    def aval(self, record: Sequence[Any]) -> ShapedArray:
+        """Return a type."""
+        shape, name, weak, memory, own = record
+        sharding = None if own is None else self._sharding(own)
+        return ShapedArray(shape, _DTYPES[name], weak, sharding, MemorySpace(memory))
+
+    def constants(self, data: bytes) -> list[Any]:
+        """Return the arrays that the program closes over."""
+        arrays, start = [], 0
+        for record, own, size in self.head["hidden"]:
+            aval = self.aval(record)
+            stored = physical_aval(aval)
+            value = np.frombuffer(data[start : start + size], stored.dtype).reshape(stored.shape)
+            array = array_from_host(value, aval, self._devices[0])
+            arrays.append(array if own is None else put_at(array, self._sharding(own)))
+            start += size
+        return arrays
+
+    def _mesh(self, record: Mapping[str, Any]) -> Any:
+        names, types = tuple(record["names"]), tuple([AxisType[name] for name in record["types"]])
+        if record["devices"] is not None:
+            grid = np.array([*[self._by_number[n] for n in record["devices"]], None], object)[:-1]
+            return Mesh(grid.reshape(record["sizes"]), names, types)
+        device = record["abstract device"]
+        return AbstractMesh(
+            tuple(record["sizes"]), names, types, abstract_device=device and AbstractDevice(**device)
+        )
+
+    def _sharding(self, record: Mapping[str, Any]) -> Sharding:
+        if "tiles" in record:
+            parts, numbers = map(tuple, record["tiles"])
+            devices = tuple([self._by_number[n] for n in record["devices"]])
+            return TiledSharding(devices, Tiles(parts, numbers), record["memory"])
+        entries = [tuple(axes) if len(axes) > 1 else axes[0] if axes else None for axes in record["spec"]]
+        spec = PartitionSpec(
+            *entries, unreduced=frozenset(record["unreduced"]), reduced=frozenset(record["reduced"])
+        )
+        return NamedSharding(self._mesh(record["mesh"]), spec, record["memory"])

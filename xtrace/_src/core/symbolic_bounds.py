@@ -1,0 +1,181 @@
+"""The least and the largest value that a symbolic dimension can have, as far as they can be found.
+
+A bound is that of interval arithmetic, or a better one by what is known to be at least 0: the constraints of the scope,
+and what operations mean, such as ``max(a, b) - a``. A multiple of it is taken away, so that a term without a bound is
+gone. Bounds are never wrong; they may be infinite where a better search would find a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from xtrace._src.core.symbolic_terms import Factor, Term, divide_terms, multiply_terms, terms_of
+
+_Polynomial = dict[Term, int]
+_Interval = tuple[Any, Any]
+
+# How many facts are used one after the other, and how many polynomials are looked at for one bound.
+_DEPTH = 4
+_SEARCHED = 400
+_INFINITY = math.inf
+
+
+def bounds_of(size: Any) -> _Interval:
+    """Return a lower and an upper bound of a size; infinite where none is known."""
+    if not hasattr(size, "terms"):
+        return size, size
+    scope = size.scope
+    known = scope.bounds.get(size.key)
+    if known is None:
+        polynomial = dict(size.terms)
+        lower = _Search(scope, polynomial).lower_bound()
+        upper = -_Search(scope, {t: -c for t, c in polynomial.items()}).lower_bound()
+        known = scope.bounds[size.key] = lower, upper
+    return known  # type: ignore[no-any-return]
+
+
+class _Search:
+    """The search for a lower bound of one polynomial."""
+
+    def __init__(self, scope: Any, polynomial: _Polynomial) -> None:
+        self.scope, self.polynomial, self.left = scope, polynomial, _SEARCHED
+        self.facts = list(_facts_of_operations(scope, polynomial)) + list(scope.facts)
+
+    def lower_bound(self) -> Any:
+        return self._search(self.polynomial, _DEPTH)
+
+    def _search(self, polynomial: _Polynomial, depth: int) -> Any:
+        self.left -= 1
+        lows = {term: _times(_interval_of_term(self.scope, term), c)[0] for term, c in polynomial.items()}
+        best = sum(lows.values())
+        if depth == 0 or self.left <= 0:
+            return best
+        unbounded = [term for term, low in lows.items() if low == -_INFINITY]
+        # A finite bound is made better by one fact, one without a number needs a fact for each of its terms.
+        depth = depth - 1 if unbounded else 0
+        for term in unbounded or [term for term in polynomial if term]:
+            for fact in (*self.facts, *_facts_of_products(self.scope, polynomial, term, self.facts)):
+                share = fact.get(term, 0)
+                if share * polynomial[term] <= 0:
+                    continue
+                # scale * p = rest + weight * fact, and the fact is at least 0.
+                scale, weight = abs(share), abs(polynomial[term])
+                rest = {t: scale * c for t, c in polynomial.items()}
+                for t, c in fact.items():
+                    rest[t] = rest.get(t, 0) - weight * c
+                low = self._search({t: c for t, c in rest.items() if c}, depth)
+                if low != -_INFINITY:
+                    best = max(best, -(-low // scale))
+        return best
+
+
+def _facts_of_products(
+    scope: Any, polynomial: _Polynomial, term: Term, facts: Iterable[_Polynomial]
+) -> Iterator[_Polynomial]:
+    """Yield polynomials with `term` that are at least 0 as products of such."""
+    for other, _ in list(polynomial.items()):
+        for larger, smaller in ((other, term), (term, other)):
+            rest = divide_terms(larger, smaller) if smaller and larger != smaller else None
+            if rest is None or _interval_of_term(scope, smaller)[0] < 0:
+                continue
+            low, high = _interval_of_term(scope, rest)
+            if low > 0 and low != _INFINITY:
+                yield {larger: 1, smaller: -low}
+            if high != _INFINITY:
+                yield {larger: -1, smaller: high}
+    for fact in facts:
+        for each in fact:
+            rest = divide_terms(term, each) if each and each != term else None
+            if rest and _interval_of_term(scope, rest)[0] >= 0:
+                yield {multiply_terms(t, rest): c for t, c in fact.items()}
+
+
+def _facts_of_operations(scope: Any, polynomial: _Polynomial) -> Iterator[_Polynomial]:
+    """Yield polynomials that are at least 0 by the meaning of the operations in `polynomial`."""
+    factors: dict[Factor, None] = {}
+    pending = [factor for term in polynomial for factor, _ in term]
+    while pending:
+        factor = pending.pop()
+        if factor.operands and factor not in factors:
+            factors[factor] = None
+            pending += [f for x in factor.operands for term, _ in terms_of(x) for f, _ in term]
+    for factor in factors:
+        x, y = factor.operands
+        own: _Polynomial = {((factor, 1),): 1}
+        if factor.name in ("max", "min"):
+            sign = 1 if factor.name == "max" else -1
+            for operand in (x, y):
+                yield _sum((own, sign), (operand, -sign))
+            continue
+        least = bounds_of(y)[0]
+        if least < 1:
+            continue
+        is_natural = bounds_of(x)[0] >= 0
+        if factor.name == "mod":
+            yield _sum((y, 1), (1, -1), (own, -1))
+        else:
+            multiple = {multiply_terms(((factor, 1),), term): c for term, c in terms_of(y)}
+            yield _sum((x, 1), (multiple, -1))
+            yield _sum((multiple, 1), (x, -1), (y, 1), (1, -1))
+        if is_natural:
+            yield _sum((x, 1), (own, -1))
+
+
+def _sum(*parts: tuple[Any, int]) -> _Polynomial:
+    total: _Polynomial = {}
+    for part, factor in parts:
+        for term, coefficient in part.items() if isinstance(part, dict) else terms_of(part):
+            total[term] = total.get(term, 0) + factor * coefficient
+    return {term: coefficient for term, coefficient in total.items() if coefficient}
+
+
+# Interval arithmetic
+
+
+def _interval_of_term(scope: Any, term: Term) -> _Interval:
+    result: _Interval = (1, 1)
+    for factor, power in term:
+        interval = _interval_of_factor(scope, factor)
+        for _ in range(power):
+            result = _product(result, interval)
+    return result
+
+
+def _times(interval: _Interval, factor: int) -> _Interval:
+    return _product(interval, (factor, factor))
+
+
+def _product(x: _Interval, y: _Interval) -> _Interval:
+    # The product with an infinite bound is that with a large number, so 0 times it is 0.
+    corners = [a * b if a and b else 0 for a in x for b in y]
+    return min(corners), max(corners)
+
+
+def _interval_of_factor(scope: Any, factor: Factor) -> _Interval:
+    if not factor.operands:
+        return scope.variable_bounds.get(factor.name, (1, _INFINITY))  # type: ignore[no-any-return]
+    (low, high), (least, most) = [bounds_of(x) for x in factor.operands]
+    if factor.name == "max":
+        return max(low, least), max(high, most)
+    if factor.name == "min":
+        return min(low, least), min(high, most)
+    if factor.name == "mod":
+        if least >= 1:
+            return 0, min(most - 1, high) if low >= 0 else most - 1
+        return (least + 1, 0) if most <= -1 else (-_INFINITY, _INFINITY)
+    if least >= 1:
+        return _floor(low, most if low >= 0 else least), _floor(high, least if high >= 0 else most)
+    if most <= -1:
+        return _floor(-high, -least if high <= 0 else -most), _floor(-low, -most if low <= 0 else -least)
+    return -_INFINITY, _INFINITY
+
+
+def _floor(x: Any, y: Any) -> Any:
+    """Return the quotient of a bound and a positive bound, rounded down."""
+    if x in (_INFINITY, -_INFINITY):
+        return x
+    if y == _INFINITY:
+        return 0 if x >= 0 else -1
+    return x // y

@@ -1,0 +1,158 @@
+"""The instructions of an optimised program, read from the text of its HLO."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+)(?: \(.*\) -> .*)? \{(?:, .*)?$")
+_INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = ")
+# Most types have no parentheses; those of tuples are read by counting.
+_PLAIN = re.compile(r"(\S+) ([\w-]+)\(")
+_OPCODE = re.compile(r" ([\w-]+)\(")
+_NAME = re.compile(r"%([\w.-]+)")
+_CALLED = re.compile(
+    r"\b(?:calls|to_apply|body|condition|true_computation|false_computation|select|scatter)=%?([\w.-]+)"
+)
+_CALLED_LISTS = re.compile(r"\b(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
+_ARRAY = re.compile(r"\b(pred|token|[a-z]+\d+[a-z\d]*)\[([\d,]*)\]")
+_OPERATION_NAME = re.compile(r'\bop_name="((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+_METADATA = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}')
+_BITS = re.compile(r"\d+")
+
+
+class ArrayType(NamedTuple):
+    """The dtype and the shape of an array."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the elements; a token has none."""
+        if self.dtype in ("pred", "token"):
+            return self.size if self.dtype == "pred" else 0
+        bits = _BITS.search(self.dtype)
+        return (self.size * int(bits[0]) + 7) // 8 if bits is not None else 0
+
+
+@dataclasses.dataclass(slots=True)
+class Instruction:
+    """An instruction: its place in the text, and what it reads, calls and comes from.
+
+    line: the number of its line in the text, from 0. attributes: the text behind the operands.
+    operation: the ``op_name`` of its metadata, empty without one.
+    """
+
+    line: int
+    name: str
+    opcode: str
+    type: str
+    operands: list[str]
+    called: list[str]
+    attributes: str
+    operation: str
+    is_root: bool
+    text: str
+
+    def arrays(self) -> list[ArrayType]:
+        """Return the arrays of the result: one, or those of a tuple."""
+        return arrays_of(self.type)
+
+
+@dataclasses.dataclass(slots=True)
+class Computation:
+    """A computation: its name, the lines of its head and its end, and its instructions by name, in order."""
+
+    name: str
+    line: int
+    is_entry: bool
+    instructions: dict[str, Instruction]
+    end: int = 0
+
+
+def arrays_of(text: str) -> list[ArrayType]:
+    """Return the arrays of a type."""
+    return [
+        ArrayType(dtype, tuple([int(n) for n in sizes.split(",") if n])) for dtype, sizes in _ARRAY.findall(text)
+    ]
+
+
+def without_metadata(line: str) -> str:
+    """Return a line of HLO without the names and places that the compiler keeps with an instruction."""
+    return _METADATA.sub("", line) if "metadata={" in line else line
+
+
+def read_computations(lines: list[str]) -> list[Computation]:
+    """Return the computations of a module, in the order of its text."""
+    return list(_read(lines))
+
+
+def _read(lines: list[str]) -> Iterator[Computation]:
+    current: Computation | None = None
+    for number, line in enumerate(lines):
+        if current is not None:
+            if line.startswith("}"):
+                current.end = number
+                yield current
+                current = None
+                continue
+            match = _INSTRUCTION.match(line)
+            if match is not None:
+                instruction = _read_instruction(number, line, match)
+                if instruction is not None:
+                    current.instructions[instruction.name] = instruction
+        elif line.endswith("{") or ("{, " in line and not line.startswith(" ")):
+            match = _COMPUTATION.match(line)
+            if match is not None and not line.startswith("HloModule"):
+                current = Computation(match[2], number, match[1] is not None, {})
+
+
+def _read_instruction(number: int, line: str, head: re.Match[str]) -> Instruction | None:
+    start = head.end()
+    plain = _PLAIN.match(line, start) if line[start : start + 1] != "(" else None
+    if plain is not None:
+        kind, opcode, after = plain[1], plain[2], plain.end()
+    else:
+        end = _closing(line, start)
+        match = _OPCODE.match(line, end)
+        if match is None:
+            return None
+        kind, opcode, after = line[start:end], match[1], match.end()
+    end = _closing(line, after - 1)
+    operands = [] if opcode == "constant" else _NAME.findall(line, after, end)
+    attributes = line[end:]
+    metadata = attributes.find("metadata={")
+    operation = _OPERATION_NAME.search(attributes, metadata) if metadata >= 0 else None
+    called: list[str] = []
+    if "=" in attributes:
+        called = _CALLED.findall(attributes)
+        for listed in _CALLED_LISTS.findall(attributes):
+            called += [name.strip().lstrip("%") for name in listed.split(",") if name.strip()]
+    return Instruction(
+        number, head[2], opcode, kind, operands, called, attributes,
+        _ESCAPE.sub(r"\1", operation[1]) if operation else "",
+        head[1] is not None, line,
+    )
+
+
+_PARENTHESES = re.compile(r"[()]")
+
+
+def _closing(line: str, start: int) -> int:
+    """Return the place behind the parenthesis that closes the one at `start`."""
+    depth = 0
+    for match in _PARENTHESES.finditer(line, start):
+        depth += 1 if match[0] == "(" else -1
+        if not depth:
+            return match.end()
+    return len(line)

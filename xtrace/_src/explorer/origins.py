@@ -1,0 +1,188 @@
+"""Origins: the equations and arguments that the lines of all stages come from, and what each line comes from.
+
+An equation keeps the position of the user's code, and the lines that its emission rule writes keep one object for the
+equation, their place. So each place of a lowered module is numbered, and the number goes through the compiler as the
+line of a made-up caller of the user's code (`ORIGINS` is its file). XLA keeps callers with its instructions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
+from xtrace._src.core.source import Position, format_scopes, resolve, scopes_of
+from xtrace._src.stablehlo.builder import Locations, location_text
+from xtrace._src.transforms.lower import LoweredModule
+
+ORIGINS = "<xtrace origins>"
+
+# File, function, line, end line, column, end column, as `Location`, and as frames of HLO say them.
+Span = tuple[str, str, int, int, int, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Origin:
+    """What lines of several stages have in common.
+
+    kind: ``equation``, ``argument``, or ``operation`` for one of StableHLO without an equation. name: the primitive,
+    the argument's path, or the operation's name. scope: the scopes around it. span: the expression in the user's code,
+    None where it is not known. type: of an argument.
+    """
+
+    kind: str
+    name: str
+    scope: str
+    span: Span | None
+    type: str = ""
+
+
+def span_of(position: Position | None) -> Span | None:
+    """Return the expression that a position is in."""
+    if position is None:
+        return None
+    at = resolve(position)
+    return at.file, at.function, at.line, at.end_line, at.column, at.end_column
+
+
+class Equations:
+    """The equations of a jaxpr and of those inside it, each jaxpr once, numbered, and looked up by their places."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.all: list[JaxprEqn] = []
+        self._walk(jaxpr, {jaxpr})
+        self.numbers = {id(equation): i for i, equation in enumerate(self.all)}
+        self._by_name: dict[Any, list[int]] = {}
+        self._by_source: dict[Any, list[int]] = {}
+        self._by_position: dict[Any, list[int]] = {}
+        for i, equation in enumerate(self.all):
+            if equation.source is not None:
+                source, name = equation.source, equation.primitive.name
+                self._by_name.setdefault((id(source), name), []).append(i)
+                self._by_source.setdefault(id(source), []).append(i)
+                self._by_position.setdefault((*source[:2], name), []).append(i)
+
+    def _walk(self, jaxpr: Jaxpr, seen: set[Jaxpr]) -> None:
+        for equation in jaxpr.eqns:
+            self.all.append(equation)
+            for inner in jaxprs_of(equation.parameters):
+                if inner not in seen:
+                    seen.add(inner)
+                    self._walk(inner, seen)
+
+    def find(self, places: Sequence[tuple[Position | None, str]]) -> list[list[int]]:
+        """Return the equations of each place; places of the same key are those of the same number of equations."""
+        by_place: list[list[int]] = []
+        groups: dict[int, tuple[list[int], list[int]]] = {}
+        for number, (position, path) in enumerate(places):
+            equations = self._find_one(position, path)
+            by_place.append(equations)
+            if len(equations) > 1:
+                groups.setdefault(id(equations), (equations, []))[1].append(number)
+        for equations, numbers in groups.values():
+            if len(equations) == len(numbers):
+                for number, equation in zip(numbers, equations, strict=True):
+                    by_place[number] = [equation]
+        return by_place
+
+    def _find_one(self, position: Position | None, path: str) -> list[int]:
+        if position is None:
+            return []
+        name = path.rpartition("/")[2]
+        return (
+            self._by_name.get((id(position), name)) or self._by_source.get(id(position))
+            or self._by_position.get((*position[:2], name)) or []
+        )
+
+
+class NumberedLocations(Locations):
+    """Locations of which each place has one of its own, with its number as the line of a caller."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[tuple[Position | None, str]] = []
+        self._by_place: dict[int, int] = {}
+
+    def alias(self, place: tuple[Position | None, str]) -> str:
+        """Return the reference to `place`; equal places of several equations are apart."""
+        number = self._by_place.get(id(place))
+        if number is None:
+            # The list keeps the place alive, so that its address stays its own.
+            self.places.append(place)
+            number = self._by_place[id(place)] = len(self.places)
+        return f"loc(#loc{number})"
+
+    def definitions(self) -> list[str]:
+        """Return the lines that define the references."""
+        return [
+            f"#loc{i} = " + location_text(place, f'"origin"("{ORIGINS}":{i}:1)')
+            for i, place in enumerate(self.places, 1)
+        ]
+
+
+class NumberedModule(LoweredModule):
+    """A lowered module whose text with locations says the numbers of places."""
+
+    __slots__ = ("places", "lines", "_text")
+
+    def __init__(self, module: LoweredModule) -> None:
+        super().__init__(module.builder, module.hidden, module.unusable_donations, module.effects)
+        locations = NumberedLocations()
+        self._text = self.builder.text_with(locations)
+        self.places = locations.places
+
+    def text(self, debug_info: bool = False) -> str:
+        """Return the text, with locations if `debug_info`."""
+        return self._text if debug_info else super().text()
+
+
+def origins_of_equations(equations: Iterable[JaxprEqn]) -> list[Origin]:
+    """Return the origin of each equation."""
+    # Many equations have one position, whose columns are slow to look up.
+    spans: dict[Any, Span | None] = {}
+    origins = []
+    for equation in equations:
+        source = equation.source
+        place = source and source[:2]
+        if place not in spans:
+            spans[place] = span_of(source)
+        origins.append(Origin("equation", equation.primitive.name, format_scopes(scopes_of(source)), spans[place]))
+    return origins
+
+
+def origins_of_arguments(closed: ClosedJaxpr, paths: Sequence[str], span: Span | None) -> list[Origin]:
+    """Return the origin of each input; `span` is where the function is defined."""
+    names = [*paths, *[f"input {i}" for i in range(len(paths), len(closed.jaxpr.invars))]]
+    return [
+        Origin("argument", name, "", span, v.aval.str_short())
+        for name, v in zip(names, closed.jaxpr.invars, strict=False)
+    ]
+
+
+_LOCATION = re.compile(r" loc\(#loc(\d+)\)$")
+
+
+def read_stablehlo(text: str) -> tuple[list[str], list[int]]:
+    """Return a module's lines without locations, and for each line the number of its place, 0 without one.
+
+    A line that begins an operation with regions has the place of the line that ends it.
+    """
+    lines: list[str] = []
+    places: list[int] = []
+    begun: list[int] = []
+    for line in text.splitlines():
+        if line.startswith("#loc"):
+            break
+        match = _LOCATION.search(line)
+        place = int(match[1]) if match is not None else 0
+        line = line[: match.start()] if match is not None else line
+        stripped = line.lstrip()
+        if stripped.startswith("})") and begun:
+            places[begun.pop()] = place
+        if line.endswith("({"):
+            begun.append(len(lines))
+        lines.append(line)
+        places.append(place)
+    return lines, places

@@ -1,0 +1,58 @@
+"""Calls of programs for symbolic shapes: which sizes the arguments have, and the program for these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xtrace._src.core import pytree
+from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.key_paths import keystr
+from xtrace._src.core.sizes import has_symbolic
+from xtrace._src.core.symbolic_dimensions import evaluate
+from xtrace._src.core.symbolic_solver import Dimension, Solution, find_values, solve
+from xtrace._src.core.tables import memoize_by_owner
+
+
+def has_symbolic_shapes(exported: Any) -> bool:
+    """Whether an argument of an exported function has a symbolic shape."""
+    return any(has_symbolic(aval.shape) for aval in exported.in_avals)
+
+
+def name_argument(exported: Any, number: int) -> str:
+    """Return the path of a leaf of the arguments, such as ``args[0]['w']``."""
+    (which, *path) = pytree.leaf_paths(exported.in_tree)[number]
+    return f"{('args', 'kwargs')[which.idx]}{keystr(path)}"
+
+
+@memoize_by_owner
+def _solution(exported: Any) -> Solution:
+    return solve([aval.shape for aval in exported.in_avals], lambda i: name_argument(exported, i))
+
+
+def fits(shape: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Whether a shape has the rank and the known sizes of another."""
+    pairs = zip(shape, expected, strict=False)
+    return len(shape) == len(expected) and all(has_symbolic([wanted]) or n == wanted for n, wanted in pairs)
+
+
+def values_for(exported: Any, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+    """Return the values of the symbolic dimensions for arguments of types `avals`.
+
+    ValueError, which names the argument, the dimension and the constraint, if there are none.
+    """
+    solution = _solution(exported)
+
+    def fail(dimension: Dimension | None, why: str) -> Exception:
+        place = "the arguments" if dimension is None else dimension.name
+        return ValueError(
+            f"Shape mismatch for {place} of {exported.fun_name}: {why}. It was exported for the symbolic shapes "
+            f"{solution.specification}"
+        )
+
+    return dict(find_values(solution, lambda d: avals[d.argument].shape[d.axis], fail))
+
+
+def with_values(avals: Sequence[ShapedArray], values: dict[str, Any]) -> list[ShapedArray]:
+    """Return types with the values of variables in the place of symbolic dimensions."""
+    return [aval.update(shape=tuple([evaluate(n, values) for n in aval.shape])) for aval in avals]

@@ -1,0 +1,29 @@
+"""How much memory devices have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+
+def memory_of_host() -> int | None:
+    """Return the bytes of memory of this machine, None if the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def memory_of_each(devices: Sequence[Any]) -> int | None:
+    """Return the bytes that a program can have on each of its devices that are here, None if no runtime says it."""
+    if devices[0].platform == "cpu":
+        host = memory_of_host()
+        return host // len(devices) if host is not None else None
+    try:
+        limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+    except (_jax.JaxRuntimeError, AttributeError, NotImplementedError):
+        return None
+    return int(limit) if limit else None

@@ -1,0 +1,66 @@
+"""What compiled programs depend on beside their text and options: jaxlib, the platform, the device, the processor."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from xtrace._src.xla import versions
+from xtrace._src.xla.clients import Device
+
+_JAXLIB = ".".join(map(str, versions.JAXLIB_VERSION))
+
+
+def environment_of(device: Device) -> dict[str, Any]:
+    """Return what programs for `device` depend on, by name: strings, and the list of the processor's features."""
+    environment = {
+        "jaxlib": _JAXLIB, "platform": device.platform, "runtime": device.client.platform_version,
+        "device kind": device.device_kind,
+    }
+    return environment | (_processor() if device.platform == "cpu" else {})
+
+
+def differences(recorded: Mapping[str, Any], device: Device) -> list[str]:
+    """Return in words why a program that was compiled where `recorded` says cannot run on `device`; empty if it can."""
+    own = environment_of(device)
+    words = [
+        f"its {name} is {recorded.get(name)}, and here it is {own[name]}"
+        for name in ("jaxlib", "platform", "runtime", "device kind", "machine")
+        if recorded.get(name) != own.get(name) and name in own
+    ]
+    missing = [each for each in _instructions(recorded) if each not in _instructions(own)]
+    if missing:
+        words.append(f"it may use the processor's instructions {', '.join(missing)}, which this processor lacks")
+    return words
+
+
+def _instructions(environment: Mapping[str, Any]) -> list[str]:
+    return [each for each in environment.get("features", ()) if _INSTRUCTIONS.match(each)]
+
+
+# The features of processors that XLA generates code for; others are those of systems.
+_INSTRUCTIONS = re.compile(
+    "sse|ssse|avx|amx|fma|f16c|bmi|abm|adx|aes|vaes|sha|gfni|pclmul|vpclmul|popcnt|movbe|"  # of x86
+    "asimd|sve|sme|bf16|i8mm|fp|atomics|crc32|pmull|dotprod"  # of ARM
+)
+
+
+@functools.cache
+def _processor() -> dict[str, Any]:
+    """Return the processor's kind and features: XLA compiles for those of this machine."""
+    lines: dict[str, str] = {}
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file.read().split("\n\n")[0].splitlines():
+                name, _, value = line.partition(":")
+                lines[name.strip()] = value.strip()
+    except OSError:
+        lines["model name"] = platform.processor()
+    features = lines.get("flags", lines.get("Features", ""))
+    return {
+        "machine": platform.machine(), "processor": lines.get("model name", lines.get("CPU part", "")),
+        "features": sorted(features.split()),
+    }

@@ -1,0 +1,187 @@
+"""``python -m xtrace export`` and ``run ARTIFACT``: functions as files, and files as functions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import xtrace
+from xtrace.cli.argument_grammar import ACCEPTED, parse_argument
+from xtrace.cli.errors import WRONG_COMMAND, CommandError
+from xtrace.cli.inspection import Request, attempt, load_call
+from xtrace.cli.results import Result
+
+_PLATFORMS = ("cpu", "cuda", "gpu", "rocm", "tpu")
+_TEXT_ENDINGS = (".mlir", ".stablehlo")
+# Python reads these, although some hold null characters.
+_PYTHON_ENDINGS = (".py", ".pyc", ".pyw", ".pyz", ".zip")
+
+
+def export_function(request: Request, out: str, platforms: str | None, vjp_order: int) -> Result:
+    """Write the function that is asked for to the file `out`, and say what was written. Raises `CommandError`."""
+    name, function, positional, keywords = load_call(request)
+    names = None if platforms is None else [each.strip() for each in platforms.split(",") if each.strip()]
+    unknown = sorted({*(names or ())} - {*_PLATFORMS})
+    if unknown:
+        raise CommandError(f"--platforms: {unknown[0]} is no platform; they are {', '.join(_PLATFORMS)}", WRONG_COMMAND)
+    export = xtrace.export.export
+    exported = attempt(
+        f"exporting {name} failed", lambda: export(function, platforms=names)(*positional, **keywords)
+    )
+    data = attempt(f"writing {name} as a file failed", lambda: exported.serialize(vjp_order=vjp_order))
+    try:
+        Path(out).write_bytes(data)
+    except OSError as error:
+        raise CommandError(f"--out {out}: {error.strerror}") from None
+    takes = ", ".join([aval.str_short(False) for aval in exported.in_avals])
+    derivatives = f", vjp order {vjp_order}" if vjp_order else ""
+    text = f"{out}: {name}({takes}) for {', '.join(exported.platforms)}{derivatives}, {len(data)} bytes"
+    return Result(text, {
+        "file": out, "function": name, "platforms": exported.platforms, "vjp_order": vjp_order, "bytes": len(data),
+    })
+
+
+def is_artifact(path: str) -> bool:
+    """Return whether a file is an exported function or a StableHLO module, and no Python program.
+
+    Text of MLIR is known by its ending, and bytes by a null character, which no Python source has.
+    """
+    if path.endswith(_PYTHON_ENDINGS) or not os.path.isfile(path):
+        return False
+    if path.endswith(_TEXT_ENDINGS):
+        return True
+    with open(path, "rb") as file:
+        return b"\0" in file.read(1 << 20)
+
+
+def parse_run(words: Sequence[str]) -> argparse.Namespace:
+    """Return the options of ``run ARTIFACT``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m xtrace run", description="Run an exported function, or a StableHLO module.",
+        formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"""{ACCEPTED}
+A type stands for ones, and a string such as '"x.npy"' for the array in that file. Without --arg all arguments are ones.
+
+Exit codes: 0 done, 1 the artifact or its program failed, 2 the command line is wrong.""",
+    )
+    parser.add_argument("artifact", metavar="ARTIFACT", help="a file of xtrace.export or of StableHLO")
+    parser.add_argument("--arg", action="append", default=[], metavar="VALUE", help="an argument, in order")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.set_defaults(command="run")
+    return parser.parse_args(words)
+
+
+class _Artifact(NamedTuple):
+    """A function from a file; `in_avals` are the types of its leaves, None where they are open."""
+
+    name: str
+    call: Callable[..., Any]
+    in_tree: Any
+    in_avals: Sequence[Any] | None
+
+
+def run_artifact(path: str, arguments: Sequence[str]) -> Result:
+    """Return the results of the function in a file, with their shapes and dtypes."""
+    artifact = _load(Path(path))
+    args, kwargs = _arguments(artifact, arguments)
+    results = attempt(f"running {artifact.name} failed", lambda: artifact.call(*args, **kwargs))
+    leaves = xtrace.tree_util.tree_leaves_with_path(results)
+    rows = [(f"result{xtrace.tree_util.keystr(where)}", value) for where, value in leaves]
+    listed = [
+        {"name": name, "shape": value.shape, "dtype": str(value.dtype), "data": _plain(_data(value))}
+        for name, value in rows
+    ]
+    lines = [f"{name}: {xtrace.typeof(value).str_short(False)}\n{_data(value)}" for name, value in rows]
+    return Result("\n".join(lines) or "no results", {"function": artifact.name, "results": listed})
+
+
+def _load(path: Path) -> _Artifact:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}", WRONG_COMMAND) from None
+    try:
+        if data.startswith(b"ML\xefR") or path.name.endswith(_TEXT_ENDINGS):
+            call: Any = xtrace.from_stablehlo(data)
+            in_tree = None if call.in_avals is None else xtrace.tree.structure(((0,) * len(call.in_avals), {}))
+            return _Artifact(call.__name__, call, in_tree, call.in_avals)
+        exported = xtrace.export.deserialize(data)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}") from None
+    return _Artifact(exported.fun_name, exported.call, exported.in_tree, exported.in_avals)
+
+
+def _arguments(artifact: _Artifact, texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call: those given, or ones of the types that the function takes."""
+    if artifact.in_avals is None or texts:
+        given = [parse_argument(text) for text in texts]
+        if artifact.in_avals is None or len(given) != len(artifact.in_tree.children()[0].children()):
+            return [_values_of(each, None) for each in given], {}
+        # Of the arguments that the file says, each takes the dtypes there.
+        trees, rest = artifact.in_tree.children()[0].children(), list(artifact.in_avals)
+        args = []
+        for value, tree in zip(given, trees, strict=True):
+            own, rest = rest[: tree.num_leaves], rest[tree.num_leaves :]
+            args.append(_values_of(value, own))
+        return args, {}
+    filled: tuple[list[Any], dict[str, Any]] = xtrace.tree.unflatten(
+        artifact.in_tree, [_ones(aval) for aval in artifact.in_avals]
+    )
+    return filled
+
+
+def _values_of(value: Any, avals: Sequence[Any] | None) -> Any:
+    """Return an argument with arrays in the place of types, files and numbers."""
+    if avals is not None and len(avals) == 1 and isinstance(value, (list, tuple)) and not _has_types(value):
+        # The function takes an array, and nested lists write one.
+        return attempt("an argument is no array", lambda: np.asarray(value, avals[0].dtype))
+    leaves, tree = xtrace.tree.flatten(value, is_leaf=lambda x: isinstance(x, xtrace.ShapeDtypeStruct))
+    known = avals if avals is not None and len(avals) == len(leaves) else [None] * len(leaves)
+    return xtrace.tree.unflatten(tree, [_value_of(x, aval) for x, aval in zip(leaves, known, strict=True)])
+
+
+def _has_types(value: Any) -> bool:
+    return any(isinstance(x, (xtrace.ShapeDtypeStruct, str, dict)) for x in xtrace.tree.leaves(value))
+
+
+def _value_of(value: Any, aval: Any) -> Any:
+    if isinstance(value, xtrace.ShapeDtypeStruct):
+        return _ones(value)
+    if isinstance(value, str):
+        return _read_file(value)
+    wanted = None if aval is None else aval.dtype
+    return np.asarray(value, wanted) if isinstance(wanted, np.dtype) and aval.shape == () else value
+
+
+def _read_file(path: str) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise CommandError(f'--arg "{path}": it is no file of an array: {error}', WRONG_COMMAND) from None
+
+
+def _ones(described: Any) -> Any:
+    if any(not isinstance(n, int) for n in described.shape):
+        raise CommandError(
+            f"the function takes arrays of any size ({described.str_short(False)}); give --arg, such as "
+            "--arg f32[3]", WRONG_COMMAND,
+        )
+    if xtrace.dtypes.issubdtype(described.dtype, xtrace.dtypes.prng_key):
+        return xtrace.numpy.broadcast_to(xtrace.random.key(0), described.shape)
+    return np.ones(described.shape, described.dtype)
+
+
+def _data(value: Any) -> Any:
+    is_key = xtrace.dtypes.issubdtype(value.dtype, xtrace.dtypes.prng_key)
+    return np.asarray(xtrace.random.key_data(value) if is_key else value)
+
+
+def _plain(data: np.ndarray[Any, Any]) -> Any:
+    """Return an array as JSON has it: complex numbers as pairs, those of small types as floats."""
+    if data.dtype.kind == "c":
+        return np.stack([data.real, data.imag], -1).tolist()
+    return (data if data.dtype.isbuiltin == 1 else data.astype(np.float32)).tolist()
