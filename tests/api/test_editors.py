@@ -55,7 +55,8 @@ def test_definitions_are_found(line, module, documented):
     ("line", "parameters"),
     [
         ("jnp.sin(", ["x"]), ("jnp.remainder(", ["x1", "x2"]), ("lax.tanh(", ["x", "accuracy"]),
-        ("jnp.matmul(", ["a", "b"]), ("random.split(", ["key", "num"]), ("lax.cond(", ["pred", "true_fun", "false_fun"]),
+        ("jnp.matmul(", ["a", "b"]), ("random.split(", ["key", "num"]),
+        ("lax.cond(", ["pred", "true_fun", "false_fun"]),
     ],
 )
 def test_signatures_are_shown(line, parameters):
