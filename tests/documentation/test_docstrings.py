@@ -31,7 +31,7 @@ RAISE_NOTHING = frozenset(f"xtrace.{name}" for name in (
     "monitoring.register_event_time_span_listener", "monitoring.register_scalar_listener", "extend.core.gensym",
     "extend.core.nonempty_axis_env_DO_NOT_USE", "extend.core.unsafe_am_i_under_a_jit_DO_NOT_USE",
     "extend.core.unsafe_am_i_under_a_vmap_DO_NOT_USE", "extend.core.unsafe_get_axis_names_DO_NOT_USE",
-    "extend.core.valid_jaxtype", "extend.core.find_top_trace", "extend.core.get_opaque_trace_state",
+    "extend.core.valid_jaxtype", "export.is_symbolic_dim", "extend.core.find_top_trace", "extend.core.get_opaque_trace_state",
     "extend.backend.clear_in_memory_compilation_cache", "extend.backend.get_default_device",
     "extend.core.take_current_trace", "extend.source_info_util.current",
     "extend.source_info_util.current_name_stack", "extend.source_info_util.new_source_info",
