@@ -213,7 +213,7 @@ class Stage:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
+            f"a {type(self).__name__}, here of {self.fun_name}, cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
             "or write the function with xtrace.export"
         )
 
