@@ -143,6 +143,7 @@ LATE = {
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",
     "xtrace._src.transforms.symbolic_arguments": "a program for symbolic shapes, 5",
     "xtrace._src.xla.artifacts": "the program of an exported function, 30",
+    "xtrace._src.xla.mlir_rules": "a function exported for several platforms, 30",
     "xtrace._src.xla.modules": "a program with jaxlib's MLIR, 10",
     "xtrace._src.xla.peers": "a program of several processes, 2",
     "xtrace._src.xla.plugins": "a device that is no CPU, 3",
