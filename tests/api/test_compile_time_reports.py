@@ -150,7 +150,7 @@ def test_an_error_of_the_function_is_the_users():
 
 @pytest.mark.parametrize("read", [
     lambda x, a: x @ a + x @ a, lambda x, a: x + jnp.asarray(a).sum() + jnp.asarray(a).sum(),
-    lambda x, a: x * a + a * x, lambda x, a: jnp.where(x > 0, x @ a, a @ x),
+    lambda x, a: x * a + a * x, lambda x, a: x @ a.T + a.T @ x, lambda x, a: jnp.where(x > 0, x @ a, a @ x),
 ])
 def test_a_numpy_array_that_is_read_several_times_is_one_constant(read):
     table, x = np.ones((512, 512), np.float32), np.ones((512, 512), np.float32)
