@@ -113,7 +113,7 @@ def repeat(
         raise ValueError(f"repeat: repeats of shape {aval.shape} do not fit axis {along} of length {length}")
     if isinstance(repeats, Tracer):
         if total_repeat_length is None:
-            raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
+            raise explain.concretization(repeats, "repeat argument repeats (without total_repeat_length)")
         total = to_known_integer("total_repeat_length", total_repeat_length)
         return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
     counts = np.asarray(repeats)
