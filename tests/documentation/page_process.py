@@ -13,14 +13,16 @@ import sys
 FILE = "example.py"
 
 
-def run(program: str, scope: dict[str, object]) -> str:
-    """Run a program and return what it printed."""
-    # Messages show the source, which they take from here as they take that of notebooks.
-    linecache.cache[FILE] = (len(program), None, program.splitlines(keepends=True), FILE)
+def run(program: str, before: str, scope: dict[str, object]) -> str:
+    """Run a program and return what it printed; its lines are counted as in a file that has those before, too."""
+    # Messages and the explorer show the source, which they take from here as they take that of notebooks.
+    text = before + program
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    padded = "\n" * before.count("\n") + program
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            exec(compile(program, FILE, "exec"), scope)
+            exec(compile(padded, FILE, "exec"), scope)
         except Exception as error:
             print(f"{type(error).__name__}: {error}")
     return out.getvalue()
@@ -28,5 +30,6 @@ def run(program: str, scope: dict[str, object]) -> str:
 
 if __name__ == "__main__":
     scope: dict[str, object] = {"__name__": "__main__"}
-    printed = [run(program, scope) for program in json.load(sys.stdin)]
+    programs = json.load(sys.stdin)
+    printed = [run(program, "".join(f"{p}\n" for p in programs[:i]), scope) for i, program in enumerate(programs)]
     print(json.dumps(printed))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import pathlib
 import sys
+import tempfile
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -13,6 +15,7 @@ _REPOSITORY = pathlib.Path(__file__).parents[2]
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 sys.path.insert(0, str(_REPOSITORY))
 
+from tests.documentation import pages  # noqa: E402
 from tools.documentation import layers, notebooks, reference, surface  # noqa: E402
 
 
@@ -37,9 +40,27 @@ def on_files(files: Files, config: Any) -> Files:
         page, pictures = notebooks.convert(path)
         made[f"notebooks/{path.stem}.md"] = page
         made |= {f"notebooks/{name}": picture for name, picture in pictures.items()}
+    made |= _explorer_pages()
     for name, content in made.items():
         files.append(File.generated(config, name, content=content))
     return files
+
+
+def _explorer_pages() -> dict[str, bytes]:
+    """Return the pages of the explorer that programs of the documentation save, by their paths in the site."""
+    folder = _REPOSITORY / "docs"
+    sources = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))}
+    saving = {path: text for path, text in sources.items() if ').save("' in text}
+
+    def run(path: pathlib.Path) -> dict[str, bytes]:
+        programs = [block.text for block in pages.blocks(saving[path]) if block.language == "python"]
+        with tempfile.TemporaryDirectory() as work:
+            pages.run_programs(programs, pathlib.Path(work))
+            within = path.parent.relative_to(folder)
+            return {str(within / page.name): page.read_bytes() for page in pathlib.Path(work).glob("*.html")}
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return {name: page for made in pool.map(run, saving) for name, page in made.items()}
 
 
 def _notebooks() -> list[pathlib.Path]:

@@ -58,16 +58,17 @@ def _modules_below(name: str) -> Iterator[Module]:
 
 @functools.cache
 def homes() -> dict[int, str]:
-    """Return the full name under which each function and class is described, by its identity."""
-    found: dict[int, str] = {}
+    """Return the full name under which each function and class is described, by its identity.
+
+    That is in the outermost module that has it, by its own name if there is a choice.
+    """
+    found: dict[int, tuple[int, bool, str]] = {}
     for module in public_modules().values():
         for name, value in module.members.items():
             if _is_described(name, value):
-                # The module that it says it is from, if that one has it, otherwise the first that does.
-                own = public_modules().get(getattr(value, "__module__", ""), module)
-                home = own if own.members.get(name) is value else module
-                found.setdefault(id(value), f"{home.name}.{name}")
-    return found
+                candidate = module.name.count("."), name != getattr(value, "__name__", name), f"{module.name}.{name}"
+                found[id(value)] = min(candidate, found.get(id(value), candidate))
+    return {identity: name for identity, (*_, name) in found.items()}
 
 
 def _is_described(name: str, value: object) -> bool:
