@@ -41,8 +41,8 @@ def test_a_function_that_is_called_again_and_again():
     assert (one.what, one.times, one.operations, one.of_all) == ("layer is called", 12, 4, 48)
     assert (one.place.file, one.place.line, one.place.function) == (__file__, line_of(net, "# the call"), "net")
     assert report.operations == 49
-    assert f"layer is called 12 times, in {__file__}:{one.place.line}, with the same 4 operations" in str(report)
-    assert "lax.scan over stacked parameters would compile them once" in str(report)
+    assert f"layer is called 12 times, in {one.place}, with the same 4 operations" in str(report)
+    assert "\n  lax.scan over stacked parameters would compile these operations once\n" in str(report)
 
 
 def test_derivatives_belong_to_the_function():
@@ -127,7 +127,7 @@ def test_large_constants_have_the_variable_and_the_line():
     assert list(constants) == ["TABLE", "inner", "model.weights['out']"]
     assert constants["TABLE"].size == 64 * 64 * 4 and constants["TABLE"].place.function == "f"
     assert constants["model.weights['out']"].place.function == "apply"
-    assert re.search(rf"16 KiB +f32\[64,64\] +TABLE +{re.escape(__file__)}:\d+", str(report))
+    assert re.search(rf"16 KiB +f32\[64,64\] +TABLE +{re.escape(str(constants['TABLE'].place))}", str(report))
     read = json.loads(report.to_json())
     assert [one["name"] for one in read["constants"]] == list(constants) and read["name"] == "f"
 
@@ -150,7 +150,7 @@ def test_an_error_of_the_function_is_the_users():
 
 @pytest.mark.parametrize("read", [
     lambda x, a: x @ a + x @ a, lambda x, a: x + jnp.asarray(a).sum() + jnp.asarray(a).sum(),
-    lambda x, a: x * a + a * x, lambda x, a: jnp.where(x > 0, x @ a, a @ x),
+    lambda x, a: x * a + a * x, lambda x, a: x @ a.T + a.T @ x, lambda x, a: jnp.where(x > 0, x @ a, a @ x),
 ])
 def test_a_numpy_array_that_is_read_several_times_is_one_constant(read):
     table, x = np.ones((512, 512), np.float32), np.ones((512, 512), np.float32)

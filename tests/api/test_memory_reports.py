@@ -9,9 +9,11 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.xla.hlo_programs import read_program
+from xtrace._src.xla.hlo_programs import Place, read_program
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes
 
+# As reports show this file.
+HERE = str(Place(__file__, 1, "")).removesuffix(":1")
 SIDE = 256
 SQUARE = 4 * SIDE * SIDE
 SCALE = jnp.ones((SIDE, SIDE))
@@ -135,11 +137,11 @@ def test_the_table_shows_the_largest_first():
     # These temporaries are too large for the memory of a result.
     text = str(xtrace.memory(xtrace.value_and_grad(loss), PARAMS, np.ones((8 * SIDE, SIDE), np.float32)))
     head, *rows = text.splitlines()
-    assert re.fullmatch(r"loss on cpu: [\d.]+ MiB of [\d.]+ [GT]iB: fits", head)
-    assert f"at their fullest in {__file__}:" in text and "code" not in text
+    assert re.fullmatch(r"loss on cpu: [\d.]+ MiB", head)
+    assert f"at their fullest in {HERE}:" in text and "code" not in text
     start = rows.index("largest arrays when memory is fullest:")
     assert rows[start + 1].split() == ["bytes", "type", "array", "made", "by", "line", "needed"]
-    assert re.search(rf"256 KiB +f32\[256,256\] +SCALE +closed over +{re.escape(__file__)}:\d+ +throughout", text)
+    assert re.search(rf"256 KiB +f32\[256,256\] +SCALE +closed over +{re.escape(HERE)}:\d+ +throughout", text)
     temporaries = re.search(r"3 x 2 MiB +f32\[2048,256\] +3 temporaries +jvp\(\)/tanh +\S+ +steps (\d+) to (\d+)", text)
     assert int(temporaries[1]) < int(temporaries[2])
     assert re.search(r"\n  and \d+ more$", text)
@@ -216,7 +218,7 @@ def test_an_error_of_insufficient_memory_shows_the_table():
             call(np.float32(1))
         text = "\n".join(caught.value.__notes__)
         assert "What the program takes:\nf on cpu: 16 TiB of " in text and "DOES NOT FIT" in text
-        assert re.search(rf"16 TiB +f32\[1048576,4194304\] +result +mul +{re.escape(__file__)}:", text)
+        assert re.search(rf"16 TiB +f32\[1048576,4194304\] +result +mul +{re.escape(HERE)}:", text)
 
 
 def test_a_compiler_without_room_shows_the_table(monkeypatch):
@@ -229,4 +231,4 @@ def test_a_compiler_without_room_shows_the_table(monkeypatch):
     text = "\n".join(caught.value.__notes__)
     assert "as far as that can be told before it is compiled:\nloss on cpu: " in text
     assert re.search(r"256 KiB +f32\[256,256\] +params\[3\]\['w'\] +the caller", text)
-    assert re.search(rf"temporary +dot_general +{re.escape(__file__)}:{LAYER}", text)
+    assert re.search(rf"temporary +dot_general +{re.escape(HERE)}:{LAYER}", text)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_its_programs_print_what_is_shown(tmp_path):
     programs = re.sub(r"```(sh|py)\n.*?```(\n\n```text\n.*?```)?", "", README, flags=re.DOTALL)
-    assert len([block for block in blocks(programs) if block.language == "python"]) == 6
+    assert len([block for block in blocks(programs) if block.language == "python"]) == 7
     run_page(programs, tmp_path)
 
 
@@ -27,6 +28,23 @@ def test_the_wrong_program_prints_what_is_shown(tmp_path):
     # Python 3.13 marks expressions in tracebacks otherwise; the message is xtrace's.
     found = [line for line in ran.stderr.replace(f"{tmp_path}{os.sep}", "").splitlines() if set(line) - set(" ~^")]
     assert found == [line for line in shown.splitlines() if set(line) - set(" ~^")]
+
+
+def test_the_reports_print_what_is_shown(tmp_path):
+    section = README.partition("## What it will need")[2].partition("\n## ")[0]
+    model, use = re.findall(r"```py\n(.*?)```", section, re.DOTALL)
+    (command,) = re.findall(r"```sh\npython (.*?)```", section, re.DOTALL)
+    (tmp_path / "model.py").write_text(model)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    for arguments, shown in zip(
+        (shlex.split(command), ["-c", use]), re.findall(r"\n```\n(\S.*?)```", section, re.DOTALL), strict=True
+    ):
+        ran = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        # How many instructions XLA makes depends on its version.
+        printed, expected = [re.sub(r"(\d+)( after them|    model)", r"N\2", text) for text in (ran.stdout, shown)]
+        assert [line for line in expected.splitlines() if line != "  ..." and line not in printed.splitlines()] == []
 
 
 @pytest.mark.parametrize(("extra", "run"), [("demo", "xtrace demo"), ("test", "pytest -n auto")])

@@ -160,7 +160,7 @@ def test_functions_without_python_code():
 
 
 def test_a_program_that_does_not_compile_says_why():
-    mesh = xtrace.sharding.AbstractMesh((2,), ("x",))
+    mesh = xtrace.sharding.AbstractMesh((2,), ("x",), axis_types=(xtrace.sharding.AxisType.Auto,))
     sharding = xtrace.NamedSharding(mesh, xtrace.P("x"))
     _, program = program_of(lambda x: x * 2, xtrace.ShapeDtypeStruct((4,), "float32", sharding=sharding))
     assert "AbstractMesh" in program["hlo"]["missing"] and program["cost"] is None

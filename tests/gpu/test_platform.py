@@ -1,5 +1,9 @@
 """The parts of xtrace that each platform carries out in its own way, on the first device of any platform."""
 
+import pickle
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -32,6 +36,27 @@ def test_factorisations_recover_the_matrix(name):
         recovered = xtrace.jit(RECOVERED[name])(SYMMETRIC)
     norm = np.linalg.norm(SYMMETRIC, 2)
     np.testing.assert_allclose(np.asarray(recovered), SYMMETRIC, rtol=0, atol=BOUND * norm * np.linalg.cond(SYMMETRIC))
+
+
+LOADER = """
+import pickle, sys
+import numpy as np
+compiled = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(pickle.dumps(np.asarray(compiled(pickle.load(sys.stdin.buffer)))))
+"""
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "qr", "svd"])
+def test_compiled_programs_are_loaded_by_another_process(name):
+    """Its first program has the platform's linear algebra, whose routines nothing has made known yet."""
+    compiled = xtrace.jit(RECOVERED[name]).lower(SYMMETRIC).compile()
+    saved = pickle.dumps(compiled)
+    np.testing.assert_array_equal(pickle.loads(saved)(SYMMETRIC), compiled(SYMMETRIC))
+    read = subprocess.run(
+        [sys.executable, "-c", LOADER], input=saved + pickle.dumps(SYMMETRIC), capture_output=True, check=False
+    )
+    assert read.returncode == 0, read.stderr.decode()
+    np.testing.assert_array_equal(pickle.loads(read.stdout), compiled(SYMMETRIC))
 
 
 def test_programs_call_python():

@@ -42,7 +42,6 @@ def evaluate(lib, expression):
 
 
 ARRAYS = [
-    "within(n, lambda: np.full((8, 4), 2., out_sharding=P('x')))",
     "jit(lambda x, y: x + y, in_shardings=[N(m, 'x'), N(m, 'y')])(X, X)",
     "jit(lambda x: x.T * 2, in_shardings=N(n, 'x', 'y'))(X)",
     "jit(lambda x: x.sum(0), in_shardings=N(n, None, 'y'))(X)",

@@ -49,14 +49,13 @@ class _Plan:
     """A contraction of two operands: their axes in a dot_general, and the type of the result."""
 
     def __init__(
-        self, function: str, a: ArrayLike, b: ArrayLike, precision: object, preferred: object,
-        out_sharding: object = None,
+        self, a: ArrayLike, b: ArrayLike, precision: object, preferred: object, out_sharding: object = None
     ) -> None:
-        self.function, self.precision = function, precision
-        self.sharding = sharding_of_product(out_sharding, function=function)
-        self.left, self.right = operand_aval(a, 0, function=function), operand_aval(b, 1, function=function)
+        self.precision = precision
+        self.sharding = sharding_of_product(out_sharding)
+        self.left, self.right = operand_aval(a, 0), operand_aval(b, 1)
         pairs = tuple((x.dtype, x.weak_type) for x in (self.left, self.right))
-        self.preferred = requested_dtype(preferred, function=function)
+        self.preferred = requested_dtype(preferred)
         # A given dtype of the result makes promotion explicit.
         x64, mode, wide = config.promotion()
         self.dtype, self.weak = dtypes.promote(pairs, x64, mode if preferred is None else "standard", wide)
@@ -66,8 +65,8 @@ class _Plan:
         sizes = [[x.shape[i] for i in axes] for x, axes in ((self.left, left_axes), (self.right, right_axes))]
         if sizes[0] != sizes[1]:
             raise TypeError(
-                f"{self.function} requires contracting dimensions to have the same shape, got {tuple(sizes[0])} and "
-                f"{tuple(sizes[1])}: axes {tuple(left_axes)} of {self.left.shape} and {tuple(right_axes)} of "
+                f"{called_function()} requires contracting dimensions to have the same shape, got {tuple(sizes[0])} "
+                f"and {tuple(sizes[1])}: axes {tuple(left_axes)} of {self.left.shape} and {tuple(right_axes)} of "
                 f"{self.right.shape}. An array is transposed with .T or .mT"
             )
 
@@ -82,7 +81,7 @@ class _Plan:
         if self.sharding is not None and not unreduced:
             a, b = [cast_to_auto(x) if isinstance(x, Array) else x for x in (a, b)]
         product = _contract(
-            a, b, function=self.function, dimensions=dimensions, order=order, squeezed=squeezed,
+            a, b, dimensions=dimensions, order=order, squeezed=squeezed,
             precision=self.precision, dtype=self.preferred or self.dtype, weak=self.weak and self.preferred is None,
             unreduced=unreduced,
         )
@@ -91,11 +90,11 @@ class _Plan:
 
 @inline_jit
 def _contract(
-    a: Any, b: Any, *, function: str, dimensions: object, order: Sequence[int] | None, squeezed: Any,
+    a: Any, b: Any, *, dimensions: object, order: Sequence[int] | None, squeezed: Any,
     precision: object, dtype: DType, weak: bool, unreduced: frozenset[Any],
 ) -> Array:
     lhs, rhs = [
-        _drop_axes(to_factor(x, dtype, function=function), axes) for x, axes in zip((a, b), squeezed, strict=True)
+        _drop_axes(to_factor(x, dtype), axes) for x, axes in zip((a, b), squeezed, strict=True)
     ]
     product = product_of_shards(lhs, rhs, dimensions, precision, dtype, unreduced)
     if order is not None:
@@ -103,16 +102,16 @@ def _contract(
     return convert_to(product, dtype, weak)
 
 
-def to_factor(x: ArrayLike, dtype: DType, *, function: str = "") -> Array:
+def to_factor(x: ArrayLike, dtype: DType) -> Array:
     """Return an operand of a product; weakly typed ones are converted to a narrower dtype of the product.
 
     Floating operands stay, since dot_general rounds their sums; it takes no narrower dtype for other kinds.
     """
-    aval = operand_aval(x, 0, function=function)
+    aval = operand_aval(x, 0)
     narrower = dtypes.bit_width(dtype) < dtypes.bit_width(aval.dtype)
     if aval.weak_type and narrower and (dtypes.is_integer(dtype) or dtypes.is_complex(dtype)):
         return convert_to(x, dtype, True)
-    return x if isinstance(x, Array) else to_array_operand(x, function=function)
+    return x if isinstance(x, Array) else to_array_operand(x)
 
 
 def _drop_axes(x: Array, axes: _Axes) -> Array:
@@ -142,7 +141,7 @@ def dot(
         >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    plan = _Plan("dot", a, b, precision, preferred_element_type, out_sharding)
+    plan = _Plan(a, b, precision, preferred_element_type, out_sharding)
     rank, other = plan.left.ndim, plan.right.ndim
     if rank == 0 or other == 0:
         return plan.contract(a, b, (((), ()), ((), ())))
@@ -170,7 +169,7 @@ def _broadcast_contract(plan: _Plan, a: ArrayLike, b: ArrayLike, cores: tuple[in
         met = {own[label] for own in sizes if label in own}
         if len(met - {1}) > 1:
             raise ValueError(
-                f"Incompatible types for {plan.function} arguments: {plan.left.str_short(short_dtypes=False)} and "
+                f"Incompatible types for {called_function()} arguments: {plan.left.str_short(short_dtypes=False)} and "
                 f"{plan.right.str_short(short_dtypes=False)}; their leading axes do not broadcast"
             )
         if len(met) > 1:
@@ -216,7 +215,7 @@ def matmul(
         Array([[21],
                [43]], dtype=int32)
     """
-    plan = _Plan("matmul", a, b, precision, preferred_element_type, out_sharding)
+    plan = _Plan(a, b, precision, preferred_element_type, out_sharding)
     for i, aval in enumerate((plan.left, plan.right)):
         if aval.ndim == 0:
             raise ValueError(
@@ -249,7 +248,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    plan = _Plan("matvec", x1, x2, None, None)
+    plan = _Plan(x1, x2, None, None)
     _check_rank(plan, 2, 1)
     return _broadcast_contract(plan, x1, x2, (2, 1))
 
@@ -273,7 +272,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.vecmat(jnp.array([1, 10]), jnp.array([[1, 2], [3, 4]]))
         Array([31, 42], dtype=int32)
     """
-    plan = _Plan("vecmat", x1, x2, None, None)
+    plan = _Plan(x1, x2, None, None)
     _check_rank(plan, 1, 2)
     return _broadcast_contract(plan, _conjugate(x1, plan.left), x2, (1, 2))
 
@@ -282,8 +281,10 @@ def _check_rank(plan: _Plan, left: int, right: int) -> None:
     """Raise ValueError for operands with too few axes; check the rank promotion of the batch dimensions."""
     for i, (aval, least) in enumerate(((plan.left, left), (plan.right, right))):
         if aval.ndim < least:
-            raise ValueError(f"{plan.function}: argument {i} must have ndim at least {least}, got shape {aval.shape}")
-    check_mapped_ranks((plan.left.shape, plan.right.shape), (left, right), function=plan.function)
+            raise ValueError(
+                f"{called_function()}: argument {i} must have ndim at least {least}, got shape {aval.shape}"
+            )
+    check_mapped_ranks((plan.left.shape, plan.right.shape), (left, right))
 
 
 def _conjugate(x: ArrayLike, aval: ShapedArray) -> Any:
@@ -313,7 +314,7 @@ def vecdot(
         >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    plan = _Plan("vecdot", x1, x2, precision, preferred_element_type)
+    plan = _Plan(x1, x2, precision, preferred_element_type)
     _check_rank(plan, 1, 1)
     axes = [canonical_axis(axis, aval.ndim) for aval in (plan.left, plan.right)]
     if plan.left.shape[axes[0]] != plan.right.shape[axes[1]]:
@@ -370,7 +371,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
         >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
         Array([21, 43], dtype=int32)
     """
-    plan = _Plan("inner", a, b, precision, preferred_element_type)
+    plan = _Plan(a, b, precision, preferred_element_type)
     if plan.left.ndim == 0 or plan.right.ndim == 0:
         # As in JAX, the operands are converted, not the product.
         return multiply(*[x if plan.preferred is None else convert_to(x, plan.preferred) for x in (a, b)])
@@ -437,7 +438,7 @@ def tensordot(
         >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]), axes=1)
         Array([21, 43], dtype=int32)
     """
-    plan = _Plan("tensordot", a, b, precision, preferred_element_type, out_sharding)
+    plan = _Plan(a, b, precision, preferred_element_type, out_sharding)
     ranks = plan.left.ndim, plan.right.ndim
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:

@@ -33,14 +33,13 @@ def _accumulate(a: Any, *, name: str, axis: int | None, compute: Any, dtype: np.
 
 
 def accumulate(
-    a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False, *,
-    function: str = "",
+    a: ArrayLike, axis: Axes, dtype: DTypeLike, name: str, promote: bool = False, initial: bool = False
 ) -> Array:
-    """Check the arguments of `function` and return the cumulative results of lax's operation `name`."""
-    aval = operand_aval(a, 0, function=function)
-    wanted = dtype_of_sum(a, dtype, promote, function=function)
+    """Check the arguments and return the cumulative results of lax's operation `name`."""
+    aval = operand_aval(a, 0)
+    wanted = dtype_of_sum(a, dtype, promote)
     # A scalar is treated as a vector of one element.
-    along = None if axis is None else canonical_axis(axis, aval.ndim or 1, function=function)
+    along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
     along = along if aval.ndim else None
     if dtypes.is_boolean(wanted):
         # For a boolean result, nonzero elements are counted, and the counts converted back.

@@ -153,8 +153,9 @@ def _check_one(
     return _check(kind, a, lengths, axes, norm, hermitian=hermitian)
 
 
-def _check_two(function: str, kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
+def _check_two(kind: FftType, a: ArrayLike, s: object, axes: Sequence[int], norm: object) -> Array:
     if axes is None or len(axes) != 2:
+        function = called_function()
         raise ValueError(
             f"{function} only supports 2 axes, got axes={abbreviate(axes)}; use {function[:-1]}n for others"
         )
@@ -363,7 +364,7 @@ def fft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -1
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_two("fft2", FftType.FFT, a, s, axes, norm)
+    return _check_two(FftType.FFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -394,7 +395,7 @@ def ifft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_two("ifft2", FftType.IFFT, a, s, axes, norm)
+    return _check_two(FftType.IFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -425,7 +426,7 @@ def rfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, -
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_two("rfft2", FftType.RFFT, a, s, axes, norm)
+    return _check_two(FftType.RFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)
@@ -456,7 +457,7 @@ def irfft2(a: ArrayLike, s: ArrayLike | None = None, axes: Sequence[int] = (-2, 
         J. W. Cooley and J. W. Tukey, An algorithm for the machine calculation of complex Fourier series, Math.
         Comp. 19 (1965); lengths and scales are those of ``numpy.fft``.
     """
-    return _check_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+    return _check_two(FftType.IRFFT, a, s, axes, norm)
 
 
 @inline_jit(static=("s", "axes", "norm"), public=True)

@@ -75,7 +75,7 @@ def bincount(
     minlength = to_integer("minlength", minlength)
     if length is None:
         if isinstance(x, Tracer):
-            raise explain.concretization(x, "numpy.bincount argument x (without length=)")
+            raise explain.concretization(x, "bincount argument x (without length=)")
         length = max(minlength, int(np.max(np.asarray(x))) + 1 if aval.size else 0)
     else:
         length = to_integer("length", length)

@@ -91,7 +91,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if assume_unique_indices and not mask and length and aval.size:
         return _delete_unique(arr, obj, axis=along)
     if isinstance(obj, Tracer):
-        raise explain.concretization(obj, "numpy.delete argument obj (without assume_unique_indices=True)")
+        raise explain.concretization(obj, "delete argument obj (without assume_unique_indices=True)")
     places = np.asarray(obj)
     if mask and not aval.ndim:
         places = places.astype(np.int32)
@@ -196,7 +196,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes = None) -> Array:
     filt = to_array_operand(filt)
     axes = axes_of(axis, filt.ndim)
     if isinstance(filt, Tracer):
-        raise explain.concretization(filt, "numpy.trim_zeros argument filt")
+        raise explain.concretization(filt, "trim_zeros argument filt")
     if not isinstance(trim, str):
         raise TypeError(f"trim_zeros: trim must be a string of 'f' and 'b', got {abbreviate(trim)}")
     there = np.asarray(filt) != 0

@@ -42,15 +42,15 @@ def _options(**options: object) -> tuple[list[Any], tuple[str, ...]]:
 
 @inline_jit
 def _extremum_of_numbers(
-    a: ArrayLike, *options: ArrayLike, caller: str, name: str, axes: tuple[int, ...], keepdims: bool,
+    a: ArrayLike, *options: ArrayLike, name: str, axes: tuple[int, ...], keepdims: bool,
     given: tuple[str, ...],
 ) -> Array:
-    a = to_array_operand(a, function=caller)
+    a = to_array_operand(a)
     values = dict(zip(given, options, strict=True))
     numbers = _is_number(a)
     extremum = reductions.extremum(
-        caller, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
-        values.get("initial"), values.get("where"), name,
+        name, select_or_fill(numbers, a, -math.inf if name == "max" else math.inf), axes, None, keepdims,
+        values.get("initial"), values.get("where"),
     )
     return extremum if "initial" in given else select_or_fill(
         reductions.any(numbers, axes, keepdims=keepdims), extremum, math.nan
@@ -58,15 +58,15 @@ def _extremum_of_numbers(
 
 
 def _extremum(
-    function: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object, name: str
+    name: str, a: ArrayLike, axis: Axes, out: object, keepdims: bool, initial: Any, mask: object
 ) -> Array:
     may_hold_nan, axes = _check_arguments(a, axis, out)
     if not may_hold_nan:
         initial = reductions.to_initial(initial)
-        return reductions.extremum(function, a, axis, out, keepdims, initial, mask, name)
+        return reductions.extremum(name, a, axis, out, keepdims, initial, mask)
     operands, given = _options(initial=initial, where=mask)
     return _extremum_of_numbers(
-        a, *operands, caller=function, name=name, axes=axes, keepdims=bool(keepdims), given=given
+        a, *operands, name=name, axes=axes, keepdims=bool(keepdims), given=given
     )
 
 
@@ -97,7 +97,7 @@ def nanmax(
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    return _extremum("nanmax", a, axis, out, keepdims, initial, where, "max")
+    return _extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -127,25 +127,25 @@ def nanmin(
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _extremum("nanmin", a, axis, out, keepdims, initial, where, "min")
+    return _extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit
-def _position_of_numbers(a: Array, *, caller: str, name: str, axis: int | None, keepdims: bool) -> Array:
-    a = to_array_operand(a, function=caller)
+def _position_of_numbers(a: Array, *, name: str, axis: int | None, keepdims: bool) -> Array:
+    a = to_array_operand(a)
     numbers = _is_number(a)
     filled = select_or_fill(numbers, a, -math.inf if name == "argmax" else math.inf)
-    position = reductions.position(caller, filled, axis, None, keepdims, name)
+    position = reductions.position(name, filled, axis, None, keepdims)
     return select_or_fill(reductions.any(numbers, axis, keepdims=keepdims), position, -1)
 
 
-def _position(function: str, a: Any, axis: Any, out: Any, keepdims: Any, name: str) -> Array:
+def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     refuse(out=out)
     aval = operand_aval(a, 0)
     if not dtypes.is_floating(aval.dtype):
-        return reductions.position(function, a, axis, out, keepdims, name)
+        return reductions.position(name, a, axis, out, keepdims)
     along = None if axis is None else canonical_axis(axis, aval.ndim)
-    return _position_of_numbers(a, caller=function, name=name, axis=along, keepdims=bool(keepdims))
+    return _position_of_numbers(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -170,7 +170,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmax", a, axis, out, keepdims, "argmax")
+    return _position("argmax", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -195,7 +195,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
         >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(0, dtype=int32)
     """
-    return _position("nanargmin", a, axis, out, keepdims, "argmin")
+    return _position("argmin", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out"), public=True)
@@ -221,7 +221,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
         Array([1., 1., 4.], dtype=float32)
     """
     refuse(out=out)
-    return _accumulate("nancumsum", a, axis, dtype, "cumsum")
+    return _accumulate("cumsum", a, axis, dtype)
 
 
 @inline_jit(static=("axis", "out"), public=True)
@@ -247,23 +247,23 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = 
         Array([1., 1., 3.], dtype=float32)
     """
     refuse(out=out)
-    return _accumulate("nancumprod", a, axis, dtype, "cumprod")
+    return _accumulate("cumprod", a, axis, dtype)
 
 
-def _accumulate(function: str, a: ArrayLike, axis: int | None, dtype: Any, name: str) -> Array:
+def _accumulate(name: str, a: ArrayLike, axis: int | None, dtype: Any) -> Array:
     aval = operand_aval(a, 0)
     if not dtypes.is_inexact(aval.dtype):
         return cumulative.accumulate(a, axis, dtype, name)
     along = None if axis is None else canonical_axis(axis, aval.ndim or 1)
     wanted = requested_dtype(dtype)
-    return _accumulate_numbers(a, caller=function, name=name, axis=along, dtype=wanted)
+    return _accumulate_numbers(a, name=name, axis=along, dtype=wanted)
 
 
 @inline_jit
-def _accumulate_numbers(a: ArrayLike, *, caller: str, name: str, axis: int | None, dtype: DType) -> Array:
-    a = to_array_operand(a, function=caller)
+def _accumulate_numbers(a: ArrayLike, *, name: str, axis: int | None, dtype: DType) -> Array:
+    a = to_array_operand(a)
     filled = select_or_fill(_is_number(a), a, 0 if name == "cumsum" else 1)
-    return cumulative.accumulate(filled, axis, dtype, name, function=caller)
+    return cumulative.accumulate(filled, axis, dtype, name)
 
 
 @inline_jit

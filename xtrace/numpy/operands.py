@@ -33,7 +33,7 @@ from xtrace._src.ops.selection import select_n
 def to_known_integer(argument: str, value: object, *, function: str = "") -> int:
     """Return an integer that a shape needs; ConcretizationTypeError if it is traced, TypeError for other values."""
     if isinstance(value, Tracer):
-        raise explain.concretization(value, f"numpy.{function or called_function()} argument {argument}")
+        raise explain.concretization(value, f"{function or called_function()} argument {argument}")
     return to_integer(argument, value, function=function)
 
 

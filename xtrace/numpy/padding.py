@@ -48,7 +48,7 @@ def _pad_widths(pad_width: object, rank: int) -> Widths:
             pairs[canonical_axis(axis, rank)] = _pad_widths(widths, 1)[0]
         return tuple(pairs[i] for i in range(rank))
     if isinstance(pad_width, Tracer):
-        raise explain.concretization(pad_width, "numpy.pad argument pad_width")
+        raise explain.concretization(pad_width, "pad argument pad_width")
     given_widths = np.asarray(pad_width)
     if given_widths.size and given_widths.dtype.kind not in "iu":
         raise TypeError(f"pad: `pad_width` must be of integral type, got {abbreviate(pad_width)}")

@@ -17,6 +17,7 @@ from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, Axes, DTypeLike
 from xtrace._src.core.arrays import Array
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
@@ -113,7 +114,7 @@ def repeat(
         raise ValueError(f"repeat: repeats of shape {aval.shape} do not fit axis {along} of length {length}")
     if isinstance(repeats, Tracer):
         if total_repeat_length is None:
-            raise explain.concretization(repeats, "numpy.repeat argument repeats (without total_repeat_length)")
+            raise explain.concretization(repeats, "repeat argument repeats (without total_repeat_length)")
         total = to_known_integer("total_repeat_length", total_repeat_length)
         return take(a, _repeat_positions(repeats, length=length, total=total), along, mode="clip")
     counts = np.asarray(repeats)
@@ -499,15 +500,17 @@ def _sort(a: Array, *, axis: int, stable: bool, descending: bool, positions: boo
 
 
 def _check_sort(
-    function: str, a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool
+    a: ArrayLike, axis: Axes, kind: object, order: object, stable: bool, descending: bool, *, positions: bool
 ) -> Array:
     a = to_array_operand(a)
     if kind is not None or order is not None:
-        raise TypeError(f"{function}: kind and order are not supported; stable=True keeps equal elements in order")
+        raise TypeError(
+            f"{called_function()}: kind and order are not supported; stable=True keeps equal elements in order"
+        )
     if axis is None:
         a, axis = ravel(a), 0
     along = canonical_axis(axis, a.ndim)
-    return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=function == "argsort")
+    return _sort(a, axis=along, stable=bool(stable), descending=bool(descending), positions=positions)
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
@@ -535,7 +538,7 @@ def sort(
         >>> jnp.sort(jnp.array([3, 1, 2]))
         Array([1, 2, 3], dtype=int32)
     """
-    return _check_sort("sort", a, axis, kind, order, stable, descending)
+    return _check_sort(a, axis, kind, order, stable, descending, positions=False)
 
 
 @inline_jit(static=("axis", "kind", "order", "stable", "descending"), public=True)
@@ -564,5 +567,5 @@ def argsort(
         >>> jnp.argsort(jnp.array([3, 1, 2]))
         Array([1, 2, 0], dtype=int32)
     """
-    places = _check_sort("argsort", a, axis, kind, order, stable, descending)
+    places = _check_sort(a, axis, kind, order, stable, descending, positions=True)
     return places if dtype is None else cast_to(places, places.aval, requested_dtype(dtype))

@@ -84,25 +84,24 @@ def _reduce_over_axes(
 
 
 def _reduce(
-    function: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
-    name: str | None = None, widen: bool = False,
+    name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any = None, mask: Any = None, *,
+    widen: bool = False,
 ) -> Array:
     """Check the arguments and reduce; `dtype` is the dtype of the result, None for that of the operand."""
-    refuse(out=out, function=function)
-    aval = operand_aval(a, 0, function=function)
-    axes = axes_of(axis, aval.ndim, function=function)
+    refuse(out=out)
+    aval = operand_aval(a, 0)
+    axes = axes_of(axis, aval.ndim)
     dtype = aval.dtype if dtype is None else dtype
     warn_of_lost_part(aval.dtype, dtype)
-    options = [*masks_of(mask, function=function)]
+    options = [*masks_of(mask)]
     if initial is not None:
-        if operand_aval(initial, 1, function=function).shape:
-            raise ValueError(
-                f"{function}: initial must be a scalar; got shape {operand_aval(initial, 1, function=function).shape}"
-            )
-        warn_of_lost_part(operand_aval(initial, 1, function=function).dtype, dtype)
+        start = operand_aval(initial, 1)
+        if start.shape:
+            raise ValueError(f"{called_function()}: initial must be a scalar; got shape {start.shape}")
+        warn_of_lost_part(start.dtype, dtype)
         options.append(initial)
     return _reduce_over_axes(
-        a, *options, name=name or function, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
+        a, *options, name=name, axes=axes, compute=accumulator(aval.dtype, dtype) if widen else dtype,
         dtype=dtype, keepdims=bool(keepdims), masked=mask is not None, initialised=initial is not None,
     )
 
@@ -114,10 +113,10 @@ def accumulator(own: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool, *, function: str = "") -> np.dtype[Any]:
+def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool) -> np.dtype[Any]:
     """Return the dtype of a sum: narrow integers and booleans become the default integer dtype."""
-    wanted: np.dtype[Any] | None = requested_dtype(dtype, function=function)
-    own = operand_aval(a, 0, function=function).dtype
+    wanted: np.dtype[Any] | None = requested_dtype(dtype)
+    own = operand_aval(a, 0).dtype
     x64 = config.enable_x64.value
     if wanted is not None:
         return wanted
@@ -131,15 +130,15 @@ def dtype_of_sum(a: ArrayLike, dtype: Any, promote_integers: bool, *, function: 
 
 
 def _accumulate(
-    function: str, name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
+    name: str, a: ArrayLike, axis: Axes, dtype: object, out: object, keepdims: bool, initial: object,
     where: object, promote_integers: bool = True,
 ) -> Array:
-    """Return the sum or product, by `name`, for the public function called `function`."""
+    """Check the arguments and return the sum or product, by `name`."""
     sum_dtype = dtype_of_sum(a, dtype, promote_integers)
     if dtypes.is_boolean(sum_dtype):
         name = {"sum": "any", "prod": "all"}[name]
-        return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name)
-    return _reduce(function, a, axis, sum_dtype, out, keepdims, initial, where, name=name, widen=dtype is None)
+        return _reduce(name, a, axis, sum_dtype, out, keepdims, initial, where)
+    return _reduce(name, a, axis, sum_dtype, out, keepdims, initial, where, widen=dtype is None)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
@@ -172,7 +171,7 @@ def sum(
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    return _accumulate("sum", "sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 @inline_jit(static=("axis", "dtype", "out", "keepdims", "promote_integers"), public=True)
@@ -204,25 +203,25 @@ def prod(
         >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 8], dtype=int32)
     """
-    return _accumulate("prod", "prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def extremum(
-    function: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object, name: str
+    name: str, a: object, axis: Axes, out: object, keepdims: bool, initial: object, mask: object
 ) -> Array:
-    """Check the arguments of `function` and return the largest or smallest element, by `name`."""
-    aval = operand_aval(a, 0, function=function)
+    """Check the arguments and return the largest or smallest element, by `name`."""
+    aval = operand_aval(a, 0)
     if initial is None:
         if mask is not None:
             raise ValueError(
-                f"{function}: to use a where mask one has to specify 'initial', since {name} has no identity"
+                f"{called_function()}: to use a where mask one has to specify 'initial', since {name} has no identity"
             )
-        if 0 in [aval.shape[i] for i in axes_of(axis, aval.ndim, function=function)]:
+        if 0 in [aval.shape[i] for i in axes_of(axis, aval.ndim)]:
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no identity: shape {aval.shape}, axis "
                 f"{axis}; pass initial="
             )
-    return _reduce(function, a, axis, None, out, keepdims, initial, mask, name=name)
+    return _reduce(name, a, axis, None, out, keepdims, initial, mask)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -251,7 +250,7 @@ def max(
         >>> jnp.max(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 4], dtype=int32)
     """
-    return extremum("max", a, axis, out, keepdims, initial, where, "max")
+    return extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -281,7 +280,7 @@ def min(
         >>> jnp.min(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 2], dtype=int32)
     """
-    return extremum("min", a, axis, out, keepdims, initial, where, "min")
+    return extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -317,7 +316,7 @@ def minmax(
     if len(pair) != 2:
         raise ValueError(f"minmax: initial must be a value or a pair of values, got a tuple of {len(pair)}")
     smallest, largest = [
-        extremum("minmax", a, axis, out, keepdims, start, where, name)
+        extremum(name, a, axis, out, keepdims, start, where)
         for start, name in zip(pair, ("min", "max"), strict=True)
     ]
     return smallest, largest
@@ -350,7 +349,7 @@ def amax(
         >>> jnp.amax(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([3, 4], dtype=int32)
     """
-    return extremum("amax", a, axis, out, keepdims, initial, where, "max")
+    return extremum("max", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -380,7 +379,7 @@ def amin(
         >>> jnp.amin(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 2], dtype=int32)
     """
-    return extremum("amin", a, axis, out, keepdims, initial, where, "min")
+    return extremum("min", a, axis, out, keepdims, initial, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -445,14 +444,14 @@ def check_divides(dtype: DTypeLike) -> None:
         raise TypeError(f"{called_function()}: dtype must be one of numbers, since bool has no division; got bool")
 
 
-def masks_of(mask: ArrayLike | None, *, function: str = "") -> tuple[Any, ...]:
+def masks_of(mask: ArrayLike | None) -> tuple[Any, ...]:
     """Return `mask` in a tuple, which is empty for None; ValueError if it is not boolean."""
     if mask is None:
         return ()
-    if not dtypes.is_boolean(operand_aval(mask, 1, function=function).dtype):
+    if not dtypes.is_boolean(operand_aval(mask, 1).dtype):
         raise ValueError(
-            f"{function or called_function()}: where must be None or a boolean array; got "
-            f"{operand_aval(mask, 1, function=function)}"
+            f"{called_function()}: where must be None or a boolean array; got "
+            f"{operand_aval(mask, 1)}"
         )
     return (mask,)
 
@@ -469,15 +468,17 @@ def _position(a: ArrayLike, *, name: str, axis: int | None, keepdims: bool) -> A
     return reshape(position, target) if keepdims else position
 
 
-def position(function: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None, name: str) -> Array:
-    """Check the arguments of `function` and return the index of an extremum by lax's operation `name`."""
-    refuse(out=out, function=function)
-    aval = operand_aval(a, 0, function=function)
+def position(name: str, a: ArrayLike, axis: Axes, out: Any, keepdims: bool | None) -> Array:
+    """Check the arguments and return the index of an extremum by lax's operation `name`."""
+    refuse(out=out)
+    aval = operand_aval(a, 0)
     if dtypes.is_complex(aval.dtype):
-        raise TypeError(f"{function}: complex numbers have no order; got {aval.dtype.name}. Take abs(x) or x.real")
-    along = None if axis is None else canonical_axis(axis, aval.ndim, function=function)
+        raise TypeError(
+            f"{called_function()}: complex numbers have no order; got {aval.dtype.name}. Take abs(x) or x.real"
+        )
+    along = None if axis is None else canonical_axis(axis, aval.ndim)
     if (aval.size if along is None else aval.shape[along]) == 0:
-        raise ValueError(f"attempt to get {function} of an empty sequence: shape {aval.shape}, axis {axis}")
+        raise ValueError(f"attempt to get {called_function()} of an empty sequence: shape {aval.shape}, axis {axis}")
     return _position(a, name=name, axis=along, keepdims=bool(keepdims))
 
 
@@ -503,7 +504,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
         >>> jnp.argmax(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([1, 1], dtype=int32)
     """
-    return position("argmax", a, axis, out, keepdims, "argmax")
+    return position("argmax", a, axis, out, keepdims)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -528,7 +529,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
         >>> jnp.argmin(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([0, 0], dtype=int32)
     """
-    return position("argmin", a, axis, out, keepdims, "argmin")
+    return position("argmin", a, axis, out, keepdims)
 
 
 @inline_jit
@@ -593,7 +594,7 @@ def nansum(
         Array(4., dtype=float32)
     """
     begun = to_initial(initial)
-    return _accumulate("nansum", "sum", _replace_nan(a, 0), axis, dtype, out, keepdims, begun, where)
+    return _accumulate("sum", _replace_nan(a, 0), axis, dtype, out, keepdims, begun, where)
 
 
 @inline_jit(static=("axis", "out", "keepdims"), public=True)
@@ -626,7 +627,7 @@ def nanprod(
         Array(3., dtype=float32)
     """
     begun = to_initial(initial)
-    return _accumulate("nanprod", "prod", _replace_nan(a, 1), axis, dtype, out, keepdims, begun, where)
+    return _accumulate("prod", _replace_nan(a, 1), axis, dtype, out, keepdims, begun, where)
 
 
 def to_initial(initial: ArrayLike) -> Array | None:

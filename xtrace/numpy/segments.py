@@ -14,6 +14,7 @@ from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.errors import ConcretizationTypeError
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.trace import Tracer
@@ -73,29 +74,31 @@ def _reduce_segments(
     return segments if bucket is None else reduction.reduce(segments, (0,))
 
 
-def _segment_count(name: str, num_segments: object, ids: ArrayLike, size: int) -> int:
+def _segment_count(num_segments: object, ids: ArrayLike, size: int) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
-                f"{name}: num_segments is not given, and the largest of the traced segment_ids is unknown; pass "
-                "num_segments=, a Python integer"
+                f"{called_function()}: num_segments is not given, and the largest of the traced segment_ids is unknown; "
+                "pass num_segments=, a Python integer"
             )
         if not size:
-            raise ValueError(f"{name}: there are no segment_ids to count the segments by; pass num_segments=")
+            raise ValueError(
+                f"{called_function()}: there are no segment_ids to count the segments by; pass num_segments="
+            )
         return max(int(np.max(np.asarray(ids))) + 1, 0)
-    count = to_known_integer("num_segments", num_segments, function=name)
+    count = to_known_integer("num_segments", num_segments)
     if count < 0:
-        raise ValueError(f"{name}: num_segments must be non-negative, got {count}")
+        raise ValueError(f"{called_function()}: num_segments must be non-negative, got {count}")
     return count
 
 
-def _check_ids(name: str, data: ShapedArray, ids: ShapedArray) -> None:
+def _check_ids(data: ShapedArray, ids: ShapedArray) -> None:
     if not dtypes.is_integer(ids.dtype):
-        raise TypeError(f"{name}: segment_ids must be integers, got {ids.str_short()}")
+        raise TypeError(f"{called_function()}: segment_ids must be integers, got {ids.str_short()}")
     if ids.ndim > 1 or data.shape[: ids.ndim] != ids.shape:
         raise ValueError(
-            f"{name}: segment_ids must be 1-D, one for each row of data, but they have shape {ids.shape} and data "
-            f"{data.shape}"
+            f"{called_function()}: segment_ids must be 1-D, one for each row of data, but they have shape {ids.shape} "
+            f"and data {data.shape}"
         )
 
 
@@ -103,18 +106,18 @@ def _segments(
     name: str, data: Any, segment_ids: ArrayLike, num_segments: ArrayLike | None, sorted_ids: bool, unique: bool,
     bucket_size: object, mode: object, out_sharding: object,
 ) -> Array:
-    aval, ids = operand_aval(data, 0, function=name), operand_aval(segment_ids, 1, function=name)
-    _check_ids(name, aval, ids)
+    aval, ids = operand_aval(data, 0), operand_aval(segment_ids, 1)
+    _check_ids(aval, ids)
     if out_sharding is not None:
-        raise NotImplementedError(f"{name}: out_sharding is not supported; leave it at None")
-    bucket = None if bucket_size is None else to_integer("bucket_size", bucket_size, function=name)
+        raise NotImplementedError(f"{called_function()}: out_sharding is not supported; leave it at None")
+    bucket = None if bucket_size is None else to_integer("bucket_size", bucket_size)
     if bucket is not None and bucket <= 0:
-        raise ValueError(f"{name}: bucket_size must be positive, got {bucket}")
+        raise ValueError(f"{called_function()}: bucket_size must be positive, got {bucket}")
     if not ids.ndim:
         data = broadcast_in_dim(data, (1, *aval.shape), tuple(range(1, aval.ndim + 1)))
         segment_ids = broadcast_in_dim(segment_ids, (1,), ())
     return _reduce_segments(
-        data, segment_ids, name=name, count=_segment_count(name, num_segments, segment_ids, ids.size),
+        data, segment_ids, name=name, count=_segment_count(num_segments, segment_ids, ids.size),
         sorted_ids=bool(sorted_ids), unique=bool(unique), bucket=bucket,
         mode=GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),
     )

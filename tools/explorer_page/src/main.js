@@ -321,7 +321,7 @@ class App {
     }
     const { lines } = this.linked(place);
     for (const kind of PANES) {
-      const line = kind === place.pane ? place.line : nearest(lines[kind][place.side], this.panes[kind], place.side);
+      const line = kind === place.pane ? place.line : nearest(heaviest(program, kind, lines[kind][place.side]), this.panes[kind], place.side);
       if (line !== undefined) this.panes[kind].reveal(line, place.side);
     }
   }
@@ -544,6 +544,14 @@ const HOW = {
 function shorten(texts, most) {
   const shown = texts.slice(0, most).join(", ");
   return texts.length > most ? `${shown} and ${texts.length - most} more` : shown || "none";
+}
+
+// Of the optimised program the lines that take time, the one that takes most first: constants are of little interest.
+function heaviest(program, kind, lines) {
+  if (kind !== "hlo") return lines;
+  const seconds = (line) => program.instructionByLine.get(line)?.seconds ?? 0;
+  const heavy = lines.filter((line) => seconds(line) > 0);
+  return heavy.length ? heavy.sort((a, b) => seconds(b) - seconds(a)) : lines;
 }
 
 // Of lines the one in sight, or else the first.

@@ -81,6 +81,8 @@ class CompileTimeReport:
             f"{self.operations} operations, {self.before} instructions before XLA's passes, {self.after} after them",
             *([f"repeated: {one}" for one in self.repetitions] or ["repeated: nothing"]),
         ]
+        if self.repetitions:
+            lines.append("  lax.scan over stacked parameters would compile these operations once")
         lines += format_table("lines with the most instructions", ("operations", "before", "after", "line"), [
             (str(one.operations), str(one.before), str(one.after), f"{one.place} ({one.place.function})")
             for one in self.lines[:_MOST_ROWS]

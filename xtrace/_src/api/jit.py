@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
 import time
 import warnings
 import weakref
@@ -13,7 +12,7 @@ from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
-from xtrace._src.api.caches import OnceTable, all_tables, repetitions, table_of
+from xtrace._src.api.caches import OnceTable, all_tables, table_of
 from xtrace._src.api.call_arguments import Selection, Static
 from xtrace._src.api.compilation import check_execution, compile_module
 from xtrace._src.api.device_assignment import (
@@ -24,23 +23,23 @@ from xtrace._src.api.device_assignment import (
     types_in_shardings,
 )
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit_cache import Cache, Compiled, Options
+from xtrace._src.api.jit_cache import Cache, Compiled, Options, load_reports
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
-from xtrace._src.core.callables import LazySignature, check_callable, debug_info_of, function_name
+from xtrace._src.core.callables import LazySignature, check_callable, function_name
 from xtrace._src.core.compiler_choices import Inline, inlining
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.sizes import has_symbolic
-from xtrace._src.core.source import is_internal, resolve, user_position
+from xtrace._src.core.source import resolve, user_position
 from xtrace._src.core.tables import clear_tables
-from xtrace._src.core.trace import Tracer, axis_environment, base_trace, current_trace
+from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.calls import UNSPECIFIED, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
@@ -60,11 +59,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-
-_CONSTANT = re.compile("dense<[^>]*>")
-
-# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
-_CALLS_BEFORE_SPECIALISING = 4
 
 
 @overload
@@ -258,9 +252,7 @@ class Jitted:
         result = compiled(leaves)
         calls = compiled.count_call(leaves)
         program = compiled.program
-        # A specialised call lands here after its code was evicted, or with keywords in another order.
-        due = calls == _CALLS_BEFORE_SPECIALISING or (compiled.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
-        if due and program is not None and compiled.run is program and not program.callbacks:
+        if compiled.is_due(calls) and program is not None and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(
                 args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
             )
@@ -345,17 +337,9 @@ class Jitted:
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
     ) -> tuple[tuple[Any, ...], Callable[[], TracedFunction]]:
         """Return the key of the trace for a signature, and the function that makes the trace."""
-        axes = axis_environment(current_trace.get())
-        key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
-        table = self.cache.traced
-        known = table.entries.get(key)
-        if known is not None and any(isinstance(c, Tracer) for c in known.consts):
-            around = list(current_trace.get().enclosing())
-            if any(isinstance(c, Tracer) and c.owner not in around for c in known.consts):
-                table.entries.pop(key, None)
-        self.cache.last_signature = (static, in_tree, list(avals))
+        key, forgotten = self.cache.find_trace(static, in_tree, avals)
         if config.explain_cache_misses.value or config.log_compiles.value:
-            return key, functools.partial(self._trace, key, known is not None)
+            return key, functools.partial(self._trace, key, forgotten)
         return key, functools.partial(trace, "jit", self.fun, static, in_tree, avals, self._finish)
 
     @property
@@ -378,22 +362,12 @@ class Jitted:
         """Trace, and report it; `forgotten` if there was a trace, of an enclosing one that has ended."""
         _, static, in_tree, *avals = key
         if config.explain_cache_misses.value:
-            _reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=self._fate(forgotten))
+            reason = self.cache.reason_of_miss(table_of(self.fun).values(), forgotten)
+            load_reports().report_miss(self.fun, key, list(self.cache.traced.entries), since=reason)
         traced = trace("jit", self.fun, static, in_tree, avals, self._finish)
         if config.log_compiles.value:
-            _reports().report_step("tracing", self.name, traced.seconds)
+            load_reports().report_step("tracing", self.name, traced.seconds)
         return traced
-
-    def _fate(self, forgotten: bool) -> str | None:
-        """Return a phrase for the reason why earlier traces do not fit, None if there is none."""
-        if forgotten:
-            return "the function closes over a traced value, and the function around that was traced again"
-        if self.cache.cleared:
-            return "its caches were cleared since it was last called"
-        caches = table_of(self.fun).values()
-        if any(c is not self.cache and c.traced.entries for c in caches if isinstance(c, Cache)):
-            return "it was called through a jit with other options, such as static arguments or donation, before"
-        return None
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
         log = config.log_compiles.value
@@ -402,14 +376,14 @@ class Jitted:
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
         if traced in traces:
-            _reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
+            load_reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
         if traced.takes_references:
             return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
         assignment = self._assignment(leaves, traced, static)
         if log:
             count = len(in_tree.children()[0].children()) + len(static.positional)
-            named = _reports().static_values(self.fun, static, count)
-            _reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
+            named = load_reports().static_values(self.fun, static, count)
+            load_reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
         checks_numbers = config.checks_numbers()
         check_execution(self.name)
@@ -422,8 +396,8 @@ class Jitted:
         program = compile_module(module, text, traced.closed, assignment, options, kept=kept)
         seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
         if log:
-            _reports().report_step("lowering", self.name, seconds[1])
-            _reports().report_step("compilation", self.name, seconds[2])
+            load_reports().report_step("lowering", self.name, seconds[1])
+            load_reports().report_step("compilation", self.name, seconds[2])
         run: Callable[..., Any] = program
         if config.debug_key_reuse.value:
             key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
@@ -432,7 +406,7 @@ class Jitted:
             donated = self.donated_leaves(static, in_tree)
             debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
             run = debug_nans.check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
-        self._count_compilation(text, key)
+        self.cache.count_compilation(self.fun, text, key)
         return Compiled(program, run, traced, seconds)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
@@ -446,27 +420,6 @@ class Jitted:
             static_numbers=(), static_names=(), donated_numbers=tuple(gone), donated_names=(),
             in_shardings=sharding_tree("jit", "in_shardings", given), out_shardings=NO_SHARDINGS,
         ))
-
-    def _count_compilation(self, text: str, key: tuple[Any, ...]) -> None:
-        """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
-        cache, number = self.cache, self.cache.count_miss()
-        limit = config.recompilation_limit.value
-        if not limit or cache.warned or 1 < number <= limit:
-            return
-        info = debug_info_of("jit", self.fun)
-        if info.file is None or is_internal(info.file):
-            return
-        if number == 1:
-            # New functions are often made for their constants.
-            again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
-            if again == limit + 1:
-                _reports().warn_of_new_objects(self.fun, again)
-            return
-        # Where most programs are called again, the user wants many of them.
-        hits = cache.hits()
-        if hits < number:
-            cache.warned = True
-            _reports().warn_of_recompilation(self.fun, [*cache.compiled.entries, key], number, hits)
 
     def cache_info(self) -> Any:
         """Return the entries of the cache with their keys; see `xtrace._src.api.cache_info.CacheInfo`.
@@ -612,11 +565,6 @@ class Jitted:
     def out_info(self, traced: TracedFunction) -> Any:
         """Return the results of a trace as a tree of ShapeDtypeStruct."""
         return traced.describe_results(self._given_shardings(traced.in_tree, traced.out_tree)[1])
-
-
-def _reports() -> Any:
-    # Needed for reports of compilations only.
-    return importlib.import_module("xtrace._src.api.cache_miss_reports")
 
 
 def _paths_of_results(tree: Any) -> list[str]:

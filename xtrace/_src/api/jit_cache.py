@@ -1,23 +1,33 @@
-"""The options of `jit`, and the programs that it remembers for a function."""
+"""The options of `jit`, and what it remembers of a function: which trace, program and code a call reuses."""
 
 from __future__ import annotations
 
+import importlib
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.api import dispatch
-from xtrace._src.api.caches import OnceTable
+from xtrace._src.api.caches import OnceTable, repetitions
 from xtrace._src.api.call_arguments import Static
 from xtrace._src.api.compilation import run_program
 from xtrace._src.api.device_assignment import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.tracing import TracedFunction
-from xtrace._src.core import pytree
+from xtrace._src.core import config, pytree
 from xtrace._src.core.avals import ShapedArray
+from xtrace._src.core.callables import debug_info_of
 from xtrace._src.core.compiler_choices import Inline
+from xtrace._src.core.source import is_internal
+from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.execute import Program
+from xtrace._src.xla.pytree_registry import PyTreeDef
 
 _lock = threading.RLock()
+_CONSTANT = re.compile("dense<[^>]*>")
+
+# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
+_CALLS_BEFORE_SPECIALISING = 4
 
 
 class Options(NamedTuple):
@@ -67,6 +77,13 @@ class Compiled:
         calls = self.calls[kinds] = self.calls.get(kinds, 0) + 1
         return calls
 
+    def is_due(self, calls: int) -> bool:
+        """Whether the leaves' types, called `calls` times, get code of their own now.
+
+        A specialised call comes here after its code was evicted, or with keywords in another order.
+        """
+        return calls == _CALLS_BEFORE_SPECIALISING or (self.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
+
     def forget_calls(self) -> None:
         """Count from the start: a specialised call has failed."""
         self.calls.clear()
@@ -95,11 +112,59 @@ class Cache:
         """Return how many calls found their program, of those that are counted."""
         return sum(max(sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
 
-    def count_miss(self) -> int:
-        """Note that a program was compiled, and return how many were."""
+    def find_trace(
+        self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
+    ) -> tuple[tuple[Any, ...], bool]:
+        """Return the key of the trace for a signature, and whether there is one or was one.
+
+        A trace that closes over a tracer is forgotten when the trace of that tracer has ended.
+        """
+        trace = current_trace.get()
+        axes = axis_environment(trace)
+        key = ((config.cache_key(), axes) if axes else config.cache_key(), static, in_tree, *avals)
+        known = self.traced.entries.get(key)
+        if known is not None and any(isinstance(c, Tracer) for c in known.consts):
+            around = list(trace.enclosing())
+            if any(isinstance(c, Tracer) and c.owner not in around for c in known.consts):
+                self.traced.entries.pop(key, None)
+        self.last_signature = (static, in_tree, list(avals))
+        return key, known is not None
+
+    def reason_of_miss(self, caches: Iterable[object], forgotten: bool) -> str | None:
+        """Return a phrase for the reason why earlier traces do not fit, None if there is none.
+
+        caches: those of the function, under all options. forgotten: whether there was a trace for the signature.
+        """
+        if forgotten:
+            return "the function closes over a traced value, and the function around that was traced again"
+        if self.cleared:
+            return "its caches were cleared since it was last called"
+        if any(c is not self and c.traced.entries for c in caches if isinstance(c, Cache)):
+            return "it was called through a jit with other options, such as static arguments or donation, before"
+        return None
+
+    def count_compilation(self, function: Callable[..., Any], text: str, key: tuple[Any, ...]) -> None:
+        """Count a program compiled from `text`, which will be under `key`; warn, once, if there are too many."""
         with _lock:
             self.misses += 1
-            return self.misses
+            number = self.misses
+        limit = config.recompilation_limit.value
+        if not limit or self.warned or 1 < number <= limit:
+            return
+        info = debug_info_of("jit", function)
+        if info.file is None or is_internal(info.file):
+            return
+        if number == 1:
+            # New functions are often made for their constants.
+            again = repetitions((info.file, info.line, info.function), hash(_CONSTANT.sub("", text)))
+            if again == limit + 1:
+                load_reports().warn_of_new_objects(function, again)
+            return
+        # Where most programs are called again, the user wants many of them.
+        hits = self.hits()
+        if hits < number:
+            self.warned = True
+            load_reports().warn_of_recompilation(function, [*self.compiled.entries, key], number, hits)
 
     def clear(self) -> None:
         """Forget the programs and the traces."""
@@ -109,3 +174,8 @@ class Cache:
         self.compiled.clear()
         self.call_shapes.clear()
         self.last_signature = None
+
+
+def load_reports() -> Any:
+    """Return the module of reports on caches, which most processes never need."""
+    return importlib.import_module("xtrace._src.api.cache_miss_reports")

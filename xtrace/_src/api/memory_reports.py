@@ -272,7 +272,10 @@ class MemoryReport:
         return str(self)
 
     def __str__(self) -> str:
-        of = f" of {format_size(self.capacity)}: {'fits' if self.fits() else 'DOES NOT FIT'}" if self.capacity else ""
+        of = ""
+        # The memory of a machine is news only where it does not suffice.
+        if self.capacity and not (self.device == "cpu" and self.fits()):
+            of = f" of {format_size(self.capacity)}: {'fits' if self.fits() else 'DOES NOT FIT'}"
         at = f"  at their fullest in {self.fullest}" if self.memory.temporaries and self.fullest else ""
         lines = [f"{self.name} on {self.device}: {format_size(self.peak)}{of}"]
         for what, size in self.memory._asdict().items():

@@ -43,7 +43,7 @@ class Repetition(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{self.what} {self.times} times, in {self.place}, with the same {self.operations} operations; "
-            f"{self.of_all} of the program's come from there. lax.scan over stacked parameters would compile them once"
+            f"{self.of_all} of the program's come from there"
         )
 
 

@@ -217,7 +217,8 @@ def _understand(read: Callable[[], _Part]) -> _Part:
         return read()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ValueError(
-            f"deserialize_and_load: the head of serialized is not one that this release writes: {error!r}. {_AGAIN}"
+            f"deserialize_and_load: the head of serialized is not one that this release writes: "
+            f"{type(error).__name__}: {error}. {_AGAIN}"
         ) from None
 
 

@@ -213,8 +213,8 @@ class Stage:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self!r} cannot be pickled: it holds Python code. Pickle the compiled function, .lower(...).compile(), "
-            "or write the function with xtrace.export"
+            f"a {type(self).__name__}, here of {self.fun_name}, cannot be pickled: it holds Python code. "
+            "Pickle the compiled function, .lower(...).compile(), or write the function with xtrace.export"
         )
 
     def _repr_html_(self) -> str:

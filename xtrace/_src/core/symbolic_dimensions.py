@@ -72,14 +72,14 @@ class SymbolicDimension:
 
     def factors(self) -> set[Factor]:
         """Return the factors in it, also those inside of operations."""
-        found: set[Factor] = set()
+        inside: set[Factor] = set()
         for term, _ in self.terms:
             for factor, _ in term:
-                found.add(factor)
+                inside.add(factor)
                 for x in factor.operands:
                     if isinstance(x, SymbolicDimension):
-                        found |= x.factors()
-        return found
+                        inside |= x.factors()
+        return inside
 
     def __str__(self) -> str:
         texts = []

@@ -57,11 +57,10 @@ def solve(shapes: Sequence[Sequence[Any]], name_of: Callable[[int], str]) -> Sol
     steps: list[Step] = []
     left = list(dimensions)
     while True:
-        found = next(((d, step) for d in left if (step := _step(d, known)) is not None), None)
-        if found is None:
+        step = next(filter(None, [_step(d, known) for d in left]), None)
+        if step is None:
             break
-        dimension, step = found
-        left.remove(dimension)
+        left.remove(step.dimension)
         steps.append(step)
         known.add(step.variable)
     missing = set().union(*[variables_of(d.size) for d in left]) - known

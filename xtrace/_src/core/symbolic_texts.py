@@ -37,22 +37,23 @@ class _Reader:
         return match[0].strip()
 
     def accept(self, token: str) -> bool:
-        found = self.peek() == token
-        if found:
+        is_next = self.peek() == token
+        if is_next:
             self.take()
-        return found
+        return is_next
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
             self.fail(f"expected '{token}'")
 
     def fail(self, why: str) -> NoReturn:
-        found = self.peek()
+        token = self.peek()
         rest = self.text[self.position :]
         column = self.position + len(rest) - len(rest.lstrip())
         raise ValueError(
             f"syntax error in {self.what} {abbreviate(self.text)}, at position {column}: {why}, found "
-            f"{repr(found) if found else 'the end'}. Read {self.text[:column]!r}, remaining {self.text[column:]!r}"
+            f"{abbreviate(token) if token else 'the end'}. Read {abbreviate(self.text[:column])}, remaining "
+            f"{abbreviate(self.text[column:])}"
         )
 
     def expression(self) -> Any:

@@ -13,6 +13,7 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.mesh import AbstractDevice, AbstractMesh
 from xtrace._src.core.partition_spec import PartitionSpec
 from xtrace._src.core.shardings import NamedSharding
+from xtrace._src.core.symbolic_bounds import bounds_of
 from xtrace._src.core.symbolic_scopes import SymbolicScope
 from xtrace._src.core.symbolic_texts import parse_dimension
 from xtrace._src.export import schema
@@ -181,7 +182,9 @@ def _size(text: str, scope: SymbolicScope) -> Any:
         return int(text)
     try:
         if len(text) <= _LONGEST_SIZE and text.isascii():
-            return parse_dimension(text, scope)
+            size = parse_dimension(text, scope)
+            if bounds_of(size)[1] >= 0:
+                return size
     except (ValueError, RecursionError):
         pass
     raise DamagedFileError(f"a type in it has the size {abbreviate(text)}")

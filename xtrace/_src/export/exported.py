@@ -86,8 +86,8 @@ class Exported:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"{self!r} cannot be pickled, since that does not say how many derivatives to keep: pickle "
-            "exported.serialize(vjp_order=...), and read it with xtrace.export.deserialize"
+            f"{self.fun_name}, an Exported, cannot be pickled, since that does not say how many derivatives to keep: "
+            "pickle exported.serialize(vjp_order=...), and read it with xtrace.export.deserialize"
         )
 
     @boundary

@@ -91,14 +91,14 @@ def _to_jax(primitive: Primitive, rule: Callable[..., Any]) -> Callable[..., Any
         parts = partial_evaluate_jaxpr(ClosedJaxpr(one, []), unknown)
         known_in = filter_by_mask(eqn.invars, [not u for u in unknown])
         saved = [Var(a) for a in parts.known.out_avals[parts.results :]]
-        known_out = filter_by_mask(eqn.outvars, [not u for u in parts.nonzero])
+        known_out = filter_by_mask(eqn.outvars, [not u for u in parts.unknown_results])
         first = _make_call(parts.known, known_in, [*known_out, *saved], eqn)
         residuals = parts.gather(known_in, first.outvars)
-        pending = filter_by_mask(eqn.outvars, parts.nonzero)
-        second = _make_call(parts.linear, [*residuals, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
+        pending = filter_by_mask(eqn.outvars, parts.unknown_results)
+        second = _make_call(parts.unknown, [*residuals, *filter_by_mask(eqn.invars, unknown)], pending, eqn)
         there = {v for v, i in zip(eqn.invars, inst_in, strict=True) if i}
         held = [v for v in dict.fromkeys(residuals) if isinstance(v, Var) and v not in there]
-        return first, second, list(parts.nonzero), list(parts.nonzero), held
+        return first, second, list(parts.unknown_results), list(parts.unknown_results), held
 
     return split
 

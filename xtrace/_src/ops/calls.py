@@ -175,11 +175,11 @@ def _linearize(
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     if inline is True:
         # The linear equations are inlined on the tape.
-        moved = call_in_scopes(evaluate, parts.linear.jaxpr, parts.linear.consts, operands)
+        moved = call_in_scopes(evaluate, parts.unknown.jaxpr, parts.unknown.consts, operands)
     else:
-        places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.nonzero), ctx_mesh)
-        moved = bind_jit(parts.linear, operands, name, compiler_options, inline, places.around(parts.linear))
-    return results[: len(parts.nonzero)], scatter_by_mask(moved, parts.nonzero)
+        places = Places.of(filter_by_mask(ins, given), filter_by_mask(outs, parts.unknown_results), ctx_mesh)
+        moved = bind_jit(parts.unknown, operands, name, compiler_options, inline, places.around(parts.unknown))
+    return results[: len(parts.unknown_results)], scatter_by_mask(moved, parts.unknown_results)
 
 
 def _partial_evaluate(
@@ -192,7 +192,7 @@ def _partial_evaluate(
         return None
     parts = partial_evaluate_jaxpr(jaxpr, unknown)
     ins, outs = Places(in_shardings, out_shardings).full(jaxpr)
-    known, late = [not u for u in unknown], parts.nonzero
+    known, late = [not u for u in unknown], parts.unknown_results
     first = Places.of(filter_by_mask(ins, known), filter_by_mask(outs, [not n for n in late]), ctx_mesh)
     second = Places.of(filter_by_mask(ins, unknown), filter_by_mask(outs, late), ctx_mesh)
 
@@ -201,9 +201,9 @@ def _partial_evaluate(
         results = bind_jit(parts.known, given, name, compiler_options, inline, first.around(parts.known))
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
         moved = bind_jit(
-            parts.linear, rest, name, compiler_options, inline, second.around(parts.linear)
+            parts.unknown, rest, name, compiler_options, inline, second.around(parts.unknown)
         ) if any(late) else []
-        return merge_by_mask(results, moved, parts.nonzero)
+        return merge_by_mask(results, moved, parts.unknown_results)
 
     return compute
 

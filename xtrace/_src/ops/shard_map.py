@@ -28,6 +28,7 @@ from xtrace._src.transforms.batch import MappedAxis
 from xtrace._src.transforms.discharge import discharge_jaxpr, split_results
 from xtrace._src.transforms.evaluate import evaluate
 from xtrace._src.transforms.jaxpr_transforms import (
+    PartitionedJaxpr,
     analyze_unknowns,
     batch_jaxpr,
     filter_by_mask,
@@ -248,18 +249,19 @@ def _linearize(
     results = bind_shard_map(known, primals, in_specs, [*out_specs, *residuals], *details)
     operands = [*parts.gather(primals, results), *[t for t in tangents if t is not None]]
     moved = bind_shard_map(
-        linear, operands, [*specs, *filter_by_mask(in_specs, given)], filter_by_mask(out_specs, parts.nonzero), *details
+        linear, operands, [*specs, *filter_by_mask(in_specs, given)],
+        filter_by_mask(out_specs, parts.unknown_results), *details,
     )
-    return results[:count], scatter_by_mask(moved, parts.nonzero)
+    return results[:count], scatter_by_mask(moved, parts.unknown_results)
 
 
 def _linear_part(
-    parts: Any, in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec]
+    parts: PartitionedJaxpr, in_specs: Sequence[PartitionSpec], out_specs: Sequence[PartitionSpec]
 ) -> tuple[ClosedJaxpr, list[PartitionSpec]]:
     """Return the linear part of a partitioned jaxpr, and the specifications of its residuals."""
     specs = [in_specs[i] if kind == "input" else out_specs[i] for kind, i in parts.residuals]
     new = [kind == "output" and i >= parts.results for kind, i in parts.residuals]
-    linear = parts.linear
+    linear = parts.unknown
     if not any(n and not a.shape for n, a in zip(new, linear.in_avals, strict=False)):
         return linear, specs
     avals = [
@@ -286,14 +288,14 @@ def _partial_evaluate(
         return None
     with manual_axes_in_scope(*details):
         parts = partial_evaluate_jaxpr(jaxpr, unknown)
-        if all(parts.nonzero) and all(e.primitive is reshape for e in parts.known.jaxpr.eqns):
+        if all(parts.unknown_results) and all(e.primitive is reshape for e in parts.known.jaxpr.eqns):
             # The known part shapes scalar residuals, as a split before this one left it.
             return None
         count = parts.results
         residuals = [_residual_spec(a, *details) for a in parts.known.out_avals[count:]]
         known = _reshape_scalars(parts.known, count)
         known_in = filter_by_mask(in_specs, [not u for u in unknown])
-        known_out = [*filter_by_mask(out_specs, [not n for n in parts.nonzero]), *residuals]
+        known_out = [*filter_by_mask(out_specs, [not n for n in parts.unknown_results]), *residuals]
         linear, specs = _linear_part(parts, known_in, known_out)
 
     def compute(operands: Sequence[Any]) -> list[Any]:
@@ -301,10 +303,11 @@ def _partial_evaluate(
         results = bind_shard_map(known, given, known_in, known_out, *details)
         rest = [*parts.gather(given, results), *filter_by_mask(operands, unknown)]
         moved = bind_shard_map(
-            linear, rest, [*specs, *filter_by_mask(in_specs, unknown)], filter_by_mask(out_specs, parts.nonzero),
+            linear, rest, [*specs, *filter_by_mask(in_specs, unknown)],
+            filter_by_mask(out_specs, parts.unknown_results),
             *details,
-        ) if any(parts.nonzero) else []
-        return merge_by_mask(results[:count], moved, parts.nonzero)
+        ) if any(parts.unknown_results) else []
+        return merge_by_mask(results[:count], moved, parts.unknown_results)
 
     return compute
 

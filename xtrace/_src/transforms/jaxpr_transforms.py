@@ -116,18 +116,16 @@ def jvp_jaxpr(
 class PartitionedJaxpr(NamedTuple):
     """A jaxpr in two parts, linearized or partially evaluated.
 
-    known: maps inputs to results, followed by new residuals. linear: maps all residuals, then the nonzero tangents of
-    the inputs, to the nonzero tangents of the results; `nonzero` has a flag for each result. residuals: the source of
-    each residual: ("input", i), or ("output", i) of `known`. results: the number of results among the outputs of
-    `known`.
+    known: maps known inputs to known results, followed by new residuals. unknown: maps all residuals, then the unknown
+    inputs, to the unknown results; `unknown_results` has a flag for each result. residuals: the source of each
+    residual: ("input", i), or ("output", i) of `known`. results: the number of results among the outputs of `known`.
 
-    After partial evaluation, `known` has the known inputs and results only; `linear` maps residuals and unknown inputs
-    to the other results, which `nonzero` marks.
+    After linearization the known values are all primals, and the unknown ones the tangents that are not zero.
     """
 
     known: ClosedJaxpr
-    linear: ClosedJaxpr
-    nonzero: tuple[bool, ...]
+    unknown: ClosedJaxpr
+    unknown_results: tuple[bool, ...]
     residuals: tuple[tuple[str, int], ...]
     results: int
 

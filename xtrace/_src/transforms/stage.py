@@ -80,9 +80,9 @@ class StagingTrace(Trace):
         self.inputs: list[Var] = []
         self.equations: list[JaxprEqn] = []
         self.constants: list[tuple[Var, Any]] = []
-        # By the id of a value from outside: its variable, the constant in the program, and the value itself, so that
-        # its id cannot be reused by another one.
-        self.captured: dict[int, tuple[Var, Any, Any]] = {}
+        # By the `_identity` of a value from outside: its variable, the constant in the program, and the value itself,
+        # so that another one cannot get the same identity.
+        self.captured: dict[Any, tuple[Var, Any, Any]] = {}
         self.effects: Effects = NO_EFFECTS
         # What is recorded now is inside of these.
         self.scopes: Scopes = ()
@@ -181,13 +181,14 @@ class StagingTrace(Trace):
         if not aval.shape:
             scalar = dtypes.cast(value, aval.dtype)
             return StagedTracer(self, aval, Literal(scalar.item() if aval.dtype.isbuiltin == 1 else scalar[()], aval))
-        captured = self.captured.get(id(value))
+        identity = _identity(value)
+        captured = self.captured.get(identity)
         if captured is not None and captured[0].aval is aval and _is_unchanged(value, captured[1]):
             return StagedTracer(self, aval, captured[0])
         variable = Var(aval)
         kept = _copy(value, aval.dtype) if type(value) is np.ndarray else value
         self.constants.append((variable, kept))
-        self.captured[id(value)] = (variable, kept, value)
+        self.captured[identity] = (variable, kept, value)
         return StagedTracer(self, aval, variable)
 
     def capture(self, value: Any) -> Atom:
@@ -202,7 +203,8 @@ class StagingTrace(Trace):
             return Literal(value, int_aval(value))
         if kind is float or kind is bool or kind is complex:
             return Literal(value, scalar_aval(kind))
-        captured = self.captured.get(id(value))
+        identity = _identity(value)
+        captured = self.captured.get(identity)
         if captured is not None and _is_unchanged(value, captured[1]):
             return captured[0]
         aval = aval_of(value)
@@ -224,7 +226,7 @@ class StagingTrace(Trace):
             kept = value
         variable = Var(aval)
         self.constants.append((variable, kept))
-        self.captured[id(value)] = (variable, kept, value)
+        self.captured[identity] = (variable, kept, value)
         return variable
 
     def _check_in_scope(self, tracer: Tracer) -> None:
@@ -264,6 +266,16 @@ class StagingTrace(Trace):
 _CHUNK, _ALIGNMENT = 1 << 20, 64
 
 
+_INTEGERS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def _identity(value: object) -> Any:
+    """Return what two values have in common that are the same array: views of NumPy's are made anew each time."""
+    if type(value) is np.ndarray:
+        return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
+    return id(value)
+
+
 def _copy(value: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Return a copy of NumPy's data as an array of `dtype`, which nobody else writes to."""
     size = value.size * np.dtype(dtype).itemsize
@@ -284,6 +296,10 @@ def _is_unchanged(value: object, kept: Any) -> bool:
     array = value if value.dtype == kept.dtype else dtypes.cast(value, kept.dtype)
     if array.nbytes < _CHUNK:
         return bool(array.tobytes() == kept.tobytes())
+    if not array.flags.c_contiguous:
+        # Bits are equal where numbers are not, as those of NaN.
+        bits = _INTEGERS.get(array.itemsize)
+        return bits is not None and np.array_equal(array.view(bits), kept.view(bits))
     one, other = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (array, kept)]
     end = one.size // _CHUNK * _CHUNK
     chunks = zip(*[x[:end].view(np.uint64).reshape(-1, _CHUNK // 8) for x in (one, other)], strict=True)

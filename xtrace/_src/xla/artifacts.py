@@ -69,10 +69,12 @@ def refine(text: str) -> Any:
 
     ValueError with the message of an assertion on sizes that does not hold.
     """
-    module = modules.parse(text)
-    bytecode = bytes(module.operation.get_asm(binary=True))
+    return _with_known_sizes(modules.parse(text), "sdy." in text)
+
+
+def _with_known_sizes(module: Any, has_shardings: bool) -> Any:
     try:
-        refined = mlir_names.with_static_shapes(bytecode, True, True, "sdy." in text)
+        refined = mlir_names.with_static_shapes(mlir_rules.bytecode(module), True, True, has_shardings)
     except Exception as error:
         # An assertion's message is the rest of a line; places in the module come before and after.
         message = re.search(r"error: (Input shapes .*)", str(error))
@@ -161,9 +163,7 @@ def _name_entry(module: Any) -> None:
 def _refine_arguments(module: Any, types: Sequence[str]) -> Any:
     """Return the module for arguments of known sizes."""
     modules.run_passes(module, f"builtin.module(stablehlo-refine-arguments{{types={','.join(types)}}})")
-    refined = mlir_names.with_static_shapes(mlir_rules.bytecode(module), True, True, True)
-    with modules.collect_diagnostics():
-        return ir.Module.parse(refined, context=modules.context())
+    return _with_known_sizes(module, True)
 
 
 def signature_of(module: Any) -> tuple[list[str], list[str]]:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from typing import Any, NamedTuple
 
 from xtrace._src.xla.protobuf import fields, integers
 
 
 class Place(NamedTuple):
-    """A line of the user's code, and the function that it is in."""
+    """A line of the user's code, and its function. Printed, it is short where the file is below the working directory."""
 
     file: str
     line: int
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        folder = os.path.join(os.getcwd(), "")
+        return f"{self.file.removeprefix(folder)}:{self.line}"
 
 
 class Shape(NamedTuple):

@@ -10,6 +10,7 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import aval_of
+from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.ops import elementwise as lax
 from xtrace._src.ops.arrays.creation import broadcasted_iota
 from xtrace._src.ops.arrays.shape import rev
@@ -312,19 +313,17 @@ def _eigh(a: Array, *, lower: bool, symmetrize: bool, vectors: bool) -> Any:
 
 
 @overload
-def _check_eigh(
-    function: str, a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]
-) -> EighResult: ...
+def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[True]) -> EighResult: ...
 
 
 @overload
-def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: Literal[False]) -> Array: ...
+def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: Literal[False]) -> Array: ...
 
 
-def _check_eigh(function: str, a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
+def _check_eigh(a: Any, triangle: Any, symmetrize: bool, vectors: bool) -> EighResult | Array:
     matrix_type(a, square=True)
     if triangle not in (None, "L", "U"):
-        raise ValueError(f"{function}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
+        raise ValueError(f"{called_function()}: UPLO must be one of None, 'L', or 'U', got {abbreviate(triangle)}")
     result: EighResult | Array = _eigh(a, lower=triangle != "U", symmetrize=bool(symmetrize), vectors=vectors)
     return result
 
@@ -352,7 +351,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _check_eigh("eigh", a, UPLO, symmetrize_input, vectors=True)
+    return _check_eigh(a, UPLO, symmetrize_input, vectors=True)
 
 
 @inline_jit(static=("UPLO", "symmetrize_input"), public=True)
@@ -378,4 +377,4 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Reference:
         G. H. Golub and C. F. Van Loan, Matrix Computations, 4th ed. (2013), section 8.3.
     """
-    return _check_eigh("eigvalsh", a, UPLO, symmetrize_input, vectors=False)
+    return _check_eigh(a, UPLO, symmetrize_input, vectors=False)

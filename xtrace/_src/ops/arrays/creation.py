@@ -23,7 +23,6 @@ from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.ir import Literal
-from xtrace._src.core.partition_spec import full_entries
 from xtrace._src.core.primitive import Primitive, no_rule, primitive
 from xtrace._src.core.requested_dtypes import requested_dtype
 from xtrace._src.core.shardings import NamedSharding, Sharding
@@ -172,10 +171,6 @@ def fill_operand(value: Any, shape: tuple[int, ...], sharding: object) -> Array:
         if isinstance(aval.dtype, np.dtype):
             # Piece by piece: all of it need not fit on one device.
             host = np.broadcast_to(scalar_to_host(value.value, aval), shape)
-            if sharding.mesh.explicit_axes:
-                # As in the type of the array.
-                entries = full_entries(sharding.spec, len(shape))
-                sharding = sharding.update(spec=sharding.spec.update(partitions=entries))
             return put_at(host, sharding, ShapedArray(shape, aval.dtype, aval.weak_type))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return broadcast_in_dim.bind_positional((value,), (shape, (), sharding))

@@ -203,7 +203,7 @@ class _Split:
 
     def __init__(self, parts: Sequence[PartitionedJaxpr]) -> None:
         first = parts[0]
-        self.nonzero, self.count = first.nonzero, first.results
+        self.nonzero, self.count = first.unknown_results, first.results
         count = first.results
         numbered = _name_residuals(parts)
         slots = dict.fromkeys(name for names in numbered for name in names)
@@ -211,7 +211,7 @@ class _Split:
         self.residuals = [("output", count + new.index(n)) if n[0] == "new" else n for n in slots]
         in_avals, out_avals = first.known.in_avals, first.known.out_avals
         types = [n[1] if n[0] == "new" else (in_avals if n[0] == "input" else out_avals)[n[1]] for n in slots]
-        moved = first.linear.in_avals[len(first.residuals) :]
+        moved = first.unknown.in_avals[len(first.residuals) :]
         self.known, self.linear = [], []
         for part, names_of_part in zip(parts, numbered, strict=True):
             sources = {n: i for n, (_, i) in zip(names_of_part, part.residuals, strict=True) if n[0] == "new"}
@@ -223,10 +223,10 @@ class _Split:
             def linear(*values: Array, part: PartitionedJaxpr = part, names: Any = names_of_part) -> list[Any]:
                 by_slot = dict(zip(slots, values, strict=False))
                 given_residuals = [by_slot[n] for n in names]
-                return evaluate(part.linear.jaxpr, part.linear.consts, [*given_residuals, *values[len(slots) :]])
+                return evaluate(part.unknown.jaxpr, part.unknown.consts, [*given_residuals, *values[len(slots) :]])
 
             self.known.append(stage_to_jaxpr(known, in_avals, part.known.jaxpr.debug_info))
-            self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.linear.jaxpr.debug_info))
+            self.linear.append(stage_to_jaxpr(linear, [*types, *moved], part.unknown.jaxpr.debug_info))
 
     def apply(self, index: Array, operands: Sequence[Any], moved: Sequence[Any], platforms: object) -> tuple[Any, Any]:
         """Bind the known and the linear cond, and return the results of each."""
@@ -239,7 +239,7 @@ class _Split:
 
 @_per_branches
 def _linearize_branches(branches: _Branches, given: tuple[bool, ...]) -> _Split:
-    nonzero = _union_flags([linearize_jaxpr(b, given).nonzero for b in branches])
+    nonzero = _union_flags([linearize_jaxpr(b, given).unknown_results for b in branches])
     return _Split([linearize_jaxpr(b, given, nonzero) for b in branches])
 
 
@@ -259,7 +259,7 @@ def _partially_evaluate_branches(branches: _Branches, unknown: tuple[bool, ...])
     analyses = [analyze_unknowns(b, unknown) for b in branches]
     if not any(works for works, _ in analyses) and all(_union_flags([pending for _, pending in analyses])):
         return None
-    pending = _union_flags([partial_evaluate_jaxpr(b, unknown).nonzero for b in branches])
+    pending = _union_flags([partial_evaluate_jaxpr(b, unknown).unknown_results for b in branches])
     return _Split([partial_evaluate_jaxpr(b, unknown, pending) for b in branches])
 
 

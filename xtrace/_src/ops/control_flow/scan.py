@@ -359,7 +359,7 @@ def _linearize_body(
     """Return the known and linear scans, and the masks of inputs and of results with tangents."""
     results = len(closed.out_avals)
     moving, nonzero = until_stable(
-        lambda flags: linearize_jaxpr(closed, flags, _force_carry(flags, loop, results)).nonzero, given, loop
+        lambda flags: linearize_jaxpr(closed, flags, _force_carry(flags, loop, results)).unknown_results, given, loop
     )
     parts = linearize_jaxpr(closed, moving, _force_carry(moving, loop, results))
     consts, carry, _ = loop.split(moving)
@@ -391,7 +391,8 @@ def _split_body(
         return None
     results = len(closed.out_avals)
     unknown, pending = until_stable(
-        lambda flags: partial_evaluate_jaxpr(closed, flags, _force_carry(flags, loop, results)).nonzero, unknown, loop
+        lambda flags: partial_evaluate_jaxpr(closed, flags, _force_carry(flags, loop, results)).unknown_results,
+        unknown, loop,
     )
     consts, carry, _ = loop.split(unknown)
     parts = partial_evaluate_jaxpr(closed, unknown, _force_carry(unknown, loop, results))

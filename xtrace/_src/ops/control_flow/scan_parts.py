@@ -202,7 +202,7 @@ def split_scan(parts: PartitionedJaxpr, loop: Loop, moved_loop: Loop) -> Split:
         invars=invariants.inputs, outvars=invariants.outputs, eqns=invariants.equations, effects=NO_EFFECTS
     )
 
-    linear, linear_extra = open_jaxpr(parts.linear)
+    linear, linear_extra = open_jaxpr(parts.unknown)
     m, count = len(linear_extra), len(sources)
     groups = list(moved_loop.split(linear.invars[m + count :]))
     in_every_step = [s[0] == "hoisted" or (s[0] == "operand" and s[1] in fixed) for s in sources]

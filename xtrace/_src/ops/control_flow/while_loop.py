@@ -327,7 +327,7 @@ def _find_known_loop(
     def evaluate_step(carry: tuple[bool, ...]) -> tuple[PartitionedJaxpr, tuple[bool, ...]]:
         # A carry that becomes unknown in a step is unknown in all steps.
         parts = partial_evaluate_jaxpr(body, (*of_body, *carry), carry)
-        return parts, parts.nonzero
+        return parts, parts.unknown_results
 
     parts, carry = find_fixpoint(evaluate_step, carry)
     of_cond = (*flags[:own], *carry)

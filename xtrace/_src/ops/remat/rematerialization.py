@@ -173,13 +173,13 @@ def _recompute_residuals(parts: PartitionedJaxpr, policy: Any) -> tuple[_Split, 
 
     def linear(*values: Array) -> list[Any]:
         residuals_again = evaluate(recomputed, [x for _, x in constants], values[:split])
-        return evaluate(parts.linear.jaxpr, parts.linear.consts, [*residuals_again, *values[split:]])
+        return evaluate(parts.unknown.jaxpr, parts.unknown.consts, [*residuals_again, *values[split:]])
 
-    moved = parts.linear.in_avals[len(parts.residuals) :]
+    moved = parts.unknown.in_avals[len(parts.residuals) :]
     whole = jaxpr.replace(eqns=of_jaxpr.first, outvars=[*jaxpr.outvars[:count], *saved])
-    linear_jaxpr = stage_to_jaxpr(linear, [*recomputed.in_avals, *moved], parts.linear.jaxpr.debug_info)
+    linear_jaxpr = stage_to_jaxpr(linear, [*recomputed.in_avals, *moved], parts.unknown.jaxpr.debug_info)
     whole_closed = ClosedJaxpr(eliminate_dead_code(whole)[0], known.consts)
-    return _Split(whole_closed, linear_jaxpr, parts.nonzero, inputs, count), bool(saved)
+    return _Split(whole_closed, linear_jaxpr, parts.unknown_results, inputs, count), bool(saved)
 
 
 def origins(jaxpr: Jaxpr) -> dict[Atom, str]:
