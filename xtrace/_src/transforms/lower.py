@@ -23,6 +23,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import open_dimensions
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import (
     Annotation,
     Position,
@@ -145,7 +146,7 @@ def lower(
             text = "jax.buffer_donor = true"
         texts = [sharding, text or _memory_attribute(variable.aval)]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
-    if any("?" in v.aval.mlir_type for v in jaxpr.invars):
+    if any([has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars]):
         # Programs for symbolic shapes are for export alone.
         symbolic: Any = importlib.import_module("xtrace._src.transforms.symbolic_arguments")
         symbolic.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
