@@ -146,7 +146,7 @@ def lower(
             text = "jax.buffer_donor = true"
         texts = [sharding, text or _memory_attribute(variable.aval)]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
-    if any([has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars]):
+    if any(has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars):
         # Programs for symbolic shapes are for export alone.
         symbolic: Any = importlib.import_module("xtrace._src.transforms.symbolic_arguments")
         symbolic.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
