@@ -120,6 +120,7 @@ def rewrite(argument_types: Sequence[str]) -> int:
         _name_entry(module)
         if argument_types:
             module = _refine_arguments(module, argument_types)
+        _check_names(module)
         artifact = mlir_names.to_artifact(module, portable_version(), True)
     except Exception as error:
         notes = "; ".join(getattr(error, "__notes__", ()))
@@ -143,6 +144,23 @@ def _read_program(data: bytes) -> Any:
                 raise ValueError("; ".join(messages) or str(error)) from None
     module.operation.verify()
     return module
+
+
+def _check_names(module: Any) -> None:
+    """Raise ValueError for a name that is no UTF-8, which MLIR reads, and jaxlib cannot return."""
+
+    def visit(operation: Any) -> Any:
+        for each in operation.attributes:
+            # An attribute's name and itself, by which newer releases of jaxlib iterate.
+            attribute = operation.attributes[each] if isinstance(each, str) else each.attr
+            if isinstance(attribute, ir.StringAttr):
+                attribute.value  # noqa: B018
+        return ir.WalkResult.ADVANCE
+
+    try:
+        module.operation.walk(visit)
+    except (RuntimeError, UnicodeError):
+        raise ValueError("a name in it is no UTF-8") from None
 
 
 def _name_entry(module: Any) -> None:
