@@ -564,9 +564,12 @@ class Compiled(Stage):
         It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
         """
         reports, partition = _memory_reports(), self._partition
-        source = reports.source_of(self._traced, partition.kept, self._jitted.fun)
+        around = self._around._traced if self._around is not None else None
+        source = reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
+        # A function that was loaded is a program only.
+        compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
         result: MemoryReport = reports.report_of_executable(
-            self.fun_name, self._executable, source, partition.assignment.devices, self._compile_again
+            self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )
         return result
 
