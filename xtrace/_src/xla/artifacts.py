@@ -70,7 +70,8 @@ def refine(text: str) -> Any:
     ValueError with the message of an assertion on sizes that does not hold.
     """
     module = modules.parse(text)
-    bytecode = bytes(module.operation.get_asm(binary=True))
+    assembly: Any = module.operation.get_asm(binary=True)
+    bytecode = bytes(assembly)
     try:
         refined = mlir_names.with_static_shapes(bytecode, True, True, "sdy." in text)
     except Exception as error:
