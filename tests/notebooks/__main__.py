@@ -24,7 +24,8 @@ def main() -> None:
             new.execution_count = None
             new.metadata.pop("execution", None)
             for output in new.outputs:
-                output.pop("execution_count", None)
+                if "execution_count" in output:
+                    output.execution_count = None
                 # Pages that notebooks show are large, and made again by whoever runs them.
                 if len(output.get("data", {}).get("text/html", "")) > _LONGEST:
                     del output.data["text/html"]
