@@ -330,6 +330,10 @@ def test_a_card_tells_the_type_of_the_name_pointed_at(session, explored):
     session.page.wait_for_timeout(450)
     text = session.page.locator(".card").inner_text()
     assert "tanh" in text and "test_browser.py:" in text
+    session.point_at("python", source_line("x = jnp.tanh"), "jnp.tanh")
+    session.page.wait_for_timeout(450)
+    text = session.page.locator(".card").inner_text().replace("\n", " ")
+    assert "gives f32[4,8]" in text
     session.point_at("jaxpr", number, lines[number].strip()[0])
     session.page.wait_for_timeout(450)
     assert "f32[4,8]" in session.page.locator(".card").inner_text()
