@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_its_programs_print_what_is_shown(tmp_path):
     programs = re.sub(r"```(sh|py)\n.*?```(\n\n```text\n.*?```)?", "", README, flags=re.DOTALL)
-    assert len([block for block in blocks(programs) if block.language == "python"]) == 8
+    assert len([block for block in blocks(programs) if block.language == "python"]) == 9
     run_page(programs, tmp_path)
 
 

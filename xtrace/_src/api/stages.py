@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -86,6 +86,15 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""
+
+    def warm_up(self, *args: object, **kwargs: object) -> None:
+        """Compile for arguments, or for ShapeDtypeStructs in their place, without a call."""
+
+    def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
+        """Compile on all cores, each for a tuple of arguments by position."""
+
+    def wait_for_compilation(self, timeout: float | None = None) -> bool:
+        """Wait until programs are compiled fully; False if that takes longer than `timeout` in seconds."""
 
     def clear_cache(self) -> None:
         """Forget the programs compiled so far."""
