@@ -7,6 +7,7 @@ its jaxpr. The names are JAX's.
 
 import importlib as _importlib
 
+import xtrace._src.core.logging_settings as _logging_settings
 from xtrace._src.api.devices import (
     block_until_ready,
     copy_to_host_async,
@@ -27,12 +28,14 @@ from xtrace._src.api.devices import (
     typeof,
 )
 from xtrace._src.api.eager import evaluate as _evaluate
-from xtrace._src.api.jit import clear_caches, jit, lower
+from xtrace._src.api.jit import jit, lower
+from xtrace._src.api.jit_cache import clear_caches
 from xtrace._src.api.late_methods import install_late as _install_late
 from xtrace._src.api.operators import install_operators as _install_operators
 from xtrace._src.api.tracing import eval_shape, make_jaxpr
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapeDtypeStruct
+from xtrace._src.core.compiler_choices import compilation
 from xtrace._src.core.config import (
     allow_f16_reductions,
     array_garbage_collection_guard,
@@ -81,8 +84,8 @@ _install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").ins
 
 __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",
-    "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "config", "copy_to_host_async",
-    "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
+    "block_until_ready", "check_tracer_leaks", "checking_leaks", "clear_caches", "compilation", "config",
+    "copy_to_host_async", "debug_infs", "debug_key_reuse", "debug_nans", "default_backend", "default_device",
     "default_matmul_precision", "default_prng_impl", "device_count", "device_get", "device_put", "devices",
     "enable_checks", "enable_custom_prng", "enable_x64", "eval_shape", "explain_cache_misses", "float0",
     "host_count", "host_id", "host_ids", "jax_version", "jit", "legacy_prng_key", "local_device_count", "local_devices",
@@ -135,6 +138,7 @@ with _late_imports(globals()):
         disable_jit as disable_jit, ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
         named_scope as named_scope,
     )
+    from xtrace._src.api.tiers import compile_all as compile_all
     from xtrace._src.api.vmap import vmap as vmap
     from xtrace._src.core.compiler_choices import CompilerEffortLevel as CompilerEffortLevel, Inline as Inline
     from xtrace._src.core.partition_spec import P as P

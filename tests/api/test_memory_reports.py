@@ -1,6 +1,7 @@
 """What memory a program takes: XLA's figures, the arrays behind them, their lines, and whether they fit."""
 
 import json
+import pickle
 import re
 
 import numpy as np
@@ -197,6 +198,24 @@ def test_targets_without_their_compiler_are_answered_from_the_device_at_hand(mon
         answer = report.fits(target)
         assert (answer.needed, answer.capacity, bool(answer)) == (1 << 37, capacity, capacity >= 1 << 37)
         assert "as compiled for cpu; compiling for" in str(answer) and "xtrace[aot]" in str(answer)
+
+
+def test_a_loaded_program_is_answered_for_as_it_is():
+    made = pickle.loads(pickle.dumps(xtrace.jit(jnp.matmul).lower(X, X).compile()))
+    assert {b.name for b in made.memory_analysis().buffers} == {"a", "b", "result"}
+    answer = made.fits("h200")
+    assert answer and str(answer).endswith("(as compiled for cpu)")
+
+
+def test_references_have_the_users_names():
+    reference, other = xtrace.new_ref(jnp.ones(1000)), xtrace.new_ref(jnp.ones(500))
+
+    def f(ref, x):
+        other[...] += x
+        return ref[...] + x
+
+    names = {b.name for b in xtrace.memory(f, reference, 2.0).buffers if b.kind == "argument"}
+    assert names == {"a reference closed over", "ref", "x"}
 
 
 def test_memory_that_is_not_known_is_no_answer():

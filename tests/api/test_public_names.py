@@ -23,7 +23,8 @@ from tests.support.reference import DROPPED, IS_REFERENCE, NEWER, NEWER_PARAMETE
 # What jax has no counterpart of, or has in another module.
 OWN = {
     "xtrace": {
-        "alias_names", "as_jax", "cache_info", "explain_compile_time", "explore", "from_stablehlo", "jax_version",
+        "alias_names", "as_jax", "cache_info", "compilation", "compile_all", "explain_compile_time", "explore",
+        "from_stablehlo", "jax_version",
         "load_ipython_extension", "lower", "targets",
     },
     "xtrace.ad_checkpoint": {"checkpoint", "remat"},
@@ -129,7 +130,7 @@ def parameters_of(function):
 
 
 # Keyword parameters that functions have besides those of jax, after them.
-OWN_PARAMETERS = {"xtrace.make_mesh": ["target"]}
+OWN_PARAMETERS = {"xtrace.jit": ["compilation"], "xtrace.make_mesh": ["target"]}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -236,7 +237,8 @@ def objects(package):
 
 # Public names here that jax's objects have not.
 OWN_NAMES = {
-    "jitted": {"cache_info"}, "traced": {"explore"}, "lowered": {"explore", "fun_name", "out_avals"},
+    "jitted": {"cache_info", "wait_for_compilation", "warm_up", "warm_up_all"}, "traced": {"explore"},
+    "lowered": {"explore", "fun_name", "out_avals"},
     "compiled": {"explore", "fits", "fun_name", "out_avals", "report"},
     "ufunc": {"args", "func", "keywords"},  # it is a functools.partial
     "custom_jvp": {"arity", "kind", "name", "signature"}, "Array": {"devices", "format", "traceback", "weak_type"},

@@ -5,6 +5,7 @@ import html.parser
 import json
 import linecache
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -84,6 +85,13 @@ def test_a_file_that_was_changed_since(tmp_path):
     assert program_of(namespace["f"], 1.0)[0]["files"][0]["changed"] == ""
     path.write_text("# a new line\ndef f(x):\n    return x * 3\n")
     assert "changed since" in program_of(namespace["f"], 1.0)[0]["files"][0]["changed"]
+
+
+def test_a_file_that_compiles_with_warnings_is_unchanged(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, namespace = write(tmp_path, "def f(x):\n    return x * 2\n\nPATTERN = '\\d'\n")
+    assert program_of(namespace["f"], 1.0)[0]["files"][0]["changed"] == ""
 
 
 def test_a_change_elsewhere_in_the_file_is_none(tmp_path):

@@ -1,13 +1,17 @@
 """The page in a browser: what is marked is what the data says, and nothing leaves the page."""
 
 import json
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 import xtrace
 import xtrace.numpy as jnp
+from tests.architecture.source_tree import ROOT
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `test`)")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -326,6 +330,10 @@ def test_a_card_tells_the_type_of_the_name_pointed_at(session, explored):
     session.page.wait_for_timeout(450)
     text = session.page.locator(".card").inner_text()
     assert "tanh" in text and "test_browser.py:" in text
+    session.point_at("python", source_line("x = jnp.tanh"), "jnp.tanh")
+    session.page.wait_for_timeout(450)
+    text = session.page.locator(".card").inner_text().replace("\n", " ")
+    assert "gives f32[4,8]" in text
     session.point_at("jaxpr", number, lines[number].strip()[0])
     session.page.wait_for_timeout(450)
     assert "f32[4,8]" in session.page.locator(".card").inner_text()
@@ -336,6 +344,36 @@ def test_printing_shows_all_lines(session, explored):
     count = session.page.locator(".pane[data-pane=hlo] .line").count()
     assert count == len(explored.to_json()["programs"][0]["hlo"]["lines"])
     session.page.evaluate("dispatchEvent(new Event('afterprint'))")
+
+
+LONG = """
+import sys
+import xtrace
+from benchmarks.programs import straightline
+program = straightline(xtrace, 10_000)
+explored = xtrace.explore(program.function, *program.arguments)
+explored.save(sys.argv[1])
+explored.save(sys.argv[2])
+"""
+
+
+def test_a_program_of_ten_thousand_equations(browser, tmp_path):
+    """The page stays small, and only the lines in sight are elements."""
+    path, data = tmp_path / "page.html", tmp_path / "data.json"
+    # The compiler has too small a stack for it in a process with the flags of the tests.
+    environment = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
+    command = [sys.executable, "-c", LONG, str(path), str(data)]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=300)
+    assert path.stat().st_size < 15e6
+    program = json.loads(data.read_text())["programs"][0]
+    assert len(program["jaxpr"]["lines"]) > 10_000
+    session = Session(browser, path.as_uri())
+    assert session.page.locator(".line").count() < 600
+    session.point_at("jaxpr", 7_000)
+    expected = lines_of(program, "hlo", set(program["jaxpr"]["origins"][7_000]))
+    assert expected and sorted(session.marked("hovered")["hlo"][0]) == expected
+    assert session.said == []
+    session.page.close()
 
 
 ATTACK = "<img src=x onerror=window.broken=1></script><script>window.broken=1</script>"

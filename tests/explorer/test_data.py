@@ -9,7 +9,8 @@ import pytest
 
 import xtrace
 import xtrace.numpy as jnp
-from xtrace._src.explorer import hlo
+from benchmarks.programs import build, load
+from xtrace._src.explorer import costs, hlo
 from xtrace._src.explorer.data import column_in_utf16
 from xtrace._src.xla.hlo_frames import Frames
 
@@ -225,3 +226,24 @@ def test_save_writes_the_page_or_the_data(explored, tmp_path):
     explored.save(tmp_path / "data.json")
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert json.loads((tmp_path / "data.json").read_text()) == explored.to_json()
+
+
+@pytest.mark.parametrize("name", ["selu", "mlp", "column norm", "log2", "matmul", "mlp, batch 256"])
+def test_nearly_all_instructions_have_a_line(name):
+    program = build(load("xtrace"), name)
+    coverage = xtrace.explore(program.function, *program.arguments).to_json()["programs"][0]["coverage"]
+    linked = sum(n for how, n in coverage.items() if not how.startswith("none"))
+    assert linked >= 0.95 * sum(coverage.values()), coverage
+
+
+def test_what_runs_in_the_background_counts_once():
+    (computation,) = hlo.read_computations([
+        "ENTRY %main (p: f32[256]) -> f32[256] {",
+        "  %p = f32[256]{0} parameter(0)",
+        "  %start = (f32[256]{0:S(1)}, f32[256]{0}, u32[]{:S(2)}) copy-start(%p)",
+        "  ROOT %done = f32[256]{0:S(1)} copy-done(%start)",
+        "}",
+    ])
+    types = {i.name: i.type for i in computation.instructions.values()}
+    moved = {name: costs.count_bytes(i, types) for name, i in computation.instructions.items()}
+    assert moved == {"p": 0, "start": 2 * 1024 + 4, "done": 0}

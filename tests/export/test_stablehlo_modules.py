@@ -111,6 +111,10 @@ def test_the_entry():
     ("what", "custom op 'what' is unknown"),
     (b"\xff\xfe", "the text is not UTF-8"),
     (b"ML\xefR\0\1\2", "no StableHLO that can be read here"),
+    (artifacts.write_artifact("module @name { func.func @f() { return } }").replace(b"name", b"\xff\xfe\xff\xfe"),
+     "a name in it is no UTF-8"),
+    ("func.func @f(%x: tensor<i32>) -> tensor<i1> { %0 = stablehlo.compare LT, %x, %x, TOTALORDER : (tensor<i32>, "
+     "tensor<i32>) -> tensor<i1> return %0 : tensor<i1> }", "a comparison of i32 has the order TOTALORDER instead of"),
     ("", "no function main, nor a single one that could be meant"),
     (f"func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {IDENTITY}\nfunc.func @g() {{ return }}", "functions are f, g"),
     (f"func.func @f(%x: tensor<2xf32>, %t: !stablehlo.token) -> tensor<2xf32> {IDENTITY}",

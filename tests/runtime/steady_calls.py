@@ -74,6 +74,18 @@ def _of(function: Callable[..., Any], *arguments: Any) -> Callable[[Any], Callab
     return make
 
 
+def _in_tiers(x):
+    def function(a):
+        for _ in range(30):
+            a = jnp.sin(a)
+        return a
+
+    jitted = xtrace.jit(function, compilation="tiered")
+    jitted(x)
+    assert jitted.wait_for_compilation()
+    return partial(jitted, x)
+
+
 def _exported(x: Any) -> Any:
     return xtrace.export.export(xtrace.jit(lambda a: a * 2))(x)
 
@@ -96,6 +108,7 @@ STEADY = {
     "jitted, donating": Steady(_donating),
     "jitted gradient": Steady(_of(xtrace.grad(lambda a: jnp.sin(a).sum()))),
     "jitted, of many arrays": Steady(lambda x: partial(xtrace.jit(lambda *a: sum(a)), *[x] * 30), 20_000),
+    "jitted, in tiers": Steady(_in_tiers, 20_000),
     "jitted, of a reference": Steady(_writing, 20_000),
     "update of a reference": Steady(lambda x: partial(xtrace.new_ref(x).__setitem__, 0, 1.0), 5_000),
     "a new wrapper": Steady(lambda x: partial(lambda f: xtrace.jit(f)(x), lambda a: a - 1), 5_000),

@@ -153,8 +153,9 @@ def _value_of(value: Any, aval: Any) -> Any:
         return _ones(value)
     if isinstance(value, str):
         return _read_file(value)
-    wanted = None if aval is None else aval.dtype
-    return np.asarray(value, wanted) if isinstance(wanted, np.dtype) and aval.shape == () else value
+    if aval is None or aval.shape != () or not isinstance(aval.dtype, np.dtype):
+        return value
+    return np.asarray(value, aval.dtype)
 
 
 def _read_file(path: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xtrace._src.api.compilation import options_of_settings
-from xtrace._src.api.jit import clear_caches
+from xtrace._src.api.jit_cache import clear_caches
 from xtrace._src.core import config
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.primitive import forget_programs

@@ -19,8 +19,8 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import scalar_aval
+from xtrace._src.core.errors import InconclusiveDimensionOperation
 from xtrace._src.core.sizes import (
-    has_symbolic,
     is_known_to_exceed,
     is_symbolic,
     largest,
@@ -206,9 +206,10 @@ def _bounds(entry: slice, length: int, position: int) -> tuple[int, int, int]:
             raise TypeError(f"slice entries must be integers or None, got {entry} at position {position}") from None
     if parts[2] == 0:
         raise ValueError(f"slice step cannot be zero, got {entry} at position {position}")
-    if has_symbolic((length, *parts)):
+    try:
+        positions = range(*slice(*parts).indices(length))
+    except InconclusiveDimensionOperation:
         return _symbolic_bounds(parts, length)
-    positions = range(*slice(*parts).indices(length))
     count, step = len(positions), positions.step
     if count == 0:
         return min(max(positions.start, 0), length), 0, 1
@@ -235,7 +236,11 @@ def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
 
 def _clamp_index(index: int, length: int) -> int:
     """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
-    return smallest(largest(index + length if index < 0 else index, 0), length - 1)  # type: ignore[no-any-return]
+    position = index + length if index < 0 else index
+    try:
+        return min(max(position, 0), length - 1)
+    except InconclusiveDimensionOperation:
+        return smallest(largest(position, 0), length - 1)  # type: ignore[no-any-return]
 
 
 def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Reading:

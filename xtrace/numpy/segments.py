@@ -78,8 +78,8 @@ def _segment_count(num_segments: object, ids: ArrayLike, size: int) -> int:
     if num_segments is None:
         if isinstance(ids, Tracer):
             raise ConcretizationTypeError(
-                f"{called_function()}: num_segments is not given, and the largest of the traced segment_ids is unknown; "
-                "pass num_segments=, a Python integer"
+                f"{called_function()}: num_segments is not given, and the largest of the traced segment_ids is "
+                "unknown; pass num_segments=, a Python integer"
             )
         if not size:
             raise ValueError(

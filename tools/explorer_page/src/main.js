@@ -366,6 +366,9 @@ class App {
     const first = origins.map((i) => program.origins[i]);
     const names = [...new Set(first.map((o) => (o.kind === "argument" ? `argument ${o.name}: ${o.type}` : o.name)))];
     if (names.length) facets.push([first[0].kind === "argument" ? "argument" : "from", shorten(names.map((n) => n.replace(/^argument /, "")), 6)]);
+    const equations = origins.filter((i) => program.origins[i].kind === "equation");
+    const types = place.pane === "python" ? program.typesOf(equations) : [];
+    if (types.length) facets.push(["gives", shorten(types, 6)]);
     const scopes = [...new Set(first.map((o) => o.scope).filter(Boolean))];
     if (scopes.length) facets.push(["within", shorten(scopes, 3)]);
     const places = [...new Set(first.map((o) => o.span).filter((s) => s !== undefined).map((s) => {

@@ -144,6 +144,17 @@ export class Program {
     return null;
   }
 
+  // The types of the results of equations, each once, in the order of the jaxpr.
+  typesOf(origins) {
+    const types = new Set();
+    const lines = origins.map((origin) => this.firstLineOf(origin)).filter((line) => line !== undefined);
+    for (const line of lines.sort((a, b) => a - b)) {
+      const bound = this.data.jaxpr.lines[line].split(" = ")[0];
+      for (const match of bound.matchAll(/:(~?[a-z_]+\d*(?:_\w+)?\[[^\]\s]*\](?:\{[^}\s]*\})?)/g)) types.add(match[1]);
+    }
+    return [...types];
+  }
+
   firstLineOf(origin) {
     const reverse = (this.reverse.jaxpr ??= reverseOf(this.data.jaxpr.origins));
     return reverse.get(origin)?.[0];

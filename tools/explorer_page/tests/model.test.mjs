@@ -32,6 +32,11 @@ test("lines that share an origin belong together", () => {
   assert.deepEqual([...program.rangesOf(0, [2])], [[0, [[0, Infinity]]]]);
 });
 
+test("an expression has the types of its equations' results", () => {
+  const typed = new Program({ ...data, jaxpr: { lines: ["{ lambda ; a:f32[2]. let", "  b:f32[2] c:i32[3@x]{V:y} = g a", "  d:f32[2] = add b 1"], origins: [[2], [0], [1]] } }, files);
+  assert.deepEqual(typed.typesOf([1, 0]), ["f32[2]", "i32[3@x]{V:y}"]);
+});
+
 test("costs stand where they belong", () => {
   assert.deepEqual(program.costOf("hlo", 1), [2, 8, 1]);
   assert.deepEqual(program.costOf("python", 1), [1, 2, 0.5, 0.5]);

@@ -18,7 +18,7 @@ from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, not_an_array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.diagnostics.warn import warn_user
-from xtrace._src.core.errors import BroadcastError, refusal_class
+from xtrace._src.core.errors import BroadcastError, InconclusiveDimensionOperation, refusal_class
 from xtrace._src.core.integers import integer_tuple
 from xtrace._src.core.ir import NEVER_PRINTED, Literal
 from xtrace._src.core.primitive import Derived, Primitive, primitive
@@ -117,6 +117,8 @@ def canonical_shape(shape: Any, *, function: str = "") -> tuple[int, ...]:
     if any(isinstance(n, Tracer) for n in entries):
         raise explain.traced_shape(next(n for n in entries if isinstance(n, Tracer)), entries, function=function)
     try:
+        canonical = tuple(operator.index(n) for n in entries)
+    except InconclusiveDimensionOperation:
         canonical = to_sizes(entries)
     except TypeError:
         raise TypeError(

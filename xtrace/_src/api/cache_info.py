@@ -110,7 +110,7 @@ def _entry(function: Callable[..., Any], key: Any, seconds: tuple[Any, Any, Any]
     arguments = {path: _argument(signature) for path, signature in zip(paths, signatures, strict=True)}
     count = len(tree.children()[0].children()) + len(static.positional)
     changed = config.changed_settings(settings) | ({"mapped axes": axes} if axes else {})
-    calls = sum(compiled.calls.values()) if compiled is not None else 0
+    calls = compiled.earlier + sum(compiled.calls.values()) if compiled is not None else 0
     specialised = compiled is not None and compiled.specialised
     return CacheEntry(arguments, static_values(function, static, count), changed, *seconds, calls, specialised)
 

@@ -13,47 +13,83 @@ from xtrace._src.core import config, monitoring
 from xtrace._src.core.errors import NoMeshError
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.mesh import PlannedDevice
-from xtrace._src.runtime.execute import Assignment, Program, compile_program
+from xtrace._src.runtime.execute import Assignment, Origin, Program, compile_program
 from xtrace._src.transforms.lower import LoweredModule
+
+
+class Compilation:
+    """All that it takes to compile `module`, whose text is `text`, as the settings of this thread say it.
+
+    closed: the jaxpr that the module was lowered from. assignment: the devices. kept: those of `Program`. Any thread
+    may then compile. Errors of the compiler say which equation they are about. Where the setting ``jax_dump_ir_to``
+    names a directory, the jaxpr, the module and the optimised program are written to files.
+    """
+
+    __slots__ = ("module", "text", "closed", "assignment", "options", "kept", "_files")
+
+    def __init__(
+        self, module: LoweredModule, text: str, closed: ClosedJaxpr, assignment: Assignment,
+        compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None,
+    ) -> None:
+        if isinstance(assignment.device, PlannedDevice):
+            raise NoMeshError(
+                f"{module.builder.name}: the mesh {assignment.mesh} of the arguments' shardings is an AbstractMesh, "
+                "which has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or "
+                'compile for a machine that is not here with .lower(...).compile(target="tpu-v5e:4x4")'
+            )
+        if module.builder.variables:
+            raise ValueError(
+                f"{module.builder.name}: its arguments have the symbolic sizes {', '.join(module.builder.variables)}, "
+                "and programs are compiled for known ones. Call export.export(jit(f))(...).call(x), which compiles it "
+                "for the sizes of x, or lower it for those"
+            )
+        self.module, self.text, self.closed, self.assignment, self.kept = module, text, closed, assignment, kept
+        self.options = options_of_settings() | dict(compiler_options or {})
+        # Not needed by most programs.
+        directory = config.dump_ir_to.value
+        self._files = None
+        if directory:
+            self._files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name)
+            self._files.write_source(closed, module)
+
+    def load(self) -> Program | None:
+        """Return the program from the folder of compiled programs, None if it is not there."""
+        return self._program(Origin.FOLDER, {})
+
+    def compile(self, origin: Origin = Origin.FOLDER_OR_COMPILER) -> Program:
+        """Return the program, from the folder if it may come from there and is there."""
+        program = self._program(origin, {})
+        assert program is not None
+        if self._files is not None:
+            self._files.write_program(program.executable)
+        return program
+
+    def compile_quickly(self, options: Mapping[str, Any]) -> Program:
+        """Return the program compiled with `options` where none were given, which is not kept in the folder."""
+        program = self._program(Origin.COMPILER_ALONE, options)
+        assert program is not None
+        return program
+
+    def _program(self, origin: Origin, options: Mapping[str, Any]) -> Program | None:
+        start = time.perf_counter()
+        module = self.module
+        with explain_errors(self.closed, module, self.assignment.devices):
+            program = compile_program(
+                self.text, self.assignment.keep(self.kept), self.closed.out_avals, {**options, **self.options},
+                hidden=module.hidden, kept=self.kept, callbacks=module.callbacks, effects=module.effects, origin=origin,
+            )
+        if program is not None:
+            seconds = time.perf_counter() - start
+            monitoring.record_step(monitoring.COMPILING, seconds, module.builder.functions[0].scope)
+        return program
 
 
 def compile_module(
     module: LoweredModule, text: str, closed: ClosedJaxpr, assignment: Assignment,
     compiler_options: Mapping[str, Any] | None = None, *, kept: Sequence[int] | None = None,
 ) -> Program:
-    """Compile `module`, whose text is `text`; `closed` is the jaxpr that it was lowered from, on devices `assignment`.
-
-    `kept` are those of `Program`. Errors of the compiler say which equation they are about. Where the
-    setting ``jax_dump_ir_to`` names a directory, the jaxpr, the module and the optimised program are written to files.
-    """
-    if isinstance(assignment.device, PlannedDevice):
-        raise NoMeshError(
-            f"{module.builder.name}: the mesh {assignment.mesh} of the arguments' shardings is an AbstractMesh, which "
-            "has no devices to compile for. Give shardings on a Mesh, write with xtrace.set_mesh(mesh):, or compile "
-            'for a machine that is not here with .lower(...).compile(target="tpu-v5e:4x4")'
-        )
-    if module.builder.variables:
-        raise ValueError(
-            f"{module.builder.name}: its arguments have the symbolic sizes {', '.join(module.builder.variables)}, and "
-            "programs are compiled for known ones. Call export.export(jit(f))(...).call(x), which compiles it for the "
-            "sizes of x, or lower it for those"
-        )
-    # Neither is needed by most programs.
-    directory = config.dump_ir_to.value
-    files = importlib.import_module("xtrace._src.api.dump").Files(directory, module.builder.name) if directory else None
-    if files is not None:
-        files.write_source(closed, module)
-    start = time.perf_counter()
-    options = options_of_settings() | dict(compiler_options or {})
-    with explain_errors(closed, module, assignment.devices):
-        program = compile_program(
-            text, assignment.keep(kept), closed.out_avals, options, hidden=module.hidden, kept=kept,
-            callbacks=module.callbacks, effects=module.effects,
-        )
-    monitoring.record_step(monitoring.COMPILING, time.perf_counter() - start, module.builder.functions[0].scope)
-    if files is not None:
-        files.write_program(program.executable)
-    return program
+    """Compile a module at once; see `Compilation`."""
+    return Compilation(module, text, closed, assignment, compiler_options, kept=kept).compile()
 
 
 @contextlib.contextmanager

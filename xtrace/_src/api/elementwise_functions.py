@@ -390,6 +390,7 @@ class UnaryFunction(Protocol):
 
     def __call__(self, x: ArrayLike, /) -> Array:
         """Return the array of the results."""
+        ...
 
 
 class BinaryFunction(Protocol):
@@ -397,6 +398,7 @@ class BinaryFunction(Protocol):
 
     def __call__(self, x1: ArrayLike, x2: ArrayLike, /) -> Array:
         """Return the array of the results."""
+        ...
 
 
 def binary_function(

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from xtrace._src.algebra.resharding import reshard_as
-from xtrace._src.algebra.vector_space import concrete, zeros
+from xtrace._src.algebra.vector_space import broadcast_in_dim, concrete, zeros
 from xtrace._src.api import call_arguments
 from xtrace._src.api.call_arguments import NO_STATIC
 from xtrace._src.api.pullback import pullback_of
@@ -157,7 +157,10 @@ def zero_tangent(aval: ShapedArray) -> Any:
     """Return the zero tangent of a value of this type: of integers, a NumPy array of float0."""
     if is_differentiable(aval):
         return reshard_as(zeros(aval), aval)
-    return zeros(aval) if has_symbolic(aval.shape) else np.zeros(aval.shape, dtypes.float0)
+    if has_symbolic(aval.shape):
+        nothing = Literal(False, ShapedArray((), dtypes.float0))
+        return broadcast_in_dim.bind_positional((nothing,), (aval.shape, (), None))
+    return np.zeros(aval.shape, dtypes.float0)
 
 
 @overload

@@ -7,14 +7,14 @@ import importlib
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from xtrace._src.api import call_arguments, dispatch, stages
-from xtrace._src.api.caches import OnceTable, all_tables, table_of
+from xtrace._src.api.caches import table_of
 from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.api.compilation import check_execution, compile_module
+from xtrace._src.api.compilation import Compilation, check_execution
 from xtrace._src.api.device_assignment import (
     NO_SHARDINGS,
     assign,
@@ -23,7 +23,7 @@ from xtrace._src.api.device_assignment import (
     types_in_shardings,
 )
 from xtrace._src.api.eager import check_live
-from xtrace._src.api.jit_cache import Cache, Compiled, Options, load_reports
+from xtrace._src.api.jit_cache import Cache, Compiled, Options, Prepared, load_reports
 from xtrace._src.api.reference_programs import ReferenceProgram
 from xtrace._src.api.tracing import TracedFunction, abstract_leaf, abstract_leaves, trace
 from xtrace._src.core import config, key_paths, pytree
@@ -31,21 +31,20 @@ from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of, aval_of_value, high_types, is_high
 from xtrace._src.core.callables import LazySignature, check_callable, function_name
-from xtrace._src.core.compiler_choices import Inline, inlining
+from xtrace._src.core.compiler_choices import Inline, compilation, inlining, way_of_compilation
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.effects import HIGH_TYPE_EFFECT
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import resolve, user_position
-from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, base_trace, current_trace
 from xtrace._src.ops.calls import UNSPECIFIED, Places, jit_call
 from xtrace._src.ops.device_put import put
 from xtrace._src.ops.references.binding import bind_with_references
 from xtrace._src.ops.sharding_constraints import constrain_all
 from xtrace._src.runtime.arrays import DELETED, ConcreteArray
-from xtrace._src.runtime.execute import Assignment
+from xtrace._src.runtime.execute import Assignment, Program
 from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import has_references
@@ -67,7 +66,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
-    compiler_options: dict[str, Any] | None = ...,
+    compiler_options: dict[str, Any] | None = ..., compilation: str | None = ...,
 ) -> stages.Wrapped[_Arguments, _Result]: ...
 
 
@@ -77,7 +76,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = ..., static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ..., donate_argnames: str | Sequence[str] | None = ...,
     keep_unused: bool = ..., device: Any = ..., backend: str | None = ..., inline: bool | Inline = ...,
-    compiler_options: dict[str, Any] | None = ...,
+    compiler_options: dict[str, Any] | None = ..., compilation: str | None = ...,
 ) -> Callable[[Callable[_Arguments, _Result]], stages.Wrapped[_Arguments, _Result]]: ...
 
 
@@ -86,7 +85,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None, static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = False, device: Device | None = None, backend: str | None = None, inline: bool | Inline = False,
-    compiler_options: dict[str, Any] | None = None,
+    compiler_options: dict[str, Any] | None = None, compilation: str | None = None,
 ) -> Callable[..., Any]:
     """Return `fun` compiled by XLA: traced once for each signature of its arguments, then run as one program.
 
@@ -110,10 +109,14 @@ def jit(
         inline: whether a call inside of another traced function records the operations without a call; or an
             `Inline`, another time at which it becomes part of the caller.
         compiler_options: options of XLA by name.
+        compilation: ``"full"``; ``"tiered"``, which runs a quickly compiled program until a background thread has
+            compiled it fully: values may then change in their last bits from one call to the next; ``"quick"``, which
+            keeps that program. None is what the setting ``xtrace_compilation`` says. A call inside of another traced
+            function is compiled as that one.
 
     Returns:
         A function with the arguments and results of `fun`. It has the members `lower`, `trace`, `eval_shape`,
-        `cache_info` and `clear_cache`.
+        `warm_up`, `warm_up_all`, `wait_for_compilation`, `cache_info` and `clear_cache`.
 
     Raises:
         TypeError: `fun` is not callable. A call raises it for an argument that is no array.
@@ -144,6 +147,7 @@ def jit(
         chosen, inlining(inline),
         call_arguments.compiler_options_of("jit", compiler_options),
         sharding_tree("jit", "in_shardings", in_shardings), sharding_tree("jit", "out_shardings", out_shardings),
+        way_of_compilation(compilation),
     )
     return _wrap(fun, static, donated, options)
 
@@ -222,6 +226,9 @@ class Jitted:
         jitted.trace = self.trace  # type: ignore[attr-defined]
         jitted.lower = self.lower  # type: ignore[attr-defined]
         jitted.eval_shape = self.eval_shape  # type: ignore[attr-defined]
+        jitted.warm_up = self.warm_up  # type: ignore[attr-defined]
+        jitted.warm_up_all = self.warm_up_all  # type: ignore[attr-defined]
+        jitted.wait_for_compilation = self.cache.wait_for_compilation  # type: ignore[attr-defined]
         jitted.clear_cache = self.cache.clear  # type: ignore[attr-defined]
         jitted.cache_info = self.cache_info  # type: ignore[attr-defined]
         jitted._cache_size = lambda: len(self.cache.compiled.entries)  # type: ignore[attr-defined]
@@ -249,10 +256,13 @@ class Jitted:
         settings = config.cache_key()
         key = (settings, static, in_tree, *signatures)
         compiled = self.cache.compiled.get_or_make(key, lambda: self._compile(static, in_tree, leaves, key))
+        if compiled.upgrade is not None:
+            compiled.use_full_program()
         result = compiled(leaves)
         calls = compiled.count_call(leaves)
-        program = compiled.program
-        if compiled.is_due(calls) and program is not None and compiled.run is program and not program.callbacks:
+        is_final, program = compiled.upgrade is None, compiled.program
+        due = is_final and compiled.is_due(calls)
+        if due and program is not None and compiled.run is program and not program.callbacks:
             code = dispatch.specialise(
                 args, kwargs, static, donated, program, compiled.out_tree, settings, compiled.forget_calls
             )
@@ -370,8 +380,24 @@ class Jitted:
         return traced
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
+        prepared = self.prepare(static, in_tree, leaves, key, aval_of_value)
+        if isinstance(prepared, ReferenceProgram):
+            return prepared
+        start, way = time.perf_counter(), self.options.compilation or compilation.value
+        # Checks are made for one program.
+        if way == "full" or self.of_library or (way == "tiered" and prepared.checks):
+            program, upgrade = prepared.compilation.compile(), None
+        else:
+            program, upgrade = importlib.import_module("xtrace._src.api.tiers").compile_by(way, prepared.compilation)
+        return self.finish(prepared, program, time.perf_counter() - start, upgrade)
+
+    def prepare(
+        self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],
+        of: Callable[[Any], ShapedArray],
+    ) -> Prepared | ReferenceProgram:
+        """Trace and lower for leaves whose types `of` says; a function of references is compiled when it is called."""
         log = config.log_compiles.value
-        avals = abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value)
+        avals = abstract_leaves(self.fun, static, leaves, in_tree, of)
         avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
         traces = set(self.cache.traced.entries.values()) if config.explain_cache_misses.value else ()
         traced = self.traced(static, in_tree, avals)
@@ -385,29 +411,47 @@ class Jitted:
             named = load_reports().static_values(self.fun, static, count)
             load_reports().report_types(self.name, traced.debug_info.argument_paths(), avals, named)
         start = time.perf_counter()
-        checks_numbers = config.checks_numbers()
+        checks: list[Callable[..., Any]] = []
+        if config.debug_key_reuse.value:
+            check_keys = importlib.import_module("xtrace._src.key_reuse.check").check_keys
+            checks.append(lambda run: check_keys(run, traced.closed, self.inlines))
+        if config.checks_numbers():
+            check_results = importlib.import_module("xtrace._src.debug_nans.search").check_results
+            donated = self.donated_leaves(static, in_tree)
+            checks.append(
+                lambda run: check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
+            )
         check_execution(self.name)
         module, kept = self.lowered_module(
-            traced, static, assignment.platform, keep=checks_numbers, assignment=assignment
+            traced, static, assignment.platform, keep=config.checks_numbers(), assignment=assignment
         )
         text = module.text(debug_info=True)
-        lowered = time.perf_counter()
-        options = dict(self.options.compiler_options)
-        program = compile_module(module, text, traced.closed, assignment, options, kept=kept)
-        seconds = (traced.seconds, lowered - start, time.perf_counter() - lowered)
+        seconds = time.perf_counter() - start
         if log:
-            load_reports().report_step("lowering", self.name, seconds[1])
-            load_reports().report_step("compilation", self.name, seconds[2])
+            load_reports().report_step("lowering", self.name, seconds)
+        options = dict(self.options.compiler_options)
+        made = Compilation(module, text, traced.closed, assignment, options, kept=kept)
+        return Prepared(key, traced, made, checks, seconds)
+
+    def finish(self, prepared: Prepared, program: Program, seconds: float, upgrade: Any = None) -> Compiled:
+        """Return the program as one that is called, with the checks asked for; `seconds` is how long it compiled."""
+        if config.log_compiles.value:
+            load_reports().report_step("compilation", self.name, seconds)
         run: Callable[..., Any] = program
-        if config.debug_key_reuse.value:
-            key_reuse = importlib.import_module("xtrace._src.key_reuse.check")
-            run = key_reuse.check_keys(run, traced.closed, self.inlines)
-        if checks_numbers:
-            donated = self.donated_leaves(static, in_tree)
-            debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
-            run = debug_nans.check_results(run, traced.closed, self.name, traced.out_tree, donated, self.inlines)
-        self.cache.count_compilation(self.fun, text, key)
-        return Compiled(program, run, traced, seconds)
+        for check in prepared.checks:
+            run = check(run)
+        self.cache.count_compilation(self.fun, prepared.compilation.text, prepared.key)
+        return Compiled(program, run, prepared.traced, (prepared.traced.seconds, prepared.seconds, seconds), upgrade)
+
+    @boundary
+    def warm_up(self, *args: object, **kwargs: object) -> None:
+        """Compile for the given arguments, which may be ShapeDtypeStructs, without a call: the next one finds it."""
+        importlib.import_module("xtrace._src.api.tiers").warm_up(self, [(args, kwargs)])
+
+    @boundary
+    def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
+        """Compile on all cores, each for a tuple of positional arguments as `warm_up` takes them."""
+        importlib.import_module("xtrace._src.api.tiers").warm_up(self, [(tuple(args), {}) for args in signatures])
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return the function of arrays that a trace with references is, jitted with the options of this one."""
@@ -611,18 +655,3 @@ def jitted_of(fun: Callable[..., Any]) -> tuple[Jitted, tuple[Any, ...]]:
         return jitted, before
     made: Any = jit(fun)
     return made._xtrace_jitted, ()
-
-
-def clear_caches() -> None:
-    """Forget every compiled program, and everything else that is remembered between calls.
-
-    Functions are traced and compiled again when they are called next. Arrays are not touched.
-
-    Example:
-        >>> xtrace.clear_caches()
-    """
-    for table in all_tables():
-        for cache in list(table.values()):
-            if isinstance(cache, (Cache, OnceTable)):
-                cache.clear()
-    clear_tables()

@@ -5,20 +5,23 @@ from __future__ import annotations
 import importlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from xtrace._src.api import dispatch
-from xtrace._src.api.caches import OnceTable, repetitions
+from xtrace._src.api.caches import OnceTable, all_tables, repetitions
 from xtrace._src.api.call_arguments import Static
-from xtrace._src.api.compilation import run_program
+from xtrace._src.api.compilation import Compilation, run_program
 from xtrace._src.api.device_assignment import NO_SHARDINGS, ShardingTree
 from xtrace._src.api.tracing import TracedFunction
 from xtrace._src.core import config, pytree
 from xtrace._src.core.avals import ShapedArray
 from xtrace._src.core.callables import debug_info_of
 from xtrace._src.core.compiler_choices import Inline
+from xtrace._src.core.diagnostics.warn import warn_user
 from xtrace._src.core.source import is_internal
+from xtrace._src.core.tables import clear_tables
 from xtrace._src.core.trace import Tracer, axis_environment, current_trace
 from xtrace._src.runtime.execute import Program
 from xtrace._src.xla.pytree_registry import PyTreeDef
@@ -43,6 +46,7 @@ class Options(NamedTuple):
     compiler_options: tuple[tuple[str, Any], ...]
     in_shardings: ShardingTree = NO_SHARDINGS
     out_shardings: ShardingTree = NO_SHARDINGS
+    compilation: str | None = None
 
     @property
     def has_shardings(self) -> bool:
@@ -50,19 +54,36 @@ class Options(NamedTuple):
         return not (self.in_shardings.is_empty and self.out_shardings.is_empty)
 
 
+class Prepared(NamedTuple):
+    """A signature that is traced and lowered: its key, and what its program is wrapped in when it is compiled.
+
+    seconds: how long lowering took.
+    """
+
+    key: tuple[Any, ...]
+    traced: TracedFunction
+    compilation: Compilation
+    checks: Sequence[Callable[..., Any]]
+    seconds: float
+
+
 class Compiled:
     """A compiled program and the tree its results come in; `run` is the program, with the checks asked for.
 
     seconds: how long tracing, lowering and compiling took. calls: how often it was called with each combination of
-    Python types of the leaves; not counted any more where there is specialised code.
+    Python types of the leaves; not counted any more where there is specialised code. upgrade: the task whose result
+    takes the program's place, None if there is none; `earlier` are the calls before it did.
     """
 
-    __slots__ = ("program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced")
+    __slots__ = (
+        "program", "run", "out_tree", "names", "calls", "specialised", "seconds", "traced", "upgrade", "earlier"
+    )
 
     def __init__(
         self, program: Program | None, run: Callable[..., Any], traced: TracedFunction,
-        seconds: tuple[float, float, float],
+        seconds: tuple[float, float, float], upgrade: Any = None,
     ) -> None:
+        self.upgrade, self.earlier = upgrade, 0
         self.program, self.run, self.seconds, self.traced = program, run, seconds, traced
         self.out_tree, self.names = traced.out_tree, traced.debug_info.argument_paths
         self.calls: dict[tuple[type, ...], int] = {}
@@ -83,6 +104,32 @@ class Compiled:
         A specialised call comes here after its code was evicted, or with keywords in another order.
         """
         return calls == _CALLS_BEFORE_SPECIALISING or (self.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
+
+    def use_full_program(self) -> None:
+        """Run the fully compiled program from now on if it is there by now; warn, once, if it will never be."""
+        with _lock:
+            task = self.upgrade
+            if task is None or not task.is_done():
+                return
+            if task.result is not None:
+                self.earlier += sum(self.calls.values())
+                self.calls = {}
+                self.program = self.run = task.result
+            # Last: code is written for programs without an upgrade.
+            self.upgrade = None
+        if task.error is not None:
+            warn_user(
+                f"{self.traced.debug_info.function} was compiled quickly, and stays so: its full compilation failed "
+                f"with {type(task.error).__name__}: {task.error}"
+            )
+
+    def wait_for_compilation(self, timeout: float | None = None) -> bool:
+        """Wait until there is a fully compiled program, and use it; False if that takes longer than `timeout`."""
+        task = self.upgrade
+        if task is not None and not task.wait(timeout):
+            return False
+        self.use_full_program()
+        return True
 
     def forget_calls(self) -> None:
         """Count from the start: a specialised call has failed."""
@@ -110,7 +157,7 @@ class Cache:
 
     def hits(self) -> int:
         """Return how many calls found their program, of those that are counted."""
-        return sum(max(sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
+        return sum(max(c.earlier + sum(c.calls.values()) - 1, 0) for c in list(self.compiled.entries.values()))
 
     def find_trace(
         self, static: Static, in_tree: PyTreeDef, avals: Sequence[ShapedArray]
@@ -166,6 +213,20 @@ class Cache:
             self.warned = True
             load_reports().warn_of_recompilation(function, [*self.compiled.entries, key], number, hits)
 
+    def wait_for_compilation(self, timeout: float | None = None) -> bool:
+        """Wait until all programs are compiled fully, and use them from the next call on.
+
+        It matters to functions that are compiled in tiers, as ``jit(f, compilation="tiered")`` is. timeout: the seconds
+        after which the answer is False.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        waits: list[Callable[[float | None], bool]] = [
+            c.wait_for_compilation for c in list(self.compiled.entries.values())
+        ]
+        if self.on_nodes is not None:
+            waits.append(self.on_nodes.wait_for_compilation)
+        return all(wait(None if end is None else max(0.0, end - time.monotonic())) for wait in waits)
+
     def clear(self) -> None:
         """Forget the programs and the traces."""
         self.cleared = bool(self.traced.entries)
@@ -179,3 +240,18 @@ class Cache:
 def load_reports() -> Any:
     """Return the module of reports on caches, which most processes never need."""
     return importlib.import_module("xtrace._src.api.cache_miss_reports")
+
+
+def clear_caches() -> None:
+    """Forget every compiled program, and everything else that is remembered between calls.
+
+    Functions are traced and compiled again when they are called next. Arrays are not touched.
+
+    Example:
+        >>> xtrace.clear_caches()
+    """
+    for table in all_tables():
+        for cache in list(table.values()):
+            if isinstance(cache, (Cache, OnceTable)):
+                cache.clear()
+    clear_tables()

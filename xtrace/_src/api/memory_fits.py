@@ -17,13 +17,13 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def fit_target(
-    name: str, target: str, compile_for: Callable[[str], Any], report_here: Callable[[], MemoryReport]
+    name: str, target: str, compile_for: Callable[[str], Any] | None, report_here: Callable[[], MemoryReport]
 ) -> tuple[Fit, MemoryReport]:
     """Return whether the program `name` fits a target, and the report that the answer rests on.
 
-    compile_for: compiles it for a target. report_here: returns its report on the device at hand, for which it is asked
-    where the target's compiler is not installed or gives up. ValueError for an unknown target, and for one with other
-    numbers of devices than the program is partitioned over.
+    compile_for: compiles it for a target, None for a program without its function. report_here: returns its report on
+    the device at hand, for which it is asked where the target's compiler is not installed or gives up. ValueError for
+    an unknown target, and for one with other numbers of devices than the program is partitioned over.
     """
     if target == "cpu":
         report = report_here()
@@ -31,6 +31,9 @@ def fit_target(
         return Fit(name, target, report.peak, memory_of_host(), note), report
     kind = targets.kind_of(target)
     capacity = targets.memory_of(kind)
+    if compile_for is None:
+        report = report_here()
+        return Fit(name, kind, report.peak, capacity, f" (as compiled for {report.device})"), report
     try:
         report = compile_for(target).memory_analysis()
         return Fit(name, kind, report.peak, capacity), report

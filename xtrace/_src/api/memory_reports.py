@@ -124,15 +124,21 @@ class Source(NamedTuple):
 
 
 def source_of(
-    traced: TracedFunction, kept: Sequence[int] | None, function: Callable[..., Any] | None = None
+    traced: TracedFunction, kept: Sequence[int] | None, function: Callable[..., Any] | None = None,
+    around: TracedFunction | None = None,
 ) -> Source:
-    """Return the source of a traced function's program, which takes the inputs `kept`, or all."""
+    """Return the source of a traced function's program, which takes the inputs `kept`, or all.
+
+    around: the trace of the user's function, if it has references and `traced` is that of their arrays.
+    """
+    users = traced if around is None else around
+    closure = [] if around is None else ["a reference closed over"] * len(around.consts)
 
     def arguments() -> Sequence[str]:
-        paths = traced.debug_info.argument_paths()
+        paths = [*closure, *users.debug_info.argument_paths()]
         return paths if kept is None else [paths[i] for i in kept]
 
-    return Source(traced.closed, function, arguments, lambda: names_of_results(traced.out_tree))
+    return Source(traced.closed, function, arguments, lambda: names_of_results(users.out_tree))
 
 
 def names_of_results(tree: Any) -> list[str]:
@@ -242,12 +248,11 @@ class MemoryReport:
         """
         if isinstance(target, int):
             return Fit(self.name, "a device", self.peak, target)
-        compile_for = self._program.compile_for
-        if target is None or compile_for is None:
+        if target is None:
             return Fit(self.name, self.device, self.peak, self.capacity)
         # It compiles the program once more, and needs this module.
         fits = importlib.import_module("xtrace._src.api.memory_fits")
-        answer: Fit = fits.fit_target(self.name, target, compile_for, lambda: self)[0]
+        answer: Fit = fits.fit_target(self.name, target, self._program.compile_for, lambda: self)[0]
         return answer
 
     def __getattr__(self, name: str) -> Any:

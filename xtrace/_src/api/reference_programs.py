@@ -18,8 +18,7 @@ def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], l
     These hold the arrays that it returns for them afterwards; if it fails they keep theirs.
     """
     operands = [*traced.consts, *leaves]
-    variables = [*traced.jaxpr.constvars, *traced.jaxpr.invars]
-    places = [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
+    places = _places_of_references(traced)
     cells = [operands[i] for i in places]
     if len(set(map(id, cells))) != len(cells):
         closure = ["a variable of its closure"] * len(traced.consts)
@@ -32,6 +31,11 @@ def call_on_arrays(traced: TracedFunction, function: Callable[..., list[Any]], l
     for cell, array in zip(cells, results[count:], strict=True):
         cell.array = array
     return pytree.tree_unflatten(traced.out_tree, results[:count])
+
+
+def _places_of_references(traced: TracedFunction) -> list[int]:
+    variables = [*traced.jaxpr.constvars, *traced.jaxpr.invars]
+    return [i for i, v in enumerate(variables) if type(v.aval) is AbstractRef]
 
 
 class ReferenceProgram(Compiled):
@@ -47,3 +51,14 @@ class ReferenceProgram(Compiled):
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return call_on_arrays(self.traced, self.function, leaves)
+
+    def wait_for_compilation(self, timeout: float | None = None) -> bool:
+        """Wait until the function of arrays is compiled fully."""
+        return bool(self.function.wait_for_compilation(timeout))  # type: ignore[attr-defined]
+
+    def warm_up(self, leaves: Sequence[Any]) -> None:
+        """Compile the function of arrays for arguments, or descriptions of them."""
+        operands = [*self.traced.consts, *leaves]
+        for i in _places_of_references(self.traced):
+            operands[i] = operands[i].array
+        self.function.warm_up(*operands)  # type: ignore[attr-defined]

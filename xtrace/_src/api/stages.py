@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -86,6 +86,15 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """Return the shapes and dtypes of the results."""
+
+    def warm_up(self, *args: object, **kwargs: object) -> None:
+        """Compile for arguments, or for ShapeDtypeStructs in their place, without a call."""
+
+    def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
+        """Compile on all cores, each for a tuple of arguments by position."""
+
+    def wait_for_compilation(self, timeout: float | None = None) -> bool:
+        """Wait until programs are compiled fully; False if that takes longer than `timeout` in seconds."""
 
     def clear_cache(self) -> None:
         """Forget the programs compiled so far."""
@@ -564,9 +573,12 @@ class Compiled(Stage):
         It has XLA's figures by JAX's names, too, such as ``temp_size_in_bytes``.
         """
         reports, partition = _memory_reports(), self._partition
-        source = reports.source_of(self._traced, partition.kept, self._jitted.fun)
+        around = self._around._traced if self._around is not None else None
+        source = reports.source_of(self._traced, partition.kept, self._jitted.fun, around)
+        # A function that was loaded is a program only.
+        compile_for = self._compile_again if hasattr(self._jitted, "lowered_module") else None
         result: MemoryReport = reports.report_of_executable(
-            self.fun_name, self._executable, source, partition.assignment.devices, self._compile_again
+            self.fun_name, self._executable, source, partition.assignment.devices, compile_for
         )
         return result
 

@@ -136,7 +136,10 @@ class ShapedArray(AbstractValue):
             return known
         if not isinstance(dtype, (np.dtype, dtypes.ExtendedDType)):
             return cls(shape, np.dtype(dtype), weak_type, sharding, memory_space, varying, manual_sums)
-        shape = to_sizes(shape)
+        try:
+            shape = tuple(map(operator.index, shape))
+        except InconclusiveDimensionOperation:
+            shape = to_sizes(shape)
         if shape and dtypes.token == dtype:
             raise TypeError(f"a token has no axes: it cannot have the shape {shape}, nor be mapped or stacked")
         made = object.__new__(AbstractToken if dtypes.token == dtype else ShapedArray)

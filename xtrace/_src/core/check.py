@@ -109,6 +109,8 @@ def _check_literal(literal: Literal, where: str) -> None:
         raise JaxprTypeError(f"{where} uses the literal {abbreviate(literal)}, which is not a scalar")
     if isinstance(value, np.generic):
         agrees = value.dtype == aval.dtype
+    elif aval.dtype == dtypes.float0:
+        agrees = value is False
     elif is_symbolic(value):
         agrees = dtypes.is_integer(aval.dtype) or dtypes.is_inexact(aval.dtype)
     else:

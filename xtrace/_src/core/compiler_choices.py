@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import enum
 
+from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.core.config import one_of, option
+
 __all__ = ["CompilerEffortLevel", "Inline"]
+
+_WAYS = ("full", "tiered", "quick")
+compilation = option(
+    "xtrace_compilation", "full", one_of(*_WAYS),
+    "'tiered' runs a quickly compiled program until a background thread has compiled it fully; 'quick' keeps that one.",
+    keyed=True,
+)
 
 
 class CompilerEffortLevel(enum.Enum):
@@ -49,3 +59,13 @@ def inlining(choice: object) -> bool | Inline:
     if isinstance(choice, Inline):
         return {Inline.JAX_EARLY: True, Inline.AUTO: False}.get(choice, choice)
     return bool(choice)
+
+
+def way_of_compilation(choice: str | None) -> str | None:
+    """Return jit's argument ``compilation``, None for what the setting says; a ValueError names the ways."""
+    if choice is not None and choice not in _WAYS:
+        raise ValueError(
+            f"jit: compilation is {', '.join(map(repr, _WAYS))}, or None for what the setting xtrace_compilation says; "
+            f"got {abbreviate(choice)}"
+        )
+    return choice

@@ -136,6 +136,22 @@ def store() -> _Store:
     return _store
 
 
+def carry_settings(function: Callable[[], Any]) -> Callable[[], Any]:
+    """Return `function` for another thread, in which the settings are those that this thread has now."""
+    overrides = _thread.overrides
+
+    def run() -> Any:
+        outer, _thread.overrides = _thread.overrides, overrides
+        _store.count_overriding(1)
+        try:
+            return function()
+        finally:
+            _thread.overrides = outer
+            _store.count_overriding(-1)
+
+    return function if overrides is None else run
+
+
 class Kind(NamedTuple):
     """The values that a setting takes: `parse` makes them of values and text, `flag` names absl's kind of flag.
 
@@ -521,13 +537,6 @@ source_file_regex = option(
     "jax_hlo_source_file_canonicalization_regex", None, TEXT,
     "What is left out of the names of source files in programs.", keyed=True,
 )
-logging_level = option(
-    "jax_logging_level", "NOTSET", one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None),
-    "The level of xtrace's logger, which then writes to stderr.",
-)
-debug_log_modules = option(
-    "jax_debug_log_modules", "", TEXT, "The modules, by commas, whose loggers write all they have to stderr."
-)
 log_checkpoint_residuals = option(
     "jax_log_checkpoint_residuals", False, BOOLEAN, "Log the values that each checkpoint keeps."
 )
@@ -594,24 +603,7 @@ def _set_every_transfer_guard(level: str | None, everywhere: bool) -> None:
             guard.set(level)
 
 
-def _show_logs(names: list[str], level: str) -> None:
-    """Set the level of loggers, which write to stderr unless the program has handlers of its own."""
-    for name in names:
-        logger = logging.getLogger(name)
-        logger.setLevel(level)
-        if not logger.hasHandlers():
-            logger.addHandler(logging.StreamHandler())
-
-
-def _log_modules(names: str | None, everywhere: bool) -> None:
-    # Programs written for JAX name its modules.
-    modules = [part.strip() for part in (names or "").split(",") if part.strip()]
-    _show_logs([n.replace("jax", "xtrace", 1) if n.partition(".")[0] == "jax" else n for n in modules], "DEBUG")
-
-
 every_transfer_guard.watch(_set_every_transfer_guard)
-logging_level.watch(lambda level, everywhere: _show_logs(["xtrace"], level or "NOTSET"))
-debug_log_modules.watch(_log_modules)
 
 
 def keeps_wide_dtypes() -> bool:

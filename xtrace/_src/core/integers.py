@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from xtrace._src.core import explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.sizes import to_size, to_sizes
+from xtrace._src.core.errors import InconclusiveDimensionOperation
+from xtrace._src.core.sizes import to_sizes
 from xtrace._src.core.trace import Tracer
 
 
 def to_integer(argument: str, value: Any, *, function: str = "") -> int:
     """Return an integer that a user gave; TypeError names the function and the argument of another value."""
     try:
-        return to_size(value)  # type: ignore[no-any-return]
+        return operator.index(value)
+    except InconclusiveDimensionOperation:
+        return value  # type: ignore[no-any-return]
     except TypeError:
         if isinstance(value, Tracer):
             raise
@@ -26,6 +30,8 @@ def to_integer(argument: str, value: Any, *, function: str = "") -> int:
 def integer_tuple(argument: str, values: Any, *, function: str = "") -> tuple[int, ...]:
     """Return a sequence of integers as a tuple; TypeError names the function and the argument of another value."""
     try:
+        return tuple([operator.index(v) for v in values])
+    except InconclusiveDimensionOperation:
         return to_sizes(values)
     except TypeError:
         traced = [v for v in values if isinstance(v, Tracer)] if isinstance(values, (list, tuple)) else []
@@ -41,7 +47,9 @@ def integer_rows(
 ) -> tuple[tuple[int, ...], ...]:
     """Return a sequence of sequences of integers as a tuple of tuples; TypeError for others, or of another length."""
     try:
-        rows = tuple([to_sizes(row) for row in values])
+        rows = tuple([tuple([operator.index(v) for v in row]) for row in values])
+    except InconclusiveDimensionOperation:
+        rows = tuple(map(to_sizes, values))
     except TypeError:
         rows = None
     if rows is None or any(length not in (None, len(row)) for row in rows):

@@ -79,7 +79,7 @@ _MOVES = _FREE | _SLICES | frozenset((
 def count_flops(instruction: Instruction, types: Mapping[str, str]) -> float:
     """Return the operations on numbers of one instruction without those that it calls."""
     opcode = instruction.opcode
-    if opcode in _MOVES and opcode not in ("scatter", "custom-call"):
+    if opcode.endswith("-done") or (opcode in _MOVES and opcode not in ("scatter", "custom-call")):
         return 0.0
     operands = [arrays_of(types.get(name, "")) for name in instruction.operands]
     first = operands[0][0] if operands and operands[0] else ArrayType("f32", ())
@@ -115,9 +115,13 @@ def takes_half(instruction: Instruction, types: Mapping[str, str]) -> bool:
 
 def count_bytes(instruction: Instruction, types: Mapping[str, str]) -> float:
     """Return the bytes that an instruction outside of fusions reads and writes in memory."""
-    if instruction.opcode in _FREE:
+    # What is started in the background counts where it starts.
+    if instruction.opcode in _FREE or instruction.opcode.endswith("-done"):
         return 0.0
     result = sum([a.bytes for a in instruction.arrays()])
+    if instruction.opcode.endswith("-start") and instruction.type.startswith("("):
+        # Its operands are in the tuple, too.
+        return float(result)
     if instruction.opcode in _SLICES:
         return 2.0 * result
     if instruction.opcode == "dynamic-update-slice" and len(instruction.operands) > 1:

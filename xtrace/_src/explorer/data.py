@@ -45,7 +45,7 @@ def _describe_span(span: Sequence[Any], files: Sequence[dict[str, Any]], numbers
     """Return a span with the number of its file and columns of browsers."""
     file, function, line, end_line, column, end_column = span
     number = numbers[file]
-    lines = files[number]["lines"] or ()
+    lines: list[str] = files[number]["lines"] or []
     first = lines[line - 1] if line <= len(lines) else ""
     last = lines[end_line - 1] if end_line <= len(lines) else ""
     start, end = column_in_utf16(first, column), column_in_utf16(last, end_column)

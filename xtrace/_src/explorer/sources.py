@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
@@ -39,7 +40,10 @@ def shorten(line: str, most: int = _MOST_COLUMNS) -> str:
 def _is_unchanged(name: str, lines: Sequence[str], codes: Iterable[CodeType]) -> bool:
     """Whether the text compiles to the code that was traced; true where that cannot be told."""
     try:
-        compiled = compile("\n".join(lines) + "\n", name, "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            # The code was compiled before, with the same warnings.
+            warnings.simplefilter("ignore")
+            compiled = compile("\n".join(lines) + "\n", name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         # A cell of a notebook with commands, or a file that is being edited.
         return not os.path.exists(name)

@@ -36,7 +36,7 @@ def text_for_platforms(name: str, platforms: Sequence[str], lowered: ExportedTra
 def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
     """Add the functions of a platform's module, with their locations; return the name of its ``main`` there."""
     # jaxlib's MLIR bindings, which most processes never need.
-    symbols: Any = importlib.import_module("xtrace._src.xla.mlir_rules").SYMBOL
+    rename: Any = importlib.import_module("xtrace._src.xla.mlir_rules").rename_symbols
     names: dict[str, str] = {}
     main, *private = program.functions
     # Functions stand behind those that they call.
@@ -44,10 +44,7 @@ def _add_functions(module: ModuleBuilder, program: ModuleBuilder) -> str:
         copy = FunctionBuilder(module, function.name, function.scope)
         copy.arguments, copy.argument_attributes = function.arguments, [""] * len(function.arguments)
         copy.result_types, copy.result_attributes = function.result_types, [""] * len(function.result_types)
-        copy.lines = [
-            symbols.sub(lambda match: f"@{names.get(match[1], match[1])}", program.meshes.inline(line))
-            for line in function.lines
-        ]
+        copy.lines = [rename(program.meshes.inline(line), names) for line in function.lines]
         copy.places = function.places
         base = f"main_{program.platform}" if function is main else function.name
         names[function.name] = module.add_private(copy, base)

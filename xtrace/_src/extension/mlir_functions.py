@@ -121,9 +121,7 @@ def _add_function(
     written = FunctionBuilder(module, base, "")
     for kind in function.argument_types:
         written.argument(TextType(kind))  # type: ignore[arg-type]
-    written.lines = [
-        mlir_rules.SYMBOL.sub(lambda match: f"@{names.get(match[1], match[1])}", line) for line in function.lines
-    ]
+    written.lines = [mlir_rules.rename_symbols(line, names) for line in function.lines]
     written.places = [None] * len(written.lines)
     pairs = zip(function.returned, function.result_types, strict=True)
     written.return_values([Value(value, TextType(kind)) for value, kind in pairs])  # type: ignore[arg-type]

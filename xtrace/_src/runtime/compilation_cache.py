@@ -65,40 +65,60 @@ _warned: set[str] = set()
 _MOST_WARNINGS = 64
 
 
-def compile_or_load(
-    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
-    callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None,
-) -> tuple[Any, Callable[[], bytes] | None]:
+_Found = tuple[Any, Callable[[], bytes] | None]
+
+
+def compile_or_load(*compilation: Any) -> _Found:
     """Return the executable of a module, from the folder ``jax_compilation_cache_dir`` if it is there.
 
-    With one from there comes the function that reads its bytes again, otherwise None. A compiled program is stored if
-    its compilation took long enough. Errors of the folder are warnings, unless the setting
-    ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are `compile_text`'s.
+    With one from there comes the function that reads its bytes again, otherwise None. compilation: the arguments of
+    `executables.compile_text`. A compiled program is stored if its compilation took long enough. Errors of the folder
+    are warnings, unless the setting ``jax_raise_persistent_cache_errors`` says otherwise; those of the compiler are
+    `compile_text`'s.
     """
+    place = _place_of(*compilation, counted=True)
+    executable, read_again = _load(place, *compilation)
+    return (_compile_and_keep(place, compilation), None) if executable is None else (executable, read_again)
 
-    def compile_() -> Any:
-        return executables.compile_text(text, devices, compiler_options, callbacks, partitioned)
 
+def load(*compilation: Any) -> _Found:
+    """Return the executable of a module from the folder, or None; as `compile_or_load` otherwise."""
+    return _load(_place_of(*compilation, counted=True), *compilation)
+
+
+def compile_and_keep(*compilation: Any) -> _Found:
+    """Return the executable of a module that `load` has not found, compiled and stored; see `compile_or_load`."""
+    return _compile_and_keep(_place_of(*compilation), compilation), None
+
+
+_Place = tuple[DiskCache, bytes]
+
+
+def _place_of(
+    text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    callbacks: Sequence[Callable[..., Any]], partitioned: executables.Partitioned | None, *, counted: bool = False,
+) -> _Place | None:
+    """Return the folder and the key of a program; None if it cannot be kept, which may be `counted`."""
     if callbacks or len({d.process_index for d in devices}) > 1:
-        _count("not_cacheable")
-        return compile_(), None
-    monitoring.record_event(REQUESTS)
+        if counted:
+            _count("not_cacheable")
+        return None
+    if counted:
+        monitoring.record_event(REQUESTS)
     directory = os.path.abspath(os.path.expanduser(cache_settings.directory.value))
     cache = _attempt("opened", lambda: _open_cache(directory))
     if cache is None:
-        return compile_(), None
-    key = _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
-    executable = _load(
-        cache, key, lambda payload: executables.load_executable(payload, text, devices, compiler_options, partitioned)
-    )
-    if executable is not None:
-        return executable, functools.partial(_read_again, cache, key)
+        return None
+    return cache, _key_of(text, executables.describe_compilation(text, devices, compiler_options, partitioned))
+
+
+def _compile_and_keep(place: _Place | None, compilation: tuple[Any, ...]) -> Any:
     start = time.perf_counter()
-    executable = compile_()
+    executable = executables.compile_text(*compilation)
     seconds = time.perf_counter() - start
-    if seconds >= (cache_settings.min_compile_seconds.value or 0):
-        _attempt("written", lambda: _store(cache, key, executable, seconds))
-    return executable, None
+    if place is not None and seconds >= (cache_settings.min_compile_seconds.value or 0):
+        _attempt("written", lambda: _store(*place, executable, seconds))
+    return executable
 
 
 def compilation_cache_info() -> CompilationCacheInfo:
@@ -149,14 +169,20 @@ def _key_of(text: str, compilation: bytes) -> bytes:
     return hashlib.sha256(b"%d:" % len(compilation) + compilation + text.encode()).digest()
 
 
-def _load(cache: DiskCache, key: bytes, load: Callable[[bytes], Any]) -> Any:
-    """Return the executable of `key`, None if it is not there, is wrong, or is refused."""
+def _load(
+    place: _Place | None, text: str, devices: Sequence[Device], compiler_options: Mapping[str, Any] | None,
+    _callbacks: object, partitioned: executables.Partitioned | None,
+) -> _Found:
+    """Return the executable kept at a place, None if it is not there, is wrong, or is refused."""
+    if place is None:
+        return None, None
+    cache, key = place
     start = time.perf_counter()
     entry = _attempt("read", lambda: cache.read(key))
     executable = None
     if entry is not None:
         try:
-            executable = load(entry.payload)
+            executable = executables.load_executable(entry.payload, text, devices, compiler_options, partitioned)
         except executables.CompileError as error:
             _count("rejected")
             cache.set_aside(key)
@@ -164,13 +190,13 @@ def _load(cache: DiskCache, key: bytes, load: Callable[[bytes], Any]) -> Any:
     if entry is None or executable is None:
         _count("misses")
         monitoring.record_event(MISSES)
-        return None
+        return None, None
     _count("hits")
     monitoring.record_event(HITS)
     seconds = time.perf_counter() - start
     monitoring.record_event_duration_secs(RETRIEVAL, seconds)
     monitoring.record_event_duration_secs(SAVED, entry.seconds - seconds)
-    return executable
+    return executable, functools.partial(_read_again, cache, key)
 
 
 def _read_again(cache: DiskCache, key: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -221,19 +222,34 @@ class Program:
         return names()[index] if names is not None else str(index)
 
 
+class Origin(enum.Enum):
+    """Where a program comes from: the folder of compiled programs if it is there, else the compiler."""
+
+    FOLDER_OR_COMPILER = "compile_or_load"
+    FOLDER = "load"
+    COMPILER = "compile_and_keep"
+    COMPILER_ALONE = ""
+
+
 def compile_program(
     text: str, assignment: Assignment, out_avals: Sequence[ShapedArray],
     compiler_options: Mapping[str, Any] | None = None, *, callbacks: Sequence[Callable[..., Any]] = (),
-    hidden: Sequence[Any] = (), **details: Any,
-) -> Program:
-    """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`."""
+    hidden: Sequence[Any] = (), origin: Origin = Origin.FOLDER_OR_COMPILER, **details: Any,
+) -> Program | None:
+    """Compile StableHLO text, which calls `callbacks` by their places, for the devices of `assignment`.
+
+    None where it was to come from the folder of compiled programs, and is not there.
+    """
     partitioned = request_partitioning(assignment, len(hidden))
-    request, read_code = (text, assignment.devices, compiler_options, callbacks, partitioned), None
-    if cache_settings.directory.value is not None and cache_settings.enabled.value:
-        cache = importlib.import_module("xtrace._src.runtime.compilation_cache")
-        executable, read_code = cache.compile_or_load(*request)
+    compilation = text, assignment.devices, compiler_options, callbacks, partitioned
+    read_code: Callable[[], bytes] | None = None
+    if cache_settings.directory.value is not None and cache_settings.enabled.value and origin.value:
+        find = getattr(importlib.import_module("xtrace._src.runtime.compilation_cache"), origin.value)
+        executable, read_code = find(*compilation)
     else:
-        executable = executables.compile_text(*request)
+        executable = None if origin is Origin.FOLDER else executables.compile_text(*compilation)
+    if executable is None:
+        return None
     return Program(
         executable, assignment, out_avals, callbacks=callbacks, hidden=hidden, read_code=read_code, **details
     )

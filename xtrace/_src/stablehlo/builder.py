@@ -155,6 +155,10 @@ class ModuleBuilder:
             self._names[base] += 1
         return name
 
+    def has_function(self, name: str) -> bool:
+        """Return whether a private function is called `name`."""
+        return name in self._names
+
     def add_private(self, function: FunctionBuilder, base: str) -> str:
         """Add a finished function under a name made from `base`, or return the name of an equal one."""
         body = (*(f"{v.name}: {v.type}" for v in function.arguments), *function.lines)

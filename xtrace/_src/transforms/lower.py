@@ -23,6 +23,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, can
 from xtrace._src.core.mesh import Mesh
 from xtrace._src.core.primitive import Primitive
 from xtrace._src.core.shardings import open_dimensions
+from xtrace._src.core.sizes import has_symbolic
 from xtrace._src.core.source import (
     Annotation,
     Position,
@@ -38,6 +39,7 @@ from xtrace._src.runtime.execute import Assignment, sharding_of_constant
 from xtrace._src.stablehlo.builder import Constant, FunctionBuilder, ModuleBuilder, Value, symbol
 from xtrace._src.stablehlo.emission_templates import record_emission_template
 from xtrace._src.stablehlo.frontend_attributes import annotate, annotate_lines, is_broadcast
+from xtrace._src.stablehlo.repeated_calls import keep_calls
 from xtrace._src.transforms.physical_types import stage_on_physical_types
 
 # Larger constants are passed to the program as arguments: text is slow to parse and XLA folds it at length.
@@ -145,7 +147,7 @@ def lower(
             text = "jax.buffer_donor = true"
         texts = [sharding, text or _memory_attribute(variable.aval)]
         values[variable] = main.argument(variable.aval, ", ".join(filter(None, texts)))
-    if any("?" in v.aval.mlir_type for v in jaxpr.invars):
+    if any(has_symbolic(getattr(v.aval, "shape", ())) for v in jaxpr.invars):
         # Programs for symbolic shapes are for export alone.
         symbolic: Any = importlib.import_module("xtrace._src.transforms.symbolic_arguments")
         symbolic.find_variables(main, [values[v] for v in jaxpr.invars], argument_names())
@@ -157,6 +159,7 @@ def lower(
         results = emit_equations(main, jaxpr, values)
         memories = [_memory_attribute(v.aval) for v in jaxpr.outvars]
         main.return_values(results, [", ".join(filter(None, pair)) for pair in zip(results_at, memories, strict=True)])
+    keep_calls(module, "threefry2x32")
     module.finish()
     unusable = [i for i, donor in enumerate(donors) if donor and i not in aliases]
     monitoring.record_step(monitoring.LOWERING, time.perf_counter() - start, main.scope)

@@ -120,6 +120,7 @@ def rewrite(argument_types: Sequence[str]) -> int:
         _name_entry(module)
         if argument_types:
             module = _refine_arguments(module, argument_types)
+        _check_operations(module)
         artifact = mlir_names.to_artifact(module, portable_version(), True)
     except Exception as error:
         notes = "; ".join(getattr(error, "__notes__", ()))
@@ -143,6 +144,43 @@ def _read_program(data: bytes) -> Any:
                 raise ValueError("; ".join(messages) or str(error)) from None
     module.operation.verify()
     return module
+
+
+def _check_operations(module: Any) -> None:
+    """Raise ValueError for what MLIR accepts, and jaxlib or XLA does not: names that are no UTF-8, odd comparisons."""
+    # MLIR puts an error of its own in the place of those that a visit raises.
+    faults: list[str] = []
+
+    def visit(operation: Any) -> Any:
+        try:
+            for each in operation.attributes:
+                # An attribute's name and itself, by which newer releases of jaxlib iterate.
+                attribute = operation.attributes[each] if isinstance(each, str) else each.attr
+                if isinstance(attribute, ir.StringAttr):
+                    attribute.value  # noqa: B018
+        except (RuntimeError, UnicodeError):
+            faults.append("a name in it is no UTF-8")
+        if operation.name == "stablehlo.compare" and "compare_type" in operation.attributes:
+            faults.extend(_faults_of_comparison(operation))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if faults:
+        raise ValueError(faults[0])
+
+
+def _faults_of_comparison(operation: Any) -> list[str]:
+    """Return in words if numbers of the operands' type do not have the order: XLA ends the process."""
+    element = str(ir.RankedTensorType(operation.operands[0].type).element_type)
+    fitting = ["FLOAT", "TOTALORDER"]
+    if element == "i1" or element.startswith("ui"):
+        fitting = ["UNSIGNED"]
+    elif re.fullmatch(r"i\d+", element):
+        fitting = ["SIGNED"]
+    order = re.findall(r"[A-Z]+", str(operation.attributes["compare_type"]))[-1]
+    if order in (*fitting, "NOTYPE"):
+        return []
+    return [f"a comparison of {element} has the order {order} instead of {' or '.join(fitting)}"]
 
 
 def _name_entry(module: Any) -> None:

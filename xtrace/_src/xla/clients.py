@@ -212,12 +212,12 @@ def _first_that_starts(platforms: Sequence[str]) -> str:
     return "cpu"
 
 
-def devices(platform: str | None = None) -> list[Any]:
+def devices(platform: str | None = None) -> list[Device]:
     """Return all devices of `platform`, or of the default one."""
     return list(client(platform).devices())
 
 
-def local_devices(platform: str | None = None) -> list[Any]:
+def local_devices(platform: str | None = None) -> list[Device]:
     """Return the devices of this process."""
     return list(client(platform).local_devices())
 

@@ -107,10 +107,14 @@ _interrupted: list[threading.Lock] = []
 
 @atexit.register
 def _wait_for_interrupted() -> None:
-    """Wait for interrupted compilations, since the compiler needs the process; another Ctrl-C ends it at once."""
+    for lock in _interrupted:
+        wait_at_exit(lock.acquire)
+
+
+def wait_at_exit(wait: Callable[[], object]) -> None:
+    """Call `wait`, which returns when a compilation has ended, since it needs the process; Ctrl-C ends that at once."""
     try:
-        for lock in _interrupted:
-            lock.acquire()
+        wait()
     except KeyboardInterrupt:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -15,7 +15,7 @@ from xtrace._src.xla.protobuf import fields, integers
 
 
 class Place(NamedTuple):
-    """A line of the user's code, and its function. Printed, it is short where the file is below the working directory."""
+    """A line of the user's code, and its function. Printed, a file below the working directory is short."""
 
     file: str
     line: int

@@ -87,7 +87,12 @@ def functions_of_module(module: Any, last: Any) -> list[RuleFunction]:
 
 
 # A name of a function in the text of an operation, but not that of a custom call's handler.
-SYMBOL = re.compile(r"(?<!custom_call )@([\w.$-]+)")
+SYMBOL = re.compile(r"""(?<!custom_call )@"?((?<=")[^"]+|[\w.$-]+)"?""")
+
+
+def rename_symbols(line: str, names: Mapping[str, str]) -> str:
+    """Return the text of an operation with other names for the functions in `names`."""
+    return SYMBOL.sub(lambda match: f"@{names[match[1]]}" if match[1] in names else match[0], line)
 
 
 def _in_order_of_calls(name: str, module: Any, last: Any) -> list[Any]:
