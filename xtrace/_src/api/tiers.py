@@ -37,7 +37,7 @@ _QUICK = {
 }
 
 
-# Full compilation of a module of so few lines takes less than 0.1 s, which is not worth a second one.
+# Full compilation of smaller modules takes less than 0.1 s as a rule, which is not worth a second one.
 _FEWEST_LINES = 24
 
 
