@@ -37,6 +37,7 @@ from xtrace._src.runtime.transfer import committed_sharding
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.lower import LoweredModule
 from xtrace._src.xla import executables
+from xtrace._src.xla.clients import is_compile_only
 
 if TYPE_CHECKING:
     from xtrace._src.api.explore import Explored
@@ -377,7 +378,7 @@ class Lowered(Stage):
         options = dict([*self._jitted.options.compiler_options, *compiler_options_of("compile", compiler_options)])
         if target is not None:
             return self._compile_for(target, options)
-        if targets().is_compile_only(self._assignment.device):
+        if is_compile_only(self._assignment.device):
             return self._compile_on(self._assignment, self._module, self._kept, options)
         program = compile_module(
             self._module, self._module.text(debug_info=True), self._traced.closed, self._assignment, options,

@@ -121,6 +121,11 @@ def lowering_platform(device: Any) -> str:
     return "rocm" if client is not None and "rocm" in client.platform_version else "cuda"
 
 
+def is_compile_only(device: Any) -> bool:
+    """Return whether a device is one of a compiler without devices, which runs nothing."""
+    return isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient)
+
+
 def _make(name: str) -> Client:
     _watch_forks()
     if name in factories:

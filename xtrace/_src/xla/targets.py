@@ -158,11 +158,6 @@ def platform_of(target: str) -> str:
     return "tpu" if _parse_target(target)[0] in _TPUS else "cuda"
 
 
-def is_compile_only(device: object) -> bool:
-    """Return whether a device is one of `compile_only_devices`, which runs nothing."""
-    return isinstance(getattr(device, "client", None), _jax.CompileOnlyPyClient)
-
-
 def kind_of(target: str) -> str:
     """Return the kind that the devices of a target say; ValueError for an unknown target."""
     name = _parse_target(target)[0]
