@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -13,11 +12,7 @@ import xtrace
 import xtrace.numpy as jnp
 from tests.architecture.source_tree import ROOT
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra `test`)")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed: apt-get install chromium"), pytest.mark.slow,
-]
+pytestmark = pytest.mark.slow
 PANES = ("python", "jaxpr", "stablehlo", "hlo")
 
 
@@ -51,14 +46,6 @@ def file(explored, tmp_path_factory):
     path = tmp_path_factory.mktemp("explorer") / "page.html"
     explored.save(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as p:
-        launched = p.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 class Session:
