@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import jax
 import jax.numpy
@@ -332,3 +333,35 @@ def test_nothing_of_this_writes_to_stderr_or_imports_jax():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
+
+
+def test_compiled_functions_that_are_called_often_check_as_before():
+    """The code that is written for frequent calls leaves other types, settings and traced values to the slow way."""
+    compiled = xtrace.jit(lambda x, y: x / y).lower(jnp.ones(3), jnp.ones(3)).compile()
+    ones = jnp.ones(3)
+    for _ in range(6):
+        np.testing.assert_array_equal(compiled(ones, ones), np.ones(3))
+    np.testing.assert_array_equal(compiled(np.ones(3, np.float32), ones), np.ones(3))
+    with pytest.raises(TypeError, match="compiled with float32\\[3\\] and called with float32\\[4\\]"):
+        compiled(jnp.ones(4), ones)
+    with pytest.raises(TypeError, match="cannot become part of another program"):
+        xtrace.grad(lambda x: compiled(x, ones).sum())(ones)
+    with pytest.raises(FloatingPointError), xtrace.debug_nans(True):
+        compiled(jnp.zeros(3), jnp.zeros(3))
+    with pytest.raises(RuntimeError, match="jax_no_execution"), xtrace.no_execution(True):
+        compiled(ones, ones)
+    gone = jnp.ones(3)
+    gone.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        compiled(gone, ones)
+    alive = weakref.ref(compiled)
+    del compiled
+    assert alive() is None
+
+
+def test_compiled_functions_that_are_called_often_take_donated_arguments():
+    compiled = xtrace.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(3)).compile()
+    x = jnp.zeros(3)
+    for number in range(8):
+        before, x = x, compiled(x)
+        assert before.is_deleted() and float(x[0]) == number + 1

@@ -30,6 +30,9 @@ from xtrace._src.runtime.transfer import put_at, scalar_buffers
 from xtrace._src.xla import buffers
 from xtrace._src.xla.pytree_registry import PyTreeDef
 
+# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
+CALLS_BEFORE_SPECIALISING = 4
+
 # What a specialised call returns when the arguments are not of its signature.
 MISS = object()
 

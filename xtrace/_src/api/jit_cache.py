@@ -29,9 +29,6 @@ from xtrace._src.xla.pytree_registry import PyTreeDef
 _lock = threading.RLock()
 _CONSTANT = re.compile("dense<[^>]*>")
 
-# A signature called this often gets code of its own; writing it takes a fraction of a millisecond.
-_CALLS_BEFORE_SPECIALISING = 4
-
 
 class Options(NamedTuple):
     """What `jit` was asked for; functions jitted twice with the same options share one cache."""
@@ -103,7 +100,8 @@ class Compiled:
 
         A specialised call comes here after its code was evicted, or with keywords in another order.
         """
-        return calls == _CALLS_BEFORE_SPECIALISING or (self.specialised and not calls % _CALLS_BEFORE_SPECIALISING)
+        before = dispatch.CALLS_BEFORE_SPECIALISING
+        return calls == before or (self.specialised and not calls % before)
 
     def use_full_program(self) -> None:
         """Run the fully compiled program from now on if it is there by now; warn, once, if it will never be."""

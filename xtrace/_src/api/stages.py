@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -20,12 +22,13 @@ from typing import (
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
+from xtrace._src.api.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, specialise
 from xtrace._src.api.reference_programs import call_on_arrays
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.avals import ShapedArray, ShapeDtypeStruct, array_type, aval_of_value
-from xtrace._src.core.diagnostics.tracebacks import boundary
+from xtrace._src.core.diagnostics.tracebacks import boundary, hide_frames
 from xtrace._src.core.ir import ClosedJaxpr
 from xtrace._src.core.memory_layout import Format, Layout
 from xtrace._src.core.shardings import Sharding
@@ -464,6 +467,15 @@ def _modules() -> Any:
     return importlib.import_module("xtrace._src.xla.modules")
 
 
+def _call_compiled(stage: weakref.ref[Compiled], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    compiled = stage()
+    assert compiled is not None
+    if compiled._around is None:
+        return compiled._call_on_arrays(*args, **kwargs)
+    around = compiled._around
+    return call_on_arrays(around._traced, compiled._call_on_arrays, around._leaves(args, kwargs))
+
+
 class Compiled(Stage):
     """A function compiled for one signature, made by ``Lowered.compile``.
 
@@ -484,15 +496,20 @@ class Compiled(Stage):
         self._executable, self._partition, self._program = executable, partition, program
         # The stage of the function with references, of which this is one of arrays.
         self._around: Traced | None = None
+        # Types of leaves that are used often get code of their own. Its way back here keeps nothing alive.
+        self._calls: dict[tuple[type, ...], int] = {}
+        self._call_shapes = CallShapes()
+        self._run = self._call_shapes.entry_point(functools.partial(_call_compiled, weakref.ref(self)))
 
-    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run with arguments of the compiled types; static ones are left out. TypeError if a type differs."""
-        if self._around is not None:
-            return call_on_arrays(self._around._traced, self._call, self._around._leaves(args, kwargs))
-        return self._call(*args, **kwargs)
+        try:
+            return self._run(*args, **kwargs)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
-    def _call(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_on_arrays(self, *args: Any, **kwargs: Any) -> Any:
         if self._program is None:
             raise RuntimeError(f"{self.fun_name} was compiled for a device that is not here; it cannot be called")
         leaves = self._leaves(args, kwargs)
@@ -519,10 +536,27 @@ class Compiled(Stage):
             debug_nans = importlib.import_module("xtrace._src.debug_nans.search")
             run = debug_nans.check_results(run, self._traced.closed, self.fun_name, self.out_tree)
         results = run_program(run, leaves, self._paths, self._traced)
+        if run is self._program:
+            self._specialise(args, kwargs, leaves, donated)
         for leaf, gone in zip(leaves, donated, strict=True):
             if gone and isinstance(leaf, ConcreteArray):
                 leaf.note_deletion()
         return pytree.tree_unflatten(self.out_tree, results)
+
+    def _specialise(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], donated: Sequence[bool]
+    ) -> None:
+        """Count a call, and write code for calls with leaves of such types if they are many."""
+        assert self._program is not None
+        kinds = tuple([type(x) for x in leaves])
+        self._calls[kinds] = self._calls.get(kinds, 0) + 1
+        if self._calls[kinds] != CALLS_BEFORE_SPECIALISING or self._program.callbacks:
+            return
+        code = specialise(
+            args, kwargs, Static((), ()), donated, self._program, self.out_tree, config.cache_key(), self._calls.clear
+        )
+        if code is not None:
+            self._call_shapes.add(args, kwargs, code)
 
     def _check_shardings(self, leaves: Sequence[Any]) -> None:
         """Raise ValueError for arguments that are committed to other places than the program takes them from."""
