@@ -185,7 +185,7 @@ def for_value(case: Case, asked_by: str) -> list[str]:
     missing = re.search(r"without (\w+)", asked_by)
     if missing is not None:
         return _with_size(case, missing[1])
-    if asked_by.startswith(("numpy.", "random.", "nn.")):
+    if asked_by.startswith(("numpy.", "random.", "nn.")) or re.fullmatch(r"[\w.]+ argument \w+", asked_by):
         return _known_size(case, asked_by)
     writer, node = case.writer, case.node
     if writer is not None and isinstance(node, ast.Call):

@@ -208,7 +208,8 @@ def _emit(builder: FunctionBuilder, *values: Value, jaxpr: ClosedJaxpr, **detail
     stacked_avals = [physical_aval(a) for a in builder.results[loop.num_carry :]]
     for aval in stacked_avals:
         # Broadcast at run time: the executable would hold a constant of this size.
-        aval = aval.update(shape=(aval.shape[0] + missing, *aval.shape[1:]))
+        if missing != 0:
+            aval = aval.update(shape=(aval.shape[0] + missing, *aval.shape[1:]))
         zero = builder.constant(0, aval.update(shape=()))
         ys.append(builder.keep_terms(builder.broadcast(zero, aval.shape).bitcast(aval)))
     if not loop.length:
