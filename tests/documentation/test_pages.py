@@ -13,6 +13,7 @@ PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md"))
 NAMES = [str(path.relative_to(ROOT / "docs")) for path in PAGES]
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=NAMES)
 def test_programs_print_what_is_shown(path, tmp_path):

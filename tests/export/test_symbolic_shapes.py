@@ -60,6 +60,7 @@ def assert_equal(one, other):
 # Programs
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_call_gives_what_the_function_gives_for_those_sizes(name):
     mine, exported = program("xtrace", name), exported_by("xtrace", name)
@@ -70,6 +71,7 @@ def test_a_call_gives_what_the_function_gives_for_those_sizes(name):
         assert_equal(mine.gradient(xtrace, exported.call, args), mine.gradient(xtrace, mine.function, args))
 
 
+@pytest.mark.drawn(0.3)
 @pytest.mark.parametrize("writer", PACKAGES)
 @pytest.mark.parametrize("name", IN_FILES)
 def test_the_other_package_reads_and_runs_the_file(name, writer):
