@@ -355,7 +355,7 @@ def test_compiled_functions_that_are_called_often_check_as_before():
     with pytest.raises(RuntimeError, match="deleted"):
         compiled(gone, ones)
     alive = weakref.ref(compiled)
-    del compiled
+    compiled = None
     assert alive() is None
 
 
