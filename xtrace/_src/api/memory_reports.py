@@ -17,8 +17,9 @@ from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
 from xtrace._src.xla.device_memory import memory_of_each
-from xtrace._src.xla.hlo_programs import Place, read_program
+from xtrace._src.xla.hlo_programs import read_program
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
+from xtrace._src.xla.source_locations import Place
 
 # The kind of parameters that are no arguments of the function.
 CONSTANT = "constant"
