@@ -10,8 +10,9 @@ import pytest
 import xtrace
 import xtrace.numpy as jnp
 from xtrace import lax
-from xtrace._src.xla.hlo_programs import Place, read_program
+from xtrace._src.xla.hlo_programs import read_program
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes
+from xtrace._src.xla.source_locations import Place
 
 # As reports show this file.
 HERE = str(Place(__file__, 1, "")).removesuffix(":1")

@@ -8,7 +8,7 @@ import pytest
 from xtrace.cli.main import main
 
 MODEL = """
-import numpy as np
+import numpy as np, xtrace
 import xtrace.numpy as jnp
 
 table = np.ones((512, 1024), "float32")
@@ -20,6 +20,11 @@ def forward(params, x, depth=2):
 
 def broken(x):
     raise KeyError("the user's own")
+
+def loss(x):
+    return jnp.sin(x).sum()
+
+gradient = xtrace.grad(loss)
 """
 ARGUMENTS = ("--arg", '{"w": f32[512,512]}', "--arg", "f32[4096,512]")
 
@@ -64,6 +69,11 @@ def test_a_target_without_its_compiler(model, run):
     assert "as compiled for cpu" in last
     large = ("--arg", '{"w": f32[512,512]}', "--arg", "f32[16777216,512]")
     assert "DOES NOT FIT" in run("memory", f"{model}:forward", *large, "--target", "tpu-v5e")[1].splitlines()[-1]
+
+
+def test_report_and_answer_have_one_name(model, run):
+    _, out, _ = run("memory", f"{model}:gradient", "--arg", "f32[8]", "--target", "tpu-v5e")
+    assert out.startswith("loss on cpu: ") and out.splitlines()[-1].startswith("loss takes ")
 
 
 def test_json(model, run):

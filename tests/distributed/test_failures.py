@@ -148,7 +148,7 @@ def test_calls_are_compared_before_a_program_is_compiled():
 
 def test_other_versions_are_named():
     """Processes with different versions of jaxlib get an error that names both versions."""
-    before = "from xtrace._src.xla import versions; versions.JAXLIB_VERSION = (0, 11, process)"
+    before = "from xtrace._src.xla import versions; versions.JAXLIB_VERSION_TEXT = f'0.11.{process}'"
     codes, outputs = run("", before=before)
     assert codes == [1, 1], outputs
     assert "process 1 on" in outputs[0] and "has jaxlib 0.11.1, process 0 has jaxlib 0.11.0" in outputs[0]

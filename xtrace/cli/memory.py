@@ -30,7 +30,9 @@ def describe_memory(request: Request) -> Result:
     if target is None:
         report = attempt(f"compiling {name} failed", report_here)
         return Result(str(report), json.loads(report.to_json()))
-    fit, report = attempt(f"compiling {name} failed", lambda: fit_target(name, target, compile_for, report_here))
+    fit, report = attempt(
+        f"compiling {name} failed", lambda: fit_target(lowered.fun_name, target, compile_for, report_here)
+    )
     return Result(
         f"{report}\n\n{fit}", json.loads(report.to_json()) | {"target": fit._asdict(), "fits": bool(fit)}
     )

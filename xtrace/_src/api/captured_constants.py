@@ -19,7 +19,7 @@ from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.transforms import dce
 from xtrace._src.transforms.discharge import discharge_jaxpr, has_references
 from xtrace._src.transforms.lower import HIDDEN_ARGUMENT_BYTES
-from xtrace._src.xla.hlo_programs import Place
+from xtrace._src.xla.source_locations import Place
 
 
 class CapturedConstant(NamedTuple):
@@ -68,7 +68,7 @@ def _first_places(jaxpr: Jaxpr) -> dict[Var, Place | None]:
         for operand in equation.invars:
             if operand in constants and places.get(operand) is None:
                 at = resolve(equation.source) if equation.source is not None else None
-                places[operand] = Place(at.file, at.line, at.function) if at is not None else None
+                places[operand] = at.place if at is not None else None
     return places
 
 

@@ -19,7 +19,8 @@ from xtrace._src.core.ir import Jaxpr
 from xtrace._src.core.source import resolve
 from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables
-from xtrace._src.xla.hlo_programs import HloProgram, Place, read_program
+from xtrace._src.xla.hlo_programs import HloProgram, read_program
+from xtrace._src.xla.source_locations import Place
 
 _MOST_ROWS = 10
 # Instructions for which nothing is compiled.
@@ -167,7 +168,7 @@ def _operations_by_line(jaxpr: Jaxpr) -> Counter[Place | None]:
     counts: Counter[Place | None] = Counter()
     for equation in all_equations(jaxpr.eqns):
         at = resolve(equation.source) if equation.source is not None else None
-        counts[Place(at.file, at.line, at.function) if at is not None else None] += 1
+        counts[at.place if at is not None else None] += 1
     return counts
 
 

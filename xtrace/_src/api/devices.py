@@ -25,7 +25,7 @@ from xtrace._src.ops.device_put import CopySemantics, put
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, mesh_sharding
 from xtrace._src.runtime.transfer import array_from_host, current_device, put_at, put_on, to_concrete
 from xtrace._src.xla import clients, guards
-from xtrace._src.xla.versions import JAXLIB_VERSION
+from xtrace._src.xla.versions import JAXLIB_VERSION_TEXT
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -444,7 +444,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         True
     """
     lines = [
-        f"jaxlib: {'.'.join(map(str, JAXLIB_VERSION))}", f"numpy:  {np.__version__}", f"python: {sys.version}",
+        f"jaxlib: {JAXLIB_VERSION_TEXT}", f"numpy:  {np.__version__}", f"python: {sys.version}",
         f"system: {system.platform()}",
         f"devices: {', '.join(map(str, clients.devices()))} (default {current_device()})",
         f"processes: {process_count()}",

@@ -9,7 +9,8 @@ import gzip
 from collections import Counter, deque
 
 from xtrace._src.core.ir import Jaxpr, jaxprs_of
-from xtrace._src.core.source import Location, resolve
+from xtrace._src.core.source import resolve
+from xtrace._src.xla.source_locations import Location
 
 # A line as a profile has it: its function, file and number.
 _Line = tuple[str, str, int]

@@ -405,7 +405,7 @@ class Jitted:
             load_reports().report_miss(self.fun, key, list(self.cache.compiled.entries), traced=False)
         if traced.takes_references:
             return ReferenceProgram(traced, self.without_references(traced, static), (traced.seconds, 0.0, 0.0))
-        assignment = self._assignment(leaves, traced, static)
+        assignment = self._assignment(leaves, traced)
         if log:
             count = len(in_tree.children()[0].children()) + len(static.positional)
             named = load_reports().static_values(self.fun, static, count)
@@ -543,9 +543,9 @@ class Jitted:
         avals = abstract_leaves(self.fun, static, leaves, in_tree, abstract_leaf)
         avals = types_in_shardings(avals, self._given_shardings(in_tree, None)[0], leaves)
         traced = self.traced(static, in_tree, avals)
-        return static, traced, self._assignment(leaves, traced, static)
+        return static, traced, self._assignment(leaves, traced)
 
-    def _assignment(self, leaves: Sequence[Any], traced: TracedFunction, static: Static) -> Assignment:
+    def _assignment(self, leaves: Sequence[Any], traced: TracedFunction) -> Assignment:
         """Return the devices of the program, and the shardings of its inputs and results if it is one on a mesh."""
         if self.options.device is not None:
             return Assignment((self.options.device,), True)
@@ -590,7 +590,7 @@ class Jitted:
         if self.cache.last_signature is not None:
             static, in_tree, avals = self.cache.last_signature
             traced = self.traced(static, in_tree, avals)
-            return stages.Traced(self, static, traced, self._assignment(avals, traced, static)).lower()
+            return stages.Traced(self, static, traced, self._assignment(avals, traced)).lower()
         positional, named, missing = call_arguments.find_described_arguments(self.fun)
         if missing:
             raise TypeError(

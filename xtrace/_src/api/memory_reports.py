@@ -17,8 +17,9 @@ from xtrace._src.core.text_tables import format_size, format_table
 from xtrace._src.xla import executables, targets
 from xtrace._src.xla.buffer_assignment import read_assignment
 from xtrace._src.xla.device_memory import memory_of_each
-from xtrace._src.xla.hlo_programs import Place, read_program
+from xtrace._src.xla.hlo_programs import read_program
 from xtrace._src.xla.lifetimes import ARGUMENT, RESULT, TEMPORARY, Lifetimes, Value
+from xtrace._src.xla.source_locations import Place
 
 # The kind of parameters that are no arguments of the function.
 CONSTANT = "constant"
@@ -146,7 +147,7 @@ def names_of_results(tree: Any) -> list[str]:
     return [f"result{key_paths.keystr(path)}" for path in pytree.leaf_paths(tree)]
 
 
-class Program(NamedTuple):
+class ReportedProgram(NamedTuple):
     """What a report is made of.
 
     message: returns the bytes of the HLO. assignment: those of XLA's assignment of memory, empty if it is not known.
@@ -179,7 +180,7 @@ class MemoryReport:
         ('result', 'f32[8,4]')
     """
 
-    def __init__(self, program: Program, memory: Memory, statistics: Any = None) -> None:
+    def __init__(self, program: ReportedProgram, memory: Memory, statistics: Any = None) -> None:
         self._program, self._statistics, self.memory = program, statistics, memory
 
     @property
@@ -408,7 +409,7 @@ def report_of_executable(
 ) -> MemoryReport:
     """Return the report of a program that is compiled for `devices`; `compile_for` compiles it for another target."""
     statistics = executable.get_compiled_memory_stats()
-    program = Program(
+    program = ReportedProgram(
         name, lambda: executable.hlo_modules()[0].as_serialized_hlo_module_proto(),
         getattr(statistics, "serialized_buffer_assignment_proto", b""), source, *describe_devices(devices), compile_for,
     )
@@ -426,7 +427,7 @@ def describe_devices(devices: Sequence[Any]) -> tuple[str, int | None]:
 def estimate(name: str, text: str, source: Source, devices: Sequence[Any]) -> MemoryReport:
     """Return the report of a StableHLO module that is not compiled, of every result before XLA fuses operations."""
     message = executables.unoptimised_hlo(text).as_serialized_hlo_module_proto()
-    program = Program(name, lambda: message, b"", source, *describe_devices(devices))
+    program = ReportedProgram(name, lambda: message, b"", source, *describe_devices(devices))
     lives = Lifetimes(read_program(message), None)
     sizes = [sum([v.shape.size for v in lives.values if v.kind == kind]) for kind in (ARGUMENT, RESULT)]
     return MemoryReport(program, Memory(sizes[0], sizes[1], lives.temporaries[lives.fullest], 0, 0))

@@ -18,7 +18,7 @@ from xtrace._src.core.ir import Jaxpr, JaxprEqn, jaxprs_of
 from xtrace._src.core.source import is_internal, resolve
 from xtrace._src.core.trace import current_trace
 from xtrace._src.transforms.stage import StagingTrace
-from xtrace._src.xla.hlo_programs import Place
+from xtrace._src.xla.source_locations import Place
 
 # What is worth a scan: so many rounds, and so many operations that need not be compiled.
 _FEWEST_TIMES, _FEWEST_SAVED = 3, 20

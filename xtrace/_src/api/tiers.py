@@ -29,7 +29,7 @@ from xtrace._src.xla.executables import CompileError
 if TYPE_CHECKING:
     from xtrace._src.api.jit import Jitted
 
-# Compiles in a sixth of the time of full optimisation; `benchmarks/README.md` has what each of these options does.
+# `benchmarks/README.md` has what each of these options does.
 _QUICK = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_use_fusion_emitters": False,

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from xtrace._src.core.abbreviation import abbreviate
+from xtrace._src.xla.source_locations import Location
 
 
 class Transformation(str):
@@ -124,7 +125,7 @@ def leave_out(path: str) -> None:
         _internal.clear()
 
 
-class Place(NamedTuple):
+class PositionHolder(NamedTuple):
     """What stands for an equation in `call_at`: the position of recorded equations."""
 
     source: Position | None
@@ -161,20 +162,6 @@ def position_of(frame: FrameType) -> Position | None:
     if not is_internal(frame.f_code.co_filename):
         return frame.f_code, frame.f_lasti, ()
     return frame.f_locals["equation"].source if frame.f_code is _CALL_AT else None
-
-
-class Location(NamedTuple):
-    """A resolved position: file, function, and the range of lines (from 1) and columns (from 0, in bytes of UTF-8)."""
-
-    file: str
-    function: str
-    line: int
-    end_line: int
-    column: int
-    end_column: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
 
 
 def resolve(position: Position) -> Location:

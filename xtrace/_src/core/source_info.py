@@ -8,7 +8,8 @@ from typing import Any
 
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.diagnostics.messages import called_function
-from xtrace._src.core.source import Annotation, Location, Position, Scopes, Transformation, format_scopes, resolve
+from xtrace._src.core.source import Annotation, Position, Scopes, Transformation, format_scopes, resolve
+from xtrace._src.xla.source_locations import Location
 
 
 @dataclass(frozen=True)

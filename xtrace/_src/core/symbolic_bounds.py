@@ -41,7 +41,7 @@ class _Search:
 
     def __init__(self, scope: Any, polynomial: _Polynomial) -> None:
         self.scope, self.polynomial, self.left = scope, polynomial, _SEARCHED
-        self.facts = list(_facts_of_operations(scope, polynomial)) + list(scope.facts)
+        self.facts = list(_facts_of_operations(polynomial)) + list(scope.facts)
 
     def lower_bound(self) -> Any:
         return self._search(self.polynomial, _DEPTH)
@@ -92,7 +92,7 @@ def _facts_of_products(
                 yield {multiply_terms(t, rest): c for t, c in fact.items()}
 
 
-def _facts_of_operations(scope: Any, polynomial: _Polynomial) -> Iterator[_Polynomial]:
+def _facts_of_operations(polynomial: _Polynomial) -> Iterator[_Polynomial]:
     """Yield polynomials that are at least 0 by the meaning of the operations in `polynomial`."""
     factors: dict[Factor, None] = {}
     pending = [factor for term in polynomial for factor, _ in term]

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from xtrace._src.explorer.hlo import ArrayType, Computation, Instruction, arrays_of
+from xtrace._src.explorer.hlo import Computation, Instruction
+from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 
 class Device(NamedTuple):

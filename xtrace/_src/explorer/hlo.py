@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+)(?: \(.*\) -> .*)? \{(?:, .*)?$")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = ")
@@ -18,31 +18,9 @@ _CALLED = re.compile(
     r"\b(?:calls|to_apply|body|condition|true_computation|false_computation|select|scatter)=%?([\w.-]+)"
 )
 _CALLED_LISTS = re.compile(r"\b(?:branch_computations|called_computations|calls)=\{([^}]*)\}")
-_ARRAY = re.compile(r"\b(pred|token|[a-z]+\d+[a-z\d]*)\[([\d,]*)\]")
 _OPERATION_NAME = re.compile(r'\bop_name="((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _METADATA = re.compile(r', metadata=\{(?:[^"{}]|"(?:[^"\\]|\\.)*"|\{[^{}]*\})*\}')
-_BITS = re.compile(r"\d+")
-
-
-class ArrayType(NamedTuple):
-    """The dtype and the shape of an array."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of the elements; a token has none."""
-        if self.dtype in ("pred", "token"):
-            return self.size if self.dtype == "pred" else 0
-        bits = _BITS.search(self.dtype)
-        return (self.size * int(bits[0]) + 7) // 8 if bits is not None else 0
 
 
 @dataclasses.dataclass(slots=True)
@@ -78,13 +56,6 @@ class Computation:
     is_entry: bool
     instructions: dict[str, Instruction]
     end: int = 0
-
-
-def arrays_of(text: str) -> list[ArrayType]:
-    """Return the arrays of a type."""
-    return [
-        ArrayType(dtype, tuple([int(n) for n in sizes.split(",") if n])) for dtype, sizes in _ARRAY.findall(text)
-    ]
 
 
 def without_metadata(line: str) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xtrace._src.explorer.hlo import Computation, Instruction
 from xtrace._src.explorer.origins import ORIGINS, Origin
 from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.source_locations import Location
 
 # How an instruction was linked, the surest first.
 METADATA, ARGUMENT, FUSED, CALLER, USERS, OPERANDS, NONE = (
@@ -58,23 +59,27 @@ def _own_origins(
     if not stack:
         return ()
     frame, name = stack[0], instruction.operation.rpartition("/")[2]
-    place = (frame.file, frame.line, frame.end_line, frame.column, frame.end_column)
+    place = _expression(frame)
     return tuple(by_expression.get((name, *place)) or by_expression.get(place) or ())
 
 
 def _by_expression(origins: Sequence[Origin]) -> dict[tuple[object, ...], list[int]]:
-    """Return origins by their name and expression, and by their expression alone, as frames of HLO count columns."""
+    """Return origins by their name and expression, and by their expression alone."""
     by_expression: dict[tuple[object, ...], list[int]] = {}
     for i, origin in enumerate(origins):
         if origin.span is not None and origin.kind != "argument":
-            file, _, line, end_line, column, end_column = origin.span
-            place = (file, line, end_line, column + 1, end_column + 1)
+            place = _expression(origin.span)
             # The first one stands for all that are alike.
             by_expression.setdefault((origin.name, *place), [i])
             alike = by_expression.setdefault(place, [])
             if all(origins[other].name != origin.name for other in alike):
                 alike.append(i)
     return by_expression
+
+
+def _expression(at: Location) -> tuple[object, ...]:
+    """Return an expression without its function, whose name XLA may write otherwise."""
+    return at.file, at.line, at.end_line, at.column, at.end_column
 
 
 class _Spreading:

@@ -16,11 +16,9 @@ from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_of
 from xtrace._src.core.source import Position, format_scopes, resolve, scopes_of
 from xtrace._src.stablehlo.builder import Locations, location_text
 from xtrace._src.transforms.lower import LoweredModule
+from xtrace._src.xla.source_locations import Location
 
 ORIGINS = "<xtrace origins>"
-
-# File, function, line, end line, column, end column, as `Location`, and as frames of HLO say them.
-Span = tuple[str, str, int, int, int, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,16 +33,13 @@ class Origin:
     kind: str
     name: str
     scope: str
-    span: Span | None
+    span: Location | None
     type: str = ""
 
 
-def span_of(position: Position | None) -> Span | None:
+def span_of(position: Position | None) -> Location | None:
     """Return the expression that a position is in."""
-    if position is None:
-        return None
-    at = resolve(position)
-    return at.file, at.function, at.line, at.end_line, at.column, at.end_column
+    return resolve(position) if position is not None else None
 
 
 class Equations:
@@ -125,7 +120,7 @@ class NumberedLocations(Locations):
 class NumberedModule(LoweredModule):
     """A lowered module whose text with locations says the numbers of places."""
 
-    __slots__ = ("places", "lines", "_text")
+    __slots__ = ("places", "_text")
 
     def __init__(self, module: LoweredModule) -> None:
         super().__init__(module.builder, module.hidden, module.unusable_donations, module.effects)
@@ -141,7 +136,7 @@ class NumberedModule(LoweredModule):
 def origins_of_equations(equations: Iterable[JaxprEqn]) -> list[Origin]:
     """Return the origin of each equation."""
     # Many equations have one position, whose columns are slow to look up.
-    spans: dict[Any, Span | None] = {}
+    spans: dict[Any, Location | None] = {}
     origins = []
     for equation in equations:
         source = equation.source
@@ -152,7 +147,7 @@ def origins_of_equations(equations: Iterable[JaxprEqn]) -> list[Origin]:
     return origins
 
 
-def origins_of_arguments(closed: ClosedJaxpr, paths: Sequence[str], span: Span | None) -> list[Origin]:
+def origins_of_arguments(closed: ClosedJaxpr, paths: Sequence[str], span: Location | None) -> list[Origin]:
     """Return the origin of each input; `span` is where the function is defined."""
     names = [*paths, *[f"input {i}" for i in range(len(paths), len(closed.jaxpr.invars))]]
     return [

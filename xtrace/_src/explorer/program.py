@@ -16,7 +16,6 @@ from xtrace._src.explorer.origins import (
     Equations,
     NumberedModule,
     Origin,
-    Span,
     origins_of_arguments,
     origins_of_equations,
     read_stablehlo,
@@ -25,6 +24,7 @@ from xtrace._src.explorer.origins import (
 from xtrace._src.stablehlo import attributes
 from xtrace._src.xla.hlo_collectives import Collective, collectives_of, runs_of_computations
 from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.source_locations import Location
 
 _WIDTH = 120
 
@@ -60,9 +60,9 @@ def describe_program(parts: Parts) -> Description:
     """Return the data of a program; files of its spans are numbered when programs are put together."""
     equations = Equations(parts.closed.jaxpr)
     code = parts.definition
-    definition: Span | None = None
+    definition: Location | None = None
     if code is not None:
-        definition = code.co_filename, code.co_name, code.co_firstlineno, code.co_firstlineno, 0, 0
+        definition = Location(code.co_filename, code.co_name, code.co_firstlineno, code.co_firstlineno, 0, 0)
     origins = origins_of_equations(equations.all)
     first_argument = len(origins)
     origins += origins_of_arguments(parts.closed, parts.paths, definition)
@@ -102,7 +102,7 @@ def describe_program(parts: Parts) -> Description:
     return Description(data, codes)
 
 
-def _describe_origin(origin: Origin, spans: dict[Span, int], cost: Sequence[float]) -> dict[str, Any]:
+def _describe_origin(origin: Origin, spans: dict[Location, int], cost: Sequence[float]) -> dict[str, Any]:
     described: dict[str, Any] = {"kind": origin.kind, "name": origin.name}
     if origin.scope:
         described["scope"] = origin.scope

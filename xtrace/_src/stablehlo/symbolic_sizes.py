@@ -41,7 +41,7 @@ def _write_sum(builder: FunctionBuilder, size: Any) -> Value:
     for term, coefficient in size.terms:
         product: Value | None = None
         for factor, power in term:
-            value = _write_factor(builder, factor, size.scope)
+            value = _write_factor(builder, factor)
             for _ in range(power):
                 product = value if product is None else builder.elementwise("multiply", product, value)
         if product is None or coefficient != 1:
@@ -52,7 +52,7 @@ def _write_sum(builder: FunctionBuilder, size: Any) -> Value:
     return total
 
 
-def _write_factor(builder: FunctionBuilder, factor: Any, scope: Any) -> Value:
+def _write_factor(builder: FunctionBuilder, factor: Any) -> Value:
     known = builder.sizes_known()
     value = known.get(factor)
     if value is None and not factor.operands:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from xtrace._src.algebra.vector_space import convert_to, zeros
 from xtrace._src.core.avals import ShapedArray, aval_of
 from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from xtrace._src.core.source import Place, Scopes, call_at, drop_scopes, user_position
+from xtrace._src.core.source import PositionHolder, Scopes, call_at, drop_scopes, user_position
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import UndefinedPrimal, cotangent_avals, tangent_aval
 from xtrace._src.transforms.backward import backward
@@ -32,7 +32,7 @@ def stage_to_jaxpr(
     """Return ``function(*tracers)`` as a jaxpr; values that are not traced become its constants."""
     info = info or DebugInfo("a transformation", "<jaxpr>", None, None)
     # The equation that holds the jaxpr carries the scopes around it; those inside would repeat them.
-    jaxpr, consts = call_at(Place(drop_scopes(user_position())), stage, function, in_avals, info)
+    jaxpr, consts = call_at(PositionHolder(drop_scopes(user_position())), stage, function, in_avals, info)
     return ClosedJaxpr(jaxpr, consts)
 
 

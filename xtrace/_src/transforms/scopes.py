@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from xtrace._src.core import config
 from xtrace._src.core.source import (
     Annotation,
-    Place,
+    PositionHolder,
     Scopes,
     Transformation,
     call_at,
@@ -105,7 +105,7 @@ def call_in_scopes(function: Callable[..., _Result], *arguments: object) -> _Res
     """
     position = user_position(2)
     with scope(*scopes_of(position)):
-        result: _Result = call_at(Place(drop_scopes(position)), function, *arguments)
+        result: _Result = call_at(PositionHolder(drop_scopes(position)), function, *arguments)
         return result
 
 

@@ -11,13 +11,11 @@ from typing import Any
 from xtrace._src.xla import versions
 from xtrace._src.xla.clients import Device
 
-_JAXLIB = ".".join(map(str, versions.JAXLIB_VERSION))
-
 
 def environment_of(device: Device) -> dict[str, Any]:
     """Return what programs for `device` depend on, by name: strings, and the list of the processor's features."""
     environment = {
-        "jaxlib": _JAXLIB, "platform": device.platform, "runtime": device.client.platform_version,
+        "jaxlib": versions.JAXLIB_VERSION_TEXT, "platform": device.platform, "runtime": device.client.platform_version,
         "device kind": device.device_kind,
     }
     return environment | (_processor() if device.platform == "cpu" else {})

@@ -247,10 +247,9 @@ def _set_options(options: xla_client.CompileOptions, values: Mapping[str, Any]) 
             raise TypeError(f"compiler option {name!r} is {value!r}; expected a bool, int, float or string")
         if name in _BUILD_OPTIONS:
             if not hasattr(options.executable_build_options, name):
-                version = ".".join(map(str, versions.JAXLIB_VERSION))
                 raise ValueError(
-                    f"jaxlib {version} has no compiler option {name}; it has optimization_level and "
-                    "memory_fitting_level"
+                    f"jaxlib {versions.JAXLIB_VERSION_TEXT} has no compiler option {name}; it has optimization_level "
+                    "and memory_fitting_level"
                 )
             setattr(options.executable_build_options, name, _LEVELS.get(value, value))
         else:

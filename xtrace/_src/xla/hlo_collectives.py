@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xtrace._src.xla.hlo_frames import Frames
+from xtrace._src.xla.hlo_types import arrays_of
 
 
 class Collective(NamedTuple):
@@ -35,7 +36,6 @@ _KINDS = (
     "ragged-all-to-all",
 )
 _COLLECTIVE = re.compile(rf"= (.*?) ({'|'.join(_KINDS)})(-start)?\(")
-_ARRAY = re.compile(r"\b(pred|token|[a-z]+\d+[a-z\d]*)\[([\d,]*)\]")
 _LISTED_GROUPS = re.compile(r"replica_groups=\{((?:\{[\d,]*\},?)*)\}")
 _GRID_GROUPS = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 # A dimension of a mesh, or one of the factors of its size: ``'axis_0'`` or ``'axis_0':(2)4``.
@@ -145,13 +145,8 @@ def _number_of_runs(
 
 def _size(types: str, *, is_started: bool) -> int:
     """Return the bytes of the arrays of a type; a started operation has its operand and its result."""
-    sizes = [_bytes(dtype, dimensions) for dtype, dimensions in _ARRAY.findall(types)]
+    sizes = [one.bytes for one in arrays_of(types)]
     return max(sizes, default=0) if is_started else sum(sizes)
-
-
-def _bytes(dtype: str, dimensions: str) -> int:
-    bits = 8 if dtype == "pred" else int((re.search(r"\d+", dtype) or ["0"])[0])
-    return math.prod([int(n) for n in dimensions.split(",") if n]) * bits // 8
 
 
 def _groups(line: str, devices: int) -> tuple[tuple[int, ...], ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from xtrace._src.xla.source_locations import Location
 
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _ROW = re.compile(r"^(\d+) (.*)$")
@@ -11,17 +12,6 @@ _FIELD = re.compile(r"(\w+)=(\d+)")
 _FRAME = re.compile(r"\bstack_frame_id=(\d+)")
 _FILE = re.compile(r'\bsource_file="([^"]*)"')
 _LINE = re.compile(r"\bsource_line=(\d+)")
-
-
-class FrameLocation(NamedTuple):
-    """A place of the user's code as HLO has it: lines from 1, columns from 1 in bytes of UTF-8, 0 if not known."""
-
-    file: str
-    function: str
-    line: int
-    end_line: int
-    column: int
-    end_column: int
 
 
 class Frames:
@@ -41,21 +31,21 @@ class Frames:
             {n: name.strip('"') for n, name in tables.get(table, {}).items()} for table in _TABLES[:2]
         ]
         locations = {
-            n: FrameLocation(
+            n: Location(
                 files.get(row.get("file_name_id", 0), ""), functions.get(row.get("function_name_id", 0), ""),
-                row.get("line", 0), row.get("end_line", 0), row.get("column", 0), row.get("end_column", 0),
+                row.get("line", 0), row.get("end_line", 0), _column(row, "column"), _column(row, "end_column"),
             )
             for n, row in _rows(tables.get("FileLocations", {}))
         }
-        self._frames: dict[int, tuple[FrameLocation | None, int]] = {
+        self._frames: dict[int, tuple[Location | None, int]] = {
             n: (locations.get(row.get("file_location_id", 0)), row.get("parent_frame_id", 0))
             for n, row in _rows(tables.get("StackFrames", {}))
         }
 
-    def stack(self, line: str) -> list[FrameLocation]:
+    def stack(self, line: str) -> list[Location]:
         """Return the places that an operation's line names, innermost first."""
         match = _FRAME.search(line)
-        places: list[FrameLocation] = []
+        places: list[Location] = []
         number = int(match[1]) if match is not None else 0
         while number in self._frames and len(places) < len(self._frames):
             place, parent = self._frames[number]
@@ -78,6 +68,11 @@ def _head(text: str) -> list[str]:
     """Return the lines before the first computation."""
     ends = [i for i in (text.find("\n%"), text.find("\nENTRY")) if i >= 0]
     return text[: min(ends)].splitlines() if ends else text.splitlines()
+
+
+def _column(row: dict[str, int], name: str) -> int:
+    # HLO counts columns from 1, and says 0 or nothing where it does not know them.
+    return max(row.get(name, 0) - 1, 0)
 
 
 def _rows(table: dict[int, str]) -> list[tuple[int, dict[str, int]]]:

@@ -8,22 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from typing import Any, NamedTuple
 
 from xtrace._src.xla.protobuf import fields, integers
-
-
-class Place(NamedTuple):
-    """A line of the user's code, and its function. Printed, a file below the working directory is short."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        folder = os.path.join(os.getcwd(), "")
-        return f"{self.file.removeprefix(folder)}:{self.line}"
+from xtrace._src.xla.source_locations import Place
 
 
 class Shape(NamedTuple):

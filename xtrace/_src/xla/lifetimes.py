@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xtrace._src.xla.buffer_assignment import BufferAssignment, Slot
-from xtrace._src.xla.hlo_programs import Computation, HloProgram, Instruction, Place, Shape
+from xtrace._src.xla.hlo_programs import Computation, HloProgram, Instruction, Shape
+from xtrace._src.xla.source_locations import Place
 
 ARGUMENT, LITERAL, RESULT, TEMPORARY = "argument", "literal", "result", "temporary"
 

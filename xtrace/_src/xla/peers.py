@@ -73,8 +73,7 @@ def _folder(processes: tuple[int, ...]) -> str:
 
 def describe_this_process() -> str:
     """Return the machine, the process's number there and the versions, which the other processes are told."""
-    jaxlib = ".".join(map(str, versions.JAXLIB_VERSION))
-    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": jaxlib})
+    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "jaxlib": versions.JAXLIB_VERSION_TEXT})
 
 
 class _Worker:

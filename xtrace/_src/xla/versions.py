@@ -26,6 +26,7 @@ def require_supported(version: Sequence[int]) -> None:
 
 
 JAXLIB_VERSION: tuple[int, ...] = tuple(jaxlib.version.__version_info__)
+JAXLIB_VERSION_TEXT = ".".join(map(str, JAXLIB_VERSION))
 require_supported(JAXLIB_VERSION)
 
 # `_jax.array_result_handler` lost its fourth argument, `_skip_checks`.

@@ -11,8 +11,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from xtrace._src.core.source import Location, Position, resolve
+from xtrace._src.core.source import Position, resolve
 from xtrace._src.core.tables import memoize
+from xtrace._src.xla.source_locations import Location
 
 # An expression over more lines is shown by its first ones.
 _SHOWN_LINES = 4

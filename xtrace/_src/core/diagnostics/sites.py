@@ -8,7 +8,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from xtrace._src.core.diagnostics.excerpts import Expression, excerpt, expression_at, marked_span
-from xtrace._src.core.source import Location, Position, is_internal, position_of, resolve
+from xtrace._src.core.source import Position, is_internal, position_of, resolve
+from xtrace._src.xla.source_locations import Location
 
 # Callers of these know what they pass; the libraries themselves know nothing of traced values.
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "scipy", "pandas", "matplotlib", "seaborn", "sklearn", "PIL"}

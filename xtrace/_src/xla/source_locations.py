@@ -1,0 +1,40 @@
+"""Locations in the user's code: the expressions that programs come from, and their lines."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """A line of the user's code, and its function. Printed, a file below the working directory is short."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        folder = os.path.join(os.getcwd(), "")
+        return f"{self.file.removeprefix(folder)}:{self.line}"
+
+
+class Location(NamedTuple):
+    """An expression: its file, its function, and the range of lines (from 1) and columns (from 0, in bytes of UTF-8).
+
+    Columns are 0 where they are not known.
+    """
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    @property
+    def place(self) -> Place:
+        """The line that it begins in."""
+        return Place(self.file, self.line, self.function)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
