@@ -248,7 +248,7 @@ class MemoryReport:
         """
         if isinstance(target, int) and not isinstance(target, bool):
             if target < 0:
-                raise ValueError(f"fits: target is a number of bytes, 0 or more, or a name such as 'h200'; got {target}")
+                raise ValueError(f"fits: target is a number of bytes, 0 or more, or a name; got {target}")
             return Fit(self.name, "a device", self.peak, target)
         if target is None:
             return Fit(self.name, self.device, self.peak, self.capacity)

@@ -107,10 +107,10 @@ def warm_up_all(jitted: Jitted, signatures: Iterable[tuple[Any, ...]]) -> None:
     given = signatures if isinstance(signatures, Iterable) and not isinstance(signatures, str | dict) else [None]
     for number, args in enumerate(given):
         if not isinstance(args, tuple | list):
-            found = f"signature {number} is {abbreviate(args)}" if args is not None else abbreviate(signatures)
+            wrong = f"signature {number} is {abbreviate(args)}" if args is not None else abbreviate(signatures)
             raise TypeError(
                 f"warm_up_all: signatures are tuples of positional arguments, one for each call, such as [(x,), (y,)]; "
-                f"got {found}"
+                f"got {wrong}"
             )
         calls.append((tuple(args), {}))
     warm_up(jitted, calls)

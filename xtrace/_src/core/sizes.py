@@ -49,7 +49,7 @@ def guess(size: Any) -> int:
 
 def bit_length(size: Any) -> int:
     """Return how often a range of that many is halved until none is left; for symbolic sizes, enough for all."""
-    return _SYMBOLIC_BITS if is_symbolic(size) else size.bit_length()  # type: ignore[no-any-return]
+    return _SYMBOLIC_BITS if is_symbolic(size) else size.bit_length()
 
 
 def largest(x: Any, y: Any) -> Any:
