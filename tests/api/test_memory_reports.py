@@ -187,6 +187,10 @@ def test_a_program_fits_or_does_not():
     )
     with pytest.raises(ValueError, match="unknown target 'h2000'"):
         report.fits("h2000")
+    with pytest.raises(ValueError, match="fits: target is a number of bytes, 0 or more"):
+        report.fits(-1)
+    with pytest.raises(TypeError, match="a target is a string"):
+        report.fits(True)
     compiled = xtrace.jit(jnp.matmul).lower(X, X).compile()
     assert compiled.fits() and not compiled.fits(1000)
 

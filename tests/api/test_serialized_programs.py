@@ -213,8 +213,9 @@ def test_wrong_arguments():
         deserialize_and_load(data, out_tree, in_tree)
     with pytest.raises(ValueError, match="execution_devices has 2 devices, and <lambda> was compiled for 1"):
         deserialize_and_load(data, in_tree, out_tree, execution_devices=xtrace.devices()[:2])
-    with pytest.raises(TypeError, match="execution_devices must be devices"):
-        deserialize_and_load(data, in_tree, out_tree, execution_devices=[0])
+    for devices in ([0], 0):
+        with pytest.raises(TypeError, match="execution_devices must be devices"):
+            deserialize_and_load(data, in_tree, out_tree, execution_devices=devices)
     assert deserialize_and_load(data, in_tree, out_tree, backend="cpu")(1.0, 2.0) == 3
 
 

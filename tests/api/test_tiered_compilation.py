@@ -580,3 +580,15 @@ def test_an_error_names_the_program():
     assert any(re.search("compile_all: program 1, <lambda>", note) for note in caught.value.__notes__)
     with pytest.raises(TypeError, match=r"compile_all: program 1 is .*; give what jit\(f\).lower"):
         xtrace.compile_all([good, step])
+    with pytest.raises(TypeError, match=r"compile_all: lowered is <Lowered <lambda>>; give a list of"):
+        xtrace.compile_all(good)
+
+
+@pytest.mark.parametrize(("signatures", "words"), [
+    (3, "got 3"), (None, "got None"), (ShapeDtypeStruct((3,), "float32"), "got ShapeDtypeStruct"), ({"x": 1}, "got {"),
+    ([ShapeDtypeStruct((3,), "float32")], "got signature 0 is Shape"), ([(1.0,), np.ones(2)], "got signature 1 is"),
+    ("ab", "got 'ab'"), ([None], r"got \[None\]"),
+])
+def test_signatures_are_tuples(signatures, words):
+    with pytest.raises(TypeError, match=rf"warm_up_all: signatures are tuples of positional arguments.*{words}"):
+        jit(lambda x: x + 1).warm_up_all(signatures)

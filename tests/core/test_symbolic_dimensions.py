@@ -283,3 +283,14 @@ def test_descriptions_of_arguments():
         export.symbolic_args_specs(args, ("a, ...",))
     with pytest.raises(ValueError, match=r"should be None or a string\. Found 3"):
         export.symbolic_args_specs(args[0], 3)
+
+
+@pytest.mark.parametrize(("text", "least"), [
+    ("a - 1 - max(a - 2, 0)", 0), ("a - min(a, 2) - max(a - min(a, 2) - 1, 0)", 0), ("min(a, b) - max(a, b) + a*b", 0),
+    ("max(a - 3, 0)*b - a*b + 3*b", 0), ("max(a, b)^2 - a*b", 0),
+])
+def test_a_maximum_is_one_of_its_operands(text, least):
+    size, = export.symbolic_shape(text)
+    assert size >= least
+    values = [size.evaluate({"a": a, "b": b}) for a in range(1, 9) for b in range(1, 9)]
+    assert min(values) >= least

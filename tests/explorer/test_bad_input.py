@@ -4,6 +4,7 @@ import functools
 import html.parser
 import json
 import linecache
+import pickle
 import re
 import warnings
 
@@ -178,6 +179,14 @@ def test_a_program_that_does_not_compile_says_why():
 def test_a_target_that_is_unknown_is_an_error():
     with pytest.raises(ValueError, match="unknown target"):
         xtrace.lower(jnp.sin, 1.0).explore(target="abacus")
+
+
+def test_a_program_that_was_loaded_says_where_to_explore():
+    loaded = pickle.loads(pickle.dumps(xtrace.lower(jnp.sin, 1.0).compile()))
+    with pytest.raises(ValueError, match=r"explore: sin is a program that was loaded.*xtrace\.explore\(f, \*args\)"):
+        loaded.explore()
+    with pytest.raises(TypeError, match="explore: name is what the page calls the program, a string; got 3"):
+        xtrace.lower(jnp.sin, 1.0).explore(name=3)
 
 
 def test_references_and_callbacks():

@@ -234,6 +234,14 @@ def _symbolic_bounds(parts: Sequence[Any], length: Any) -> tuple[Any, Any, int]:
     return largest(first + (count - 1) * step, 0), count, step
 
 
+def _is_outside(index: int, length: int) -> bool:
+    """Whether an index is out of bounds; one that depends on a symbolic length is not, and `_clamp_index` moves it."""
+    try:
+        return not -length <= index < length
+    except InconclusiveDimensionOperation:
+        return False
+
+
 def _clamp_index(index: int, length: int) -> int:
     """Return a position counted from the front and moved inside the axis, as out-of-bounds reads are."""
     position = index + length if index < 0 else index
@@ -311,14 +319,14 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
         elif advanced:
             length = shape[taken]
             outside = outside or _describe_outside(entry, taken, length)
-            if type(entry) is int and not exact and -length <= entry < length:
+            if type(entry) is int and not exact and not _is_outside(entry, length):
                 entry = _clamp_index(entry, length)
             add_array(entry, length)
             taken += 1
         else:
             length = shape[taken]
             outside = outside or _describe_outside(entry, taken, length)
-            if type(entry) is int and not eager and not -length <= entry < length:
+            if type(entry) is int and not eager and _is_outside(entry, length):
                 # The program clamps it, so that checkify sees the index.
                 entry = entry + length if entry < 0 else entry
                 axis = axis_of_length(None, 1)
@@ -341,7 +349,7 @@ def read(shape: tuple[int, ...], index: object, eager: bool, exact: bool) -> Rea
 
 
 def _describe_outside(index: ArrayLike, axis: int, length: int) -> str | None:
-    if type(index) is not int or -length <= index < length:
+    if type(index) is not int or not _is_outside(index, length):
         return None
     return (
         f"index {index} is out of bounds for axis {axis} with size {length}; the setting jax_check_static_indices "

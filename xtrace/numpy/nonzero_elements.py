@@ -16,6 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.integers import to_integer
 from xtrace._src.core.jax_version import is_newer
+from xtrace._src.core.sizes import bit_length
 from xtrace._src.core.trace import Tracer
 from xtrace._src.ops import elementwise, reductions
 from xtrace._src.ops.arrays.concatenation import concatenate
@@ -114,7 +115,7 @@ def nth_counted(numbers: Any, size: int, dtype: DTypeLike) -> tuple[Any, Any]:
         )
         return low, select_n(few, middle, high)
 
-    low, _ = fori_loop(0, length.bit_length(), step, (low, high))
+    low, _ = fori_loop(0, bit_length(length), step, (low, high))
     return low, lt(low, scalar_of(length, dtype))
 
 

@@ -16,7 +16,7 @@ from xtrace._src.core.annotations import ArrayLike, DTypeLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.diagnostics.messages import called_function
 from xtrace._src.core.integers import to_integer
-from xtrace._src.core.sizes import is_known_to_exceed, is_symbolic
+from xtrace._src.core.sizes import bit_length, is_known_to_exceed
 from xtrace._src.ops import complex_numbers, reductions
 from xtrace._src.ops.arrays import shape as shapes
 from xtrace._src.ops.arrays import slicing, sorting
@@ -236,11 +236,6 @@ def _goes_before(values: Array, elements: Array, side: str) -> Array:
     return bitwise_not(_less(elements, values)) if side == "left" else _less(values, elements)
 
 
-def _steps_of_halving(length: Any) -> int:
-    """Return how often a range of positions is halved until one is left; for symbolic sizes, enough for all."""
-    return dtypes.bit_width(dtypes.int32) if is_symbolic(length) else length.bit_length()
-
-
 def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
     """Return positions by binary search, each step for all values together."""
     length = a.shape[0]
@@ -252,7 +247,7 @@ def _search_by_halving(a: Array, v: Array, side: str, unroll: bool) -> Array:
         return (select_n(before, middle, low), select_n(before, high, middle)), None
 
     bounds = [broadcast_in_dim(scalar_of(n, dtypes.uint32), v.shape, ()) for n in (0, length)]
-    result: Array = scan(step, tuple(bounds), None, _steps_of_halving(length), unroll=bool(unroll) or 1)[0][1]
+    result: Array = scan(step, tuple(bounds), None, bit_length(length), unroll=bool(unroll) or 1)[0][1]
     return result
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from xtrace._src.api import jit, stages
 from xtrace._src.api.memory_reports import MemoryReport
+from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.callables import check_callable, innermost_function
 from xtrace._src.core.diagnostics.tracebacks import boundary
 from xtrace._src.core.garbage_collection import collection_paused
@@ -106,7 +107,14 @@ def explore_stage(
     stage: stages.Traced | stages.Lowered | stages.Compiled, *, target: str | None = None, name: str | None = None
 ) -> Explored:
     """Return the page of a stage, compiled for a target if one is named; `name` is what the page calls it."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"explore: name is what the page calls the program, a string; got {abbreviate(name)}")
     compiled = stage if isinstance(stage, stages.Compiled) else None
+    if compiled is not None and not hasattr(stage._jitted, "lowered_module"):
+        raise ValueError(
+            f"explore: {stage.fun_name} is a program that was loaded, without the function's source and jaxpr. Explore "
+            "it where the function is: xtrace.explore(f, *args); as_text() is its optimised HLO"
+        )
     lowered = _lower(stage, target)
     lowered._module = module = NumberedModule(lowered._module)
     why = ""

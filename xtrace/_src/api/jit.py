@@ -451,7 +451,7 @@ class Jitted:
     @boundary
     def warm_up_all(self, signatures: Iterable[tuple[Any, ...]]) -> None:
         """Compile on all cores, each for a tuple of positional arguments as `warm_up` takes them."""
-        importlib.import_module("xtrace._src.api.tiers").warm_up(self, [(tuple(args), {}) for args in signatures])
+        importlib.import_module("xtrace._src.api.tiers").warm_up_all(self, signatures)
 
     def without_references(self, traced: TracedFunction, static: Static) -> Callable[..., Any]:
         """Return the function of arrays that a trace with references is, jitted with the options of this one."""

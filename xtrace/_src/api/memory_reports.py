@@ -247,7 +247,9 @@ class MemoryReport:
         the target if its compiler is installed (the extra ``aot``); otherwise the sentence says what it rests on.
         Raises ValueError for an unknown target.
         """
-        if isinstance(target, int):
+        if isinstance(target, int) and not isinstance(target, bool):
+            if target < 0:
+                raise ValueError(f"fits: target is a number of bytes, 0 or more, or a name; got {target}")
             return Fit(self.name, "a device", self.peak, target)
         if target is None:
             return Fit(self.name, self.device, self.peak, self.capacity)

@@ -7,7 +7,7 @@ checksum finds damage. Nothing in them is unpickled, but XLA's part is code.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -241,14 +241,14 @@ def _devices(head: Mapping[str, Any], backend: Any, given: Sequence[Any] | None)
             f"{function}: {name} was compiled for the devices {numbers}, and here are {sorted(known)}; pass "
             f"execution_devices, {len(numbers)} devices"
         )
-    devices = list(given)
-    if len(devices) != len(numbers):
-        raise ValueError(
-            f"{function}: execution_devices has {len(devices)} devices, and {name} was compiled for {len(numbers)}"
-        )
+    devices = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(d, clients.Device) for d in devices):
         raise TypeError(
             f"{function}: execution_devices must be devices such as xtrace.devices(), got {abbreviate(given)}"
+        )
+    if len(devices) != len(numbers):
+        raise ValueError(
+            f"{function}: execution_devices has {len(devices)} devices, and {name} was compiled for {len(numbers)}"
         )
     if backend is not None and devices[0].platform != clients.client(backend).platform:
         raise ValueError(f"{function}: the execution_devices are no devices of the backend {abbreviate(backend)}")

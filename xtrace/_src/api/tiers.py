@@ -90,6 +90,8 @@ def compile_all(lowered: Iterable[Lowered]) -> list[Compiled]:
         >>> cosine(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
+    if not isinstance(lowered, Iterable):
+        raise TypeError(f"compile_all: lowered is {abbreviate(lowered)}; give a list of what jit(f).lower(...) returns")
     programs = list(lowered)
     for number, one in enumerate(programs):
         if not isinstance(one, Lowered):
@@ -97,6 +99,21 @@ def compile_all(lowered: Iterable[Lowered]) -> list[Compiled]:
                 f"compile_all: program {number} is {abbreviate(one)}; give what jit(f).lower(...) returns for each one"
             )
     return _run_all([one.compile for one in programs], lambda i: f"compile_all: program {i}, {programs[i].fun_name}")
+
+
+def warm_up_all(jitted: Jitted, signatures: Iterable[tuple[Any, ...]]) -> None:
+    """Compile a function for calls with each of these tuples of positional arguments."""
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    given = signatures if isinstance(signatures, Iterable) and not isinstance(signatures, str | dict) else [None]
+    for number, args in enumerate(given):
+        if not isinstance(args, tuple | list):
+            wrong = f"signature {number} is {abbreviate(args)}" if args is not None else abbreviate(signatures)
+            raise TypeError(
+                f"warm_up_all: signatures are tuples of positional arguments, one for each call, such as [(x,), (y,)]; "
+                f"got {wrong}"
+            )
+        calls.append((tuple(args), {}))
+    warm_up(jitted, calls)
 
 
 def warm_up(jitted: Jitted, calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]) -> None:

@@ -11,6 +11,9 @@ from xtrace._src.core.errors import InconclusiveDimensionOperation
 # What a size is taken to be where that must be guessed.
 _USUAL = 32
 
+# How many bits symbolic sizes have in programs.
+_SYMBOLIC_BITS = 32
+
 
 def is_symbolic(size: Any) -> TypeGuard[Any]:
     """Whether a size is a `SymbolicDimension`, whose module most processes never load."""
@@ -42,6 +45,11 @@ def has_symbolic(sizes: Iterable[Any]) -> bool:
 def guess(size: Any) -> int:
     """Return an integer in the place of a size, where it only decides how fast a program is."""
     return size.evaluate(dict.fromkeys(size.variables(), _USUAL)) if is_symbolic(size) else size  # type: ignore[no-any-return]
+
+
+def bit_length(size: Any) -> int:
+    """Return how often a range of that many is halved until none is left; for symbolic sizes, enough for all."""
+    return _SYMBOLIC_BITS if is_symbolic(size) else size.bit_length()
 
 
 def largest(x: Any, y: Any) -> Any:

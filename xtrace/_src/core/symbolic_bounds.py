@@ -2,7 +2,8 @@
 
 A bound is that of interval arithmetic, or a better one by what is known to be at least 0: the constraints of the scope,
 and what operations mean, such as ``max(a, b) - a``. A multiple of it is taken away, so that a term without a bound is
-gone. Bounds are never wrong; they may be infinite where a better search would find a number.
+gone. The maximum of two sizes is one of them, so the smaller bound of these two cases is one as well. Bounds are never
+wrong; they may be infinite where a better search would find a number.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _Interval = tuple[Any, Any]
 # How many facts are used one after the other, and how many polynomials are looked at for one bound.
 _DEPTH = 4
 _SEARCHED = 400
+# How many maxima and minima are replaced by their operands, one inside the other.
+_SPLITS = 3
 _INFINITY = math.inf
 
 
@@ -39,12 +42,25 @@ def bounds_of(size: Any) -> _Interval:
 class _Search:
     """The search for a lower bound of one polynomial."""
 
-    def __init__(self, scope: Any, polynomial: _Polynomial) -> None:
-        self.scope, self.polynomial, self.left = scope, polynomial, _SEARCHED
-        self.facts = list(_facts_of_operations(polynomial)) + list(scope.facts)
+    def __init__(self, scope: Any, polynomial: _Polynomial, splits: int = _SPLITS, *known: _Polynomial) -> None:
+        self.scope, self.polynomial, self.left, self.splits, self.known = scope, polynomial, _SEARCHED, splits, known
+        self.facts = [*_facts_of_operations(scope, polynomial), *known, *scope.facts]
 
     def lower_bound(self) -> Any:
-        return self._search(self.polynomial, _DEPTH)
+        return max(self._search(self.polynomial, _DEPTH), self._lower_bound_of_cases())
+
+    def _lower_bound_of_cases(self) -> Any:
+        """Return the bound where a maximum or a minimum is the one operand or the other."""
+        factors = [f for term in self.polynomial for f, _ in term if f.operands and f.name in ("max", "min")]
+        if not factors or not self.splits:
+            return -_INFINITY
+        sign = 1 if factors[0].name == "max" else -1
+        lows = []
+        for one, other in (factors[0].operands, factors[0].operands[::-1]):
+            case = _replace(self.polynomial, factors[0], one)
+            search = _Search(self.scope, case, self.splits - 1, *self.known, _sum((one, sign), (other, -sign)))
+            lows.append(search.lower_bound())
+        return min(lows)
 
     def _search(self, polynomial: _Polynomial, depth: int) -> Any:
         self.left -= 1
@@ -129,6 +145,17 @@ def _sum(*parts: tuple[Any, int]) -> _Polynomial:
         for term, coefficient in part.items() if isinstance(part, dict) else terms_of(part):
             total[term] = total.get(term, 0) + factor * coefficient
     return {term: coefficient for term, coefficient in total.items() if coefficient}
+
+
+def _replace(polynomial: _Polynomial, factor: Factor, operand: Any) -> _Polynomial:
+    """Return the polynomial with an operand in the place of a factor."""
+    parts: list[tuple[Any, int]] = []
+    for term, coefficient in polynomial.items():
+        product = {tuple([pair for pair in term if pair[0] != factor]): 1}
+        for _ in range(dict(term).get(factor, 0)):
+            product = _sum(*[({multiply_terms(t, u): c for t, c in product.items()}, d) for u, d in terms_of(operand)])
+        parts.append((product, coefficient))
+    return _sum(*parts)
 
 
 # Interval arithmetic

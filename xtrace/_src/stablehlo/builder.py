@@ -230,7 +230,7 @@ class FunctionBuilder:
         self.place: _Place | None = None
         self.results: Sequence[ShapedArray] = ()
         self.number = itertools.count().__next__
-        self._constants: dict[tuple[str, str], Value] = {}
+        self._constants: dict[tuple[str, str, tuple[int, ...]], Value] = {}
         self._spread: dict[tuple[str, ShapedArray, tuple[int, ...]], Value] = {}
         # What the next operation of each ordered effect waits for.
         self.tokens: dict[Any, Value] = {}
@@ -339,21 +339,22 @@ class FunctionBuilder:
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return the constant with the ``dense<…>`` text `text`; equal ones are written once."""
-        kind = aval.mlir_type
-        constant = self._constants.get((text, kind))
+        # The types of different symbolic sizes are written the same.
+        key = text, kind, _ = text, aval.mlir_type, aval.shape
+        constant = self._constants.get(key)
         if constant is None and "?" in kind:
             # All of its elements are the same, or its text would say the sizes.
             scalar = self.constant_line(text, aval.update(shape=()))
-            constant = self._constants[text, kind] = self.broadcast(scalar, aval.shape)
+            constant = self._constants[key] = self.broadcast(scalar, aval.shape)
         elif constant is None:
-            constant = self._constants[text, kind] = self.line(f"stablehlo.constant {text} : {kind}", aval)
+            constant = self._constants[key] = self.line(f"stablehlo.constant {text} : {kind}", aval)
         return constant
 
     def text_of_constant(self, value: Value) -> str | None:
         """Return the ``dense<…>`` text of a constant; None for what is computed or an argument."""
         if type(value) is Constant:
             return value.text
-        return next((text for (text, _), result in self._constants.items() if result.name == value.name), None)
+        return next((text for (text, *_), result in self._constants.items() if result.name == value.name), None)
 
     # Operations that the rules of many primitives write.
 

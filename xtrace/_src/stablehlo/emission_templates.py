@@ -42,13 +42,13 @@ class EmissionRecorder(FunctionBuilder):
         super().__init__(_Module(platform), "", "")  # type: ignore[arg-type]
         self.results = results
         self.place = (None, "")
-        self.constants: dict[tuple[str, str], Value] = {}
+        self.constants: dict[tuple[str, str, tuple[int, ...]], Value] = {}
         self.numbers = itertools.count()
         self.number = map("\0n{}\0".format, self.numbers).__next__  # type: ignore[assignment]
 
     def constant_line(self, text: str, aval: ShapedArray) -> Value:
         """Return a gap for the constant; the builder writes it when the template is filled in."""
-        key = text, aval.mlir_type
+        key = text, aval.mlir_type, aval.shape
         if key not in self.constants:
             self.constants[key] = Value(f"\0c{len(self.constants)}\0", aval)
         return self.constants[key]
@@ -66,7 +66,7 @@ class EmissionTemplate:
     __slots__ = ("lines", "placed", "named", "constants", "count", "results", "many", "single", "text", "pick")
 
     def __init__(self, recorder: EmissionRecorder, operands: Sequence[Value], emitted: Any) -> None:
-        self.count, self.constants = next(recorder.numbers), [(t, v.aval) for (t, _), v in recorder.constants.items()]
+        self.count, self.constants = next(recorder.numbers), [(t, v.aval) for (t, *_), v in recorder.constants.items()]
         self.placed = [p is not None for p in recorder.places]
         self.many = not isinstance(emitted, Value)
         written = [self._split(line) for line in recorder.lines]
