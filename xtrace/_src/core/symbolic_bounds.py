@@ -44,7 +44,7 @@ class _Search:
 
     def __init__(self, scope: Any, polynomial: _Polynomial, splits: int = _SPLITS, *known: _Polynomial) -> None:
         self.scope, self.polynomial, self.left, self.splits, self.known = scope, polynomial, _SEARCHED, splits, known
-        self.facts = [*_facts_of_operations(scope, polynomial), *known, *scope.facts]
+        self.facts = [*_facts_of_operations(polynomial), *known, *scope.facts]
 
     def lower_bound(self) -> Any:
         return max(self._search(self.polynomial, _DEPTH), self._lower_bound_of_cases())
