@@ -468,11 +468,10 @@ def _modules() -> Any:
 
 
 def _call_compiled(stage: weakref.ref[Compiled], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    compiled = stage()
-    assert compiled is not None
-    if compiled._around is None:
-        return compiled._call_on_arrays(*args, **kwargs)
+    compiled: Any = stage()
     around = compiled._around
+    if around is None:
+        return compiled._call_on_arrays(*args, **kwargs)
     return call_on_arrays(around._traced, compiled._call_on_arrays, around._leaves(args, kwargs))
 
 
@@ -538,25 +537,20 @@ class Compiled(Stage):
         results = run_program(run, leaves, self._paths, self._traced)
         if run is self._program:
             self._specialise(args, kwargs, leaves, donated)
-        for leaf, gone in zip(leaves, donated, strict=True):
-            if gone and isinstance(leaf, ConcreteArray):
-                leaf.note_deletion()
+        for leaf in [x for x, gone in zip(leaves, donated, strict=True) if gone and isinstance(x, ConcreteArray)]:
+            leaf.note_deletion()
         return pytree.tree_unflatten(self.out_tree, results)
 
-    def _specialise(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[Any], donated: Sequence[bool]
-    ) -> None:
+    def _specialise(self, args: Any, kwargs: dict[str, Any], leaves: Sequence[Any], donated: Sequence[bool]) -> None:
         """Count a call, and write code for calls with leaves of such types if they are many."""
         assert self._program is not None
         kinds = tuple([type(x) for x in leaves])
         self._calls[kinds] = self._calls.get(kinds, 0) + 1
-        if self._calls[kinds] != CALLS_BEFORE_SPECIALISING or self._program.callbacks:
-            return
-        code = specialise(
-            args, kwargs, Static((), ()), donated, self._program, self.out_tree, config.cache_key(), self._calls.clear
-        )
-        if code is not None:
-            self._call_shapes.add(args, kwargs, code)
+        if self._calls[kinds] == CALLS_BEFORE_SPECIALISING and not self._program.callbacks:
+            static, settings, forget = Static((), ()), config.cache_key(), self._calls.clear
+            code = specialise(args, kwargs, static, donated, self._program, self.out_tree, settings, forget)
+            if code is not None:
+                self._call_shapes.add(args, kwargs, code)
 
     def _check_shardings(self, leaves: Sequence[Any]) -> None:
         """Raise ValueError for arguments that are committed to other places than the program takes them from."""
