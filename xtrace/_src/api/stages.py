@@ -99,6 +99,7 @@ class Wrapped(Protocol[_Arguments, _Result]):
 
     def wait_for_compilation(self, timeout: float | None = None) -> bool:
         """Wait until programs are compiled fully; False if that takes longer than `timeout` in seconds."""
+        ...
 
     def clear_cache(self) -> None:
         """Forget the programs compiled so far."""
