@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from xtrace._src.explorer.hlo import Computation, Instruction
+from xtrace._src.xla.hlo_computations import Computation, Instruction
 from xtrace._src.xla.hlo_types import ArrayType, arrays_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from xtrace._src.explorer.hlo import Computation, Instruction
 from xtrace._src.explorer.origins import ORIGINS, Origin
+from xtrace._src.xla.hlo_computations import Computation, Instruction
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.source_locations import Location
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from xtrace._src.xla.hlo_computations import Computation, read_computations
 from xtrace._src.xla.hlo_frames import Frames
 from xtrace._src.xla.hlo_types import arrays_of
 
@@ -30,64 +31,46 @@ class Collective(NamedTuple):
     line: int | None
 
 
-_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.-]+) .*\{$")
 _KINDS = (
     "all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute", "collective-broadcast",
     "ragged-all-to-all",
 )
-_COLLECTIVE = re.compile(rf"= (.*?) ({'|'.join(_KINDS)})(-start)?\(")
 _LISTED_GROUPS = re.compile(r"replica_groups=\{((?:\{[\d,]*\},?)*)\}")
 _GRID_GROUPS = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 # A dimension of a mesh, or one of the factors of its size: ``'axis_0'`` or ``'axis_0':(2)4``.
 _MESH_GROUPS = re.compile(r"replica_groups=mesh\[([^\]]*)\] ?\{([^}]*)\}")
 _MESH_AXIS = re.compile(r"'([^']*)'(?:=(\d+))?(?::\((\d+)\)(\d+))?")
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
-_CALLED = re.compile(r"\b(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.-]+)")
-_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_CONDITION = re.compile(r"condition=%?([\w.-]+)")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
 def collectives_of(text: str, devices: int) -> list[Collective]:
     """Return the collectives of a program over so many devices, in the order of its text."""
-    frames = Frames(text)
-    rows = []
-    for computation, lines in _computations(text):
-        for line in lines:
-            match = _COLLECTIVE.search(line)
-            if match is not None:
-                rows.append((computation, match, line))
-    calls = _calls(text) if rows else {}
+    frames, computations = Frames(text), read_computations(text.splitlines())
+    rows = [
+        (computation.name, kind, instruction) for computation in computations
+        for instruction in computation.instructions.values()
+        if (kind := instruction.opcode.removesuffix("-start")) in _KINDS
+    ]
+    calls = _calls(computations) if rows else {}
     collectives = []
     known: dict[str, tuple[int, bool]] = {}
-    for computation, match, line in rows:
-        groups = _groups(line, devices)
-        size = _size(match[1], is_started=match[3] is not None)
-        if match[2] == "reduce-scatter":
+    for caller, kind, instruction in rows:
+        groups = _groups(instruction.text, devices)
+        size = _size(instruction.type, is_started=instruction.opcode != kind)
+        if kind == "reduce-scatter":
             size *= max(map(len, groups))
-        runs = _number_of_runs(computation, calls, known)
-        collectives.append(Collective(match[2], size, groups, *runs, *frames.place(line)))
+        runs = _number_of_runs(caller, calls, known)
+        collectives.append(Collective(kind, size, groups, *runs, *frames.place(instruction.text)))
     return collectives
 
 
-def _computations(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each computation's name and lines."""
-    name = ""
-    lines: list[str] = []
-    for line in text.splitlines():
-        match = _COMPUTATION.match(line)
-        if match is not None and not line.startswith("HloModule"):
-            name, lines = match[2], []
-        elif line.startswith("}"):
-            yield name, lines
-        else:
-            lines.append(line)
-
-
-def runs_of_computations(text: str) -> dict[str, int]:
+def runs_of_computations(computations: Sequence[Computation]) -> dict[str, int]:
     """Return how often one run of the program runs each computation; a loop of unknown length counts once."""
-    calls = _calls(text)
+    calls = _calls(computations)
     known: dict[str, tuple[int, bool]] = {}
-    return {name: _number_of_runs(name, calls, known)[0] for name, _ in _computations(text)}
+    return {one.name: _number_of_runs(one.name, calls, known)[0] for one in computations}
 
 
 class _Call(NamedTuple):
@@ -98,22 +81,18 @@ class _Call(NamedTuple):
     at_least: bool
 
 
-def _calls(text: str) -> dict[str, list[_Call]]:
+def _calls(computations: Sequence[Computation]) -> dict[str, list[_Call]]:
     """Return the calls of each computation."""
     calls: dict[str, list[_Call]] = {}
-    bounds = {name: _bound(lines) for name, lines in _computations(text)}
-    for name, lines in _computations(text):
-        for line in lines:
-            called = _CALLED.findall(line)
-            for branches in _BRANCHES.findall(line):
-                called += [branch.strip().lstrip("%") for branch in branches.split(",")]
-            if called:
-                times: int | None = 1
-                if " while(" in line:
-                    trips, condition = _TRIPS.search(line), re.search(r"condition=%?([\w.-]+)", line)
-                    times = int(trips[1]) if trips is not None else bounds.get(condition[1] if condition else "")
-                for one in called:
-                    calls.setdefault(one, []).append(_Call(name, times or 1, times is None))
+    bounds = {one.name: _bound([i.text for i in one.instructions.values()]) for one in computations}
+    for computation in computations:
+        for instruction in computation.instructions.values():
+            times: int | None = 1
+            if instruction.opcode == "while":
+                trips, condition = _TRIPS.search(instruction.text), _CONDITION.search(instruction.text)
+                times = int(trips[1]) if trips is not None else bounds.get(condition[1] if condition else "")
+            for called in instruction.called:
+                calls.setdefault(called, []).append(_Call(computation.name, times or 1, times is None))
     return calls
 
 
