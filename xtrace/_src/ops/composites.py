@@ -37,14 +37,12 @@ def _composite_emit(
             "of the composite"
         )
     function = emit_private_function(builder, jaxpr.jaxpr, name)
-    operands, types = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
-    outputs = ", ".join(a.mlir_type for a in results)
-    outputs = outputs if len(results) == 1 else f"({outputs})"
+    operands = ", ".join(x.name for x in values)
     given = ", ".join(f"{_quote(k)} = {v.text}" for k, v in attributes if v is not None)
     texts = [f"composite_attributes = {{{given}}}"] if given else []
     texts += [f"decomposition = @{function.name}", f"version = {version} : i32"]
     head = f"stablehlo.composite {_quote(name)} {operands} {{{', '.join(texts)}}}"
-    return builder.line_of_many(f"{head} : ({types}) -> {outputs}", results)
+    return builder.line_of_many(f"{head} : {builder.function_type(values, results)}", results)
 
 
 def _quote(text: str) -> str:

@@ -160,12 +160,10 @@ def _emit(
     rule = ""
     if sharding_rule is not None:
         rule = f", sdy.sharding_rule = {sharding_rule.attribute([a.shape for a in avals], [a.shape for a in results])}"
-    operands, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
-    outputs = ", ".join([a.mlir_type for a in results])
-    outputs = outputs if len(results) == 1 else f"({outputs})"
+    operands = ", ".join([v.name for v in values])
     return builder.line_of_many(
         f"stablehlo.custom_call @{shardings.Partitioner.target}({operands}) {{api_version = 2 : i32, backend_config = "
-        f"{attributes.string(number)}{rule}}} : ({types}) -> {outputs}", results,
+        f"{attributes.string(number)}{rule}}} : {builder.function_type(values, results)}", results,
     )
 
 

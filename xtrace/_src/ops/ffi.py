@@ -101,12 +101,10 @@ def _emit(
         attributes, custom_call_api_version, has_side_effect, input_layouts, input_output_aliases,
         legacy_backend_config, output_layouts,
     )
-    names, ins = ", ".join(x.name for x in values), ", ".join(x.type for x in values)
-    outs = ", ".join(a.mlir_type for a in results)
-    outs = outs if len(results) == 1 else f"({outs})"
+    names = ", ".join(x.name for x in values)
     call = f"stablehlo.custom_call @{_symbol(target_name)}({names})"
     given = ", ".join([f"{name} = {text}" for name, text in texts.items()])
-    return builder.line_of_many(f"{call} {{{given}}} : ({ins}) -> {outs}", results)
+    return builder.line_of_many(f"{call} {{{given}}} : {builder.function_type(values, results)}", results)
 
 
 def call_attributes(

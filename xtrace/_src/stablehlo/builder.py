@@ -299,6 +299,12 @@ class FunctionBuilder:
         self.places.append(self.place)
         return [Value(f"{name}#{i}", aval) for i, aval in enumerate(avals)]
 
+    @staticmethod
+    def function_type(operands: Sequence[Value], results: Sequence[ShapedArray]) -> str:
+        """Return the type of an operation, ``(tensor<f32>) -> tensor<f32>``; several results are in parentheses."""
+        ins, outs = ", ".join([x.aval.mlir_type for x in operands]), ", ".join([a.mlir_type for a in results])
+        return f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
+
     def op(self, name: str, *operands: Value, result: ShapedArray | None = None, **attribute_texts: str) -> Value:
         """Write operation `name`; its result has type `result`, or that of the current equation's output."""
         aval = self.results[0] if result is None else result
@@ -308,13 +314,11 @@ class FunctionBuilder:
         self, name: str, operands: Sequence[Value], results: Sequence[ShapedArray], attribute_texts: dict[str, str]
     ) -> str:
         names = ", ".join([x.name for x in operands])
-        ins = ", ".join([x.aval.mlir_type for x in operands])
-        outs = ", ".join([a.mlir_type for a in results])
-        signature = f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
+        kind = self.function_type(operands, results)
         if not attribute_texts:
-            return f'"{name}"({names}) : {signature}'
+            return f'"{name}"({names}) : {kind}'
         texts = ", ".join(f"{key} = {value}" for key, value in attribute_texts.items())
-        return f'"{name}"({names}) <{{{texts}}}> : {signature}'
+        return f'"{name}"({names}) <{{{texts}}}> : {kind}'
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """Return the constant `value` (a scalar or array of `aval`'s dtype; a scalar fills the shape)."""
@@ -621,7 +625,7 @@ class FunctionBuilder:
     ) -> list[Value]:
         """Write operation `name` with regions, each a builder from `region` and the values it returns."""
         names = ", ".join([x.name for x in operands])
-        ins, outs = ", ".join([x.aval.mlir_type for x in operands]), ", ".join([a.mlir_type for a in results])
+        kind = self.function_type(operands, results)
         texts = ", ".join(f"{key} = {value}" for key, value in attribute_texts.items())
         head = f'"{name}"({names}){f" <{{{texts}}}>" if texts else ""} ({{'
         lines: list[str] = []
@@ -637,10 +641,9 @@ class FunctionBuilder:
             places += region.places
             lines.append(end if returned else "  stablehlo.return")
             places.append(None)
-        signature = f"({ins}) -> {outs}" if len(results) == 1 else f"({ins}) -> ({outs})"
         number = self.number()
         binder = "" if not results else f"%{number} = " if len(results) == 1 else f"%{number}:{len(results)} = "
-        self.lines += [binder + head, *lines, f"}}) : {signature}"]
+        self.lines += [binder + head, *lines, f"}}) : {kind}"]
         self.places += [None, *places, self.place]
         if len(results) == 1:
             return [Value(f"%{number}", results[0])]

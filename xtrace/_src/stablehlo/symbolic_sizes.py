@@ -182,13 +182,11 @@ def write_reduce_window(
     rows = [builder.cast("reshape", write_vector(builder, pair), _INDEX.update(shape=(1, 2))) for pair in padding]
     vectors = [write_vector(builder, v) for v in (dimensions, strides, base_dilations, window_dilations)]
     values = [*operands, *vectors, rows[0] if len(rows) == 1 else builder.concatenate(rows, 0)]
-    names, types = ", ".join([v.name for v in values]), ", ".join([v.type for v in values])
-    outputs = ", ".join([aval.mlir_type for aval in results])
-    outputs = outputs if len(results) == 1 else f"({outputs})"
+    names = ", ".join([v.name for v in values])
     # XLA's refinement makes a reduce_window of it when the sizes are known.
     return builder.line_of_many(
         f"stablehlo.custom_call @stablehlo.dynamic_reduce_window({names}) {{api_version = 2 : i32, called_computations "
-        f"= [@{builder.outline(*region, 'window_reducer')}]}} : ({types}) -> {outputs}", results,
+        f"= [@{builder.outline(*region, 'window_reducer')}]}} : {builder.function_type(values, results)}", results,
     )
 
 

@@ -389,10 +389,8 @@ def emit_call(
     effects = in_order(jaxpr.effects)
     sizes = [builder.sizes[variable] for variable in builder.module.variables]
     operands, results = [*sizes, *tokens_of(builder, effects), *operands], [*[TOKEN] * len(effects), *jaxpr.out_avals]
-    names, types = ", ".join(x.name for x in operands), ", ".join(x.aval.mlir_type for x in operands)
-    outputs = ", ".join(a.mlir_type for a in results)
-    outputs = outputs if len(results) == 1 else f"({outputs})"
-    line = f"{operation} @{function.name}({names}){attributes} : ({types}) -> {outputs}"
+    names = ", ".join(x.name for x in operands)
+    line = f"{operation} @{function.name}({names}){attributes} : {builder.function_type(operands, results)}"
     called = builder.line_of_many(line, results)
     return with_tokens(builder, effects, called)
 

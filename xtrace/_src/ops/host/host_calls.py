@@ -74,11 +74,10 @@ def emit_host_call(
         f"result_layouts = [{', '.join([_layout(a) for a in results])}]", *_sharding(builder, name, results),
     ]
     target = (_PARTITIONED_TARGETS if partitioned else _TARGETS)[builder.platform]
-    ins, outs = ", ".join([x.type for x in operands]), ", ".join([a.mlir_type for a in results])
-    outs = outs if len(results) == 1 else f"({outs})"
     names = ", ".join([x.name for x in operands])
     call = f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}}"
-    return with_tokens(builder, effects, builder.line_of_many(f"{call} : ({ins}) -> {outs}", results))
+    kind = builder.function_type(operands, results)
+    return with_tokens(builder, effects, builder.line_of_many(f"{call} : {kind}", results))
 
 
 def _strong_types(values: Sequence[Value]) -> list[ShapedArray]:

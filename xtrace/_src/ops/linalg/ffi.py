@@ -107,11 +107,8 @@ def _write_call(
     attributes: Sequence[str],
 ) -> list[Value]:
     names = ", ".join(x.name for x in operands)
-    ins, outs = ", ".join(x.type for x in operands), ", ".join(a.mlir_type for a in results)
-    outs = outs if len(results) == 1 else f"({outs})"
-    return builder.line_of_many(
-        f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}} : ({ins}) -> {outs}", results
-    )
+    call = f"stablehlo.custom_call @{target}({names}) {{{', '.join(attributes)}}}"
+    return builder.line_of_many(f"{call} : {builder.function_type(operands, results)}", results)
 
 
 def _layout(aval: ShapedArray, batch: int, row_major: bool) -> str:
