@@ -166,6 +166,13 @@ class _CallShape:
         function.__code__ = self._code
 
 
+def count_call(calls: dict[tuple[type, ...], int], leaves: Sequence[Any]) -> int:
+    """Return how often a program was called with leaves of these Python types, this time included."""
+    kinds = tuple([type(x) for x in leaves])
+    count = calls[kinds] = calls.get(kinds, 0) + 1
+    return count
+
+
 def _miss(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return MISS
 

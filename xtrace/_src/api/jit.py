@@ -259,7 +259,7 @@ class Jitted:
         if compiled.upgrade is not None:
             compiled.use_full_program()
         result = compiled(leaves)
-        calls = compiled.count_call(leaves)
+        calls = dispatch.count_call(compiled.calls, leaves)
         is_final, program = compiled.upgrade is None, compiled.program
         due = is_final and compiled.is_due(calls)
         if due and program is not None and compiled.run is program and not program.callbacks:

@@ -89,12 +89,6 @@ class Compiled:
     def __call__(self, leaves: Sequence[Any]) -> Any:
         return pytree.tree_unflatten(self.out_tree, run_program(self.run, leaves, self.names, self.traced))
 
-    def count_call(self, leaves: Sequence[Any]) -> int:
-        """Return how often it has been called with leaves of these Python types, this time included."""
-        kinds = tuple([type(x) for x in leaves])
-        calls = self.calls[kinds] = self.calls.get(kinds, 0) + 1
-        return calls
-
     def is_due(self, calls: int) -> bool:
         """Whether the leaves' types, called `calls` times, get code of their own now.
 

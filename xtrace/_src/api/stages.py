@@ -22,7 +22,7 @@ from typing import (
 
 from xtrace._src.api.call_arguments import Static, compiler_options_of, flatten
 from xtrace._src.api.compilation import check_execution, compile_module, explain_errors, run_program
-from xtrace._src.api.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, specialise
+from xtrace._src.api.dispatch import CALLS_BEFORE_SPECIALISING, CallShapes, count_call, specialise
 from xtrace._src.api.reference_programs import call_on_arrays
 from xtrace._src.api.tracing import TracedFunction, abstract_leaves, struct_of
 from xtrace._src.core import config, pytree
@@ -545,9 +545,7 @@ class Compiled(Stage):
     def _specialise(self, args: Any, kwargs: dict[str, Any], leaves: Sequence[Any], donated: Sequence[bool]) -> None:
         """Count a call, and write code for calls with leaves of such types if they are many."""
         assert self._program is not None
-        kinds = tuple([type(x) for x in leaves])
-        self._calls[kinds] = self._calls.get(kinds, 0) + 1
-        if self._calls[kinds] == CALLS_BEFORE_SPECIALISING and not self._program.callbacks:
+        if count_call(self._calls, leaves) == CALLS_BEFORE_SPECIALISING and not self._program.callbacks:
             static, settings, forget = Static((), ()), config.cache_key(), self._calls.clear
             code = specialise(args, kwargs, static, donated, self._program, self.out_tree, settings, forget)
             if code is not None:
