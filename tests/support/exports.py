@@ -7,7 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
+
+import xtrace
+from tests.support.operands import assert_close
+
+
+def assert_equal(one: Any, other: Any, rounding: int) -> None:
+    """Both are the same trees of arrays, up to the roundings of two compilations, of sums and of decompositions."""
+    one, other = xtrace.tree.leaves(one), jax.tree.leaves(other)
+    assert len(one) == len(other)
+    for x, y in zip(one, other, strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.shape == y.shape and x.dtype == y.dtype
+        assert_close(x, y, rounding=rounding, floor=1.0)
 
 
 def read_golden(name: str) -> bytes:
