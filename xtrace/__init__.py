@@ -80,7 +80,9 @@ from xtrace.version import __version__, __version_info__
 # The late bindings: the bottom trace needs the compiler, operators and methods need the operations.
 _set_base_trace(_evaluate)
 _install_operators(Array, _Tracer, _ConcreteArray)
-_install_late(lambda: _importlib.import_module("xtrace.numpy.array_methods").install_methods(Array), Array)
+_install_late(
+    lambda name: _importlib.import_module("xtrace.numpy.array_methods").install_method(Array, name), Array
+)
 
 __all__ = [
     "Array", "Device", "ShapeDtypeStruct", "Shard", "allow_f16_reductions", "array_garbage_collection_guard",

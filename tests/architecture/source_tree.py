@@ -15,8 +15,8 @@ LAYERS = tuple(
     f"{PRIVATE}.{name}"
     for name in (
         "xla", "core", "stablehlo", "runtime", "algebra", "transforms", "ops",
-        "key_reuse", "debug_nans", "checkify", "explorer", "api", "sparse", "extension", "jet", "roofline",
-        "serialization", "export", "alias",
+        "key_reuse", "debug_nans", "checkify", "host_evaluation", "explorer", "api", "sparse", "extension", "jet",
+        "roofline", "serialization", "export", "alias",
     )
 )
 TOP = ("cli", "__main__", "pytest_plugin")

@@ -139,6 +139,7 @@ LATE = {
     "xtrace._src.core.sharding_pictures": "a sharding shown in a notebook, 2",
     "xtrace._src.debug_nans.search": "the settings `debug_nans` and `debug_infs`, 7",
     "xtrace._src.extension.mlir_functions": "a lowering rule that builds MLIR's objects, 35",
+    "xtrace._src.host_evaluation.programs": "the first operation outside of programs, 4",
     "xtrace._src.key_reuse.check": "the setting `debug_key_reuse`, 30",
     "xtrace._src.runtime.callbacks": "a program that calls Python, 1",
     "xtrace._src.runtime.compilation_cache": "a folder of compiled programs, 4",

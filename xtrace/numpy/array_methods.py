@@ -10,7 +10,6 @@ import numpy as np
 from xtrace import numpy as _numpy
 from xtrace._src.algebra.vector_space import convert_to
 from xtrace._src.api.devices import device_put
-from xtrace._src.api.late_methods import LateAttribute
 from xtrace._src.core import config, dtypes, explain
 from xtrace._src.core.abbreviation import abbreviate
 from xtrace._src.core.annotations import ArrayLike
@@ -28,23 +27,7 @@ from xtrace._src.ops.reinterpretation import bitcast_convert_type
 from xtrace._src.runtime.arrays import ConcreteArray
 from xtrace._src.runtime.transfer import array_from_host
 from xtrace._src.xla import guards
-from xtrace.numpy import (
-    complex_parts,
-    contraction,
-    conversion,
-    creation,
-    cumulative,
-    indexing,
-    joins_and_splits,
-    manipulation,
-    nonzero_elements,
-    rearrangement,
-    reductions,
-    rounding,
-    statistics,
-    ufuncs,
-    updates,
-)
+from xtrace.numpy import conversion, indexing, updates
 
 # The most rows that one program returns; more take longer to compile than they save.
 _ROWS_AT_ONCE = 16
@@ -54,7 +37,7 @@ def _reshape(self: Array, *args: Array, order: str = "C", out_sharding: object =
     """Return the elements in a new shape, given as integers or as one tuple; one of them may be -1."""
     try:
         shape = args[0] if len(args) == 1 else args
-        return manipulation.reshape(self, shape, order, out_sharding=out_sharding)
+        return _numpy.reshape(self, shape, order, out_sharding=out_sharding)
     except BaseException as error:
         hide_frames(error)
         raise
@@ -62,15 +45,15 @@ def _reshape(self: Array, *args: Array, order: str = "C", out_sharding: object =
 
 def _flatten(self: Array, order: str = "C", *, out_sharding: object = None) -> Array:
     """Return the elements as a 1-D array."""
-    return manipulation.ravel(self, order, out_sharding=out_sharding)
+    return _numpy.ravel(self, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Array, *args: ArrayLike) -> Array:
     """Return the array with its axes in the given order, integers or one tuple; reversed without one."""
     if not args:
-        return manipulation.transpose(self)
+        return _numpy.transpose(self)
     given = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") else args
-    return manipulation.transpose(self, given)
+    return _numpy.transpose(self, given)
 
 
 def _astype(self: Array, dtype: DType, copy: bool = False, device: object = None) -> Array:
@@ -80,7 +63,7 @@ def _astype(self: Array, dtype: DType, copy: bool = False, device: object = None
 
 def _copy(self: Array) -> Array:
     """Return a copy in memory of its own."""
-    return manipulation.copy(self)
+    return _numpy.copy(self)
 
 
 def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
@@ -109,14 +92,14 @@ def _view(self: Array, dtype: DType | None = None, type: None = None) -> Array:
             f"{target} of {wanted.name}"
         )
     if dtypes.is_complex(self.dtype):
-        pairs = joins_and_splits.stack([complex_numbers.real(self), complex_numbers.imag(self)], -1)
+        pairs = _numpy.stack([complex_numbers.real(self), complex_numbers.imag(self)], -1)
         return _view(pairs.reshape(*self.shape[:-1], -1), wanted)
     if dtypes.is_complex(wanted):
         part = dtypes.real_part_dtype(wanted)
         pairs = _view(self, part).reshape(*self.shape[:-1], -1, 2)
         return complex_numbers.complex(pairs[..., 0], pairs[..., 1])
     if dtypes.is_boolean(wanted):
-        return ne(_view(self, dtypes.uint8), creation.zeros((), "uint8"))
+        return ne(_view(self, dtypes.uint8), _numpy.zeros((), "uint8"))
     if own < target:
         self = self.reshape(*self.shape[:-1], -1, target // own)
         return bitcast_convert_type(self, wanted)
@@ -134,12 +117,12 @@ def _to_device(self: Array, device: object, *, stream: object = None) -> Array:
 
 def _dot(self: Array, b: Array, *, precision: object = None, preferred_element_type: object = None) -> Array:
     """Return ``dot(self, b)``."""
-    return contraction.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+    return _numpy.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def _nonzero(self: Array, *, fill_value: Array | None = None, size: int | None = None) -> tuple[Any, ...]:
     """Return the positions of the elements that are not zero; a traced array needs `size`."""
-    return nonzero_elements.nonzero(self, size=size, fill_value=fill_value)
+    return _numpy.nonzero(self, size=size, fill_value=fill_value)
 
 
 def _choose(self: Array, choices: list[Array], out: None = None, mode: str = "raise") -> Array:
@@ -178,11 +161,11 @@ def _compress(
 
 
 def _matmul(self: Array, other: Array) -> Array:
-    return contraction.matmul(self, other) if _is_operand(other, "@") else NotImplemented
+    return _numpy.matmul(self, other) if _is_operand(other, "@") else NotImplemented
 
 
 def _reflected_matmul(self: Array, other: Array) -> Array:
-    return contraction.matmul(other, self) if _is_operand(other, "@") else NotImplemented
+    return _numpy.matmul(other, self) if _is_operand(other, "@") else NotImplemented
 
 
 def _is_operand(other: object, symbol: str) -> bool:
@@ -202,7 +185,7 @@ def _contains(self: Array, item: object) -> bool:
         raise TypeError(f"unsupported operand for in: {not_an_array(item)}")
     if self.ndim != 1:
         raise ValueError(f"`in` searches 1-D arrays; this one has shape {self.shape}. Write (x == item).any()")
-    return bool(reductions.any(self == item))
+    return bool(_numpy.any(self == item))
 
 
 def _iterate(self: Array) -> Iterator[Any]:
@@ -249,8 +232,8 @@ def _no_assignment(self: Array, index: Array, value: Array) -> None:
 def _round(self: Array, ndigits: int | None = None) -> Array:
     """Return ``round(self, ndigits)``; integers without `ndigits`, as for Python's numbers."""
     if ndigits is not None:
-        return rounding.round(self, ndigits)
-    return convert_to(rounding.round(self), dtypes.default_int(config.enable_x64.value))
+        return _numpy.round(self, ndigits)
+    return convert_to(_numpy.round(self), dtypes.default_int(config.enable_x64.value))
 
 
 def _array_namespace(self: Array, *, api_version: str | None = None) -> Any:
@@ -270,19 +253,13 @@ def _nbytes(self: Any) -> int:
     return int(self.size * self.dtype.itemsize)
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    **{
-        name: getattr(module, name)
-        for module, names in (
-            (reductions, ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")),
-            (statistics, ("mean", "var", "std", "ptp")), (cumulative, ("cumsum", "cumprod")),
-            (manipulation, ("ravel", "swapaxes", "squeeze")),
-            (rearrangement, ("repeat", "diagonal", "sort", "argsort")),
-        )
-        for name in names
-    },
-    "clip": ufuncs.clip, "round": rounding.round, "conj": complex_parts.conj,
-    "conjugate": complex_parts.conjugate, "trace": contraction.trace, "take": indexing.take,
+# None for the function of NumPy with the name.
+METHODS: dict[str, Callable[..., Any] | None] = {
+    **dict.fromkeys((
+        "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "conjugate", "cumprod", "cumsum", "diagonal",
+        "max", "mean", "min", "prod", "ptp", "ravel", "repeat", "round", "sort", "squeeze", "std", "sum", "swapaxes",
+        "take", "trace", "var",
+    )),
     "reshape": _reshape, "flatten": _flatten, "transpose": _transpose, "astype": _astype, "copy": _copy, "view": _view,
     "to_device": _to_device, "dot": _dot, "nonzero": _nonzero,
     "choose": _choose, "compress": _compress, "argpartition": _argpartition, "searchsorted": _searchsorted,
@@ -292,23 +269,17 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__array_namespace__": _array_namespace,
 }
 
-PROPERTIES: dict[str, Callable[[Any], Any]] = {
-    "T": manipulation.transpose, "mT": manipulation.matrix_transpose, "real": complex_parts.real,
-    "imag": complex_parts.imag,
-    "at": updates.IndexUpdater, "itemsize": _itemsize, "nbytes": _nbytes,
+PROPERTIES: dict[str, Callable[[Any], Any] | str] = {
+    "T": "transpose", "mT": "matrix_transpose", "real": "real", "imag": "imag", "at": updates.IndexUpdater,
+    "itemsize": _itemsize, "nbytes": _nbytes,
 }
 
-_ABSENT = LateAttribute("", lambda: None)
 
-
-def install_methods(*classes: type) -> None:
-    """Set the methods and attributes of array classes, in place of late attributes.
-
-    A class keeps attributes that it defines itself.
-    """
-    for cls in classes:
-        for name, method in METHODS.items():
-            setattr(cls, name, operation(method))
-        for name, getter in PROPERTIES.items():
-            if isinstance(vars(cls).get(name, _ABSENT), LateAttribute):
-                setattr(cls, name, property(getter, doc=getter.__doc__))
+def install_method(cls: type, name: str) -> None:
+    """Set a method or an attribute of a class of arrays, in place of the late one."""
+    if name in METHODS:
+        setattr(cls, name, operation(METHODS[name] or getattr(_numpy, name)))
+    else:
+        getter = PROPERTIES[name]
+        function = getattr(_numpy, getter) if isinstance(getter, str) else getter
+        setattr(cls, name, property(function, doc=function.__doc__))

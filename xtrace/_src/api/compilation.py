@@ -118,6 +118,12 @@ def options_of_settings() -> dict[str, Any]:
     return options
 
 
+def evaluates_on_host() -> bool:
+    """Return whether NumPy may evaluate small programs: nobody asked to see them compiled, or for checks."""
+    asked = config.log_compiles.value or config.dump_ir_to.value or config.debug_key_reuse.value
+    return config.host_evaluation.value and not (asked or config.no_execution.value or config.checks_numbers())
+
+
 def check_execution(function: str) -> None:
     """Raise a RuntimeError where the settings forbid that programs run."""
     if config.no_execution.value:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xtrace._src.algebra.resharding import reshard_p
-from xtrace._src.api.compilation import check_execution, compile_module
+from xtrace._src.api.compilation import check_execution, compile_module, evaluates_on_host
 from xtrace._src.api.device_assignment import assign
 from xtrace._src.core import config, explain
 from xtrace._src.core.avals import ShapedArray
@@ -18,6 +18,7 @@ from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, V
 from xtrace._src.core.primitive import MixedSums, Primitive
 from xtrace._src.core.trace import Tracer
 from xtrace._src.runtime.arrays import ConcreteArray, deleted_message, describe_types, explain_failure
+from xtrace._src.runtime.execute import Assignment
 from xtrace._src.runtime.transfer import to_operand
 from xtrace._src.transforms.discharge import discharge_jaxpr
 from xtrace._src.transforms.lower import lower
@@ -91,22 +92,40 @@ def _compile(primitive: Primitive, arrays: Sequence[ConcreteArray], parameters: 
         avals = tuple(x.aval for x in arrays)
         closed = discharge_jaxpr(jaxpr_of_one(primitive, avals, parameters))
         assignment = assign(arrays, primitive.__name__, jaxpr=closed.jaxpr, out_avals=closed.out_avals)
-        module = lower(closed, primitive.name, assignment.platform, assignment=assignment)
-        text = module.text()
-        start = time.perf_counter()
-        program = compile_module(module, text, closed, assignment)
-        if config.log_compiles.value:
-            reports = importlib.import_module("xtrace._src.api.cache_miss_reports")
-            reports.report_step("compilation", primitive.name, time.perf_counter() - start)
-        # The signatures say where the arrays are: from another device they are moved, at every call.
-        run: _Run = program.run if program.takes(arrays) else program
-        if config.debug_key_reuse.value:
-            run = importlib.import_module("xtrace._src.key_reuse.check").check_keys(run, closed)
-        if config.checks_numbers():
-            run = importlib.import_module("xtrace._src.debug_nans.search").check_results(run, closed)
-        if key is not None:
-            primitive.programs.remember(key, run)
-        return run
+        host: _Run | None = None
+        if evaluates_on_host():
+            programs = importlib.import_module("xtrace._src.host_evaluation.programs")
+            host = programs.host_program(
+                closed, assignment, lambda values: _compile_for(values, primitive, closed, assignment, key)
+            )
+        if host is not None:
+            return _keep(primitive, key, host)
+        return _compile_for(arrays, primitive, closed, assignment, key)
+
+
+def _compile_for(
+    arrays: Sequence[ConcreteArray], primitive: Primitive, closed: ClosedJaxpr, assignment: Assignment, key: object
+) -> _Run:
+    module = lower(closed, primitive.name, assignment.platform, assignment=assignment)
+    text = module.text()
+    start = time.perf_counter()
+    program = compile_module(module, text, closed, assignment)
+    if config.log_compiles.value:
+        reports = importlib.import_module("xtrace._src.api.cache_miss_reports")
+        reports.report_step("compilation", primitive.name, time.perf_counter() - start)
+    # The signatures say where the arrays are: from another device they are moved, at every call.
+    run: _Run = program.run if program.takes(arrays) else program
+    if config.debug_key_reuse.value:
+        run = importlib.import_module("xtrace._src.key_reuse.check").check_keys(run, closed)
+    if config.checks_numbers():
+        run = importlib.import_module("xtrace._src.debug_nans.search").check_results(run, closed)
+    return _keep(primitive, key, run)
+
+
+def _keep(primitive: Primitive, key: object, run: _Run) -> _Run:
+    if key is not None:
+        primitive.programs.remember(key, run)
+    return run
 
 
 def jaxpr_of_one(primitive: Primitive, avals: Sequence[ShapedArray], parameters: tuple[Any, ...]) -> ClosedJaxpr:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from xtrace._src.api import call_arguments, dispatch, stages
 from xtrace._src.api.caches import table_of
 from xtrace._src.api.call_arguments import Selection, Static
-from xtrace._src.api.compilation import Compilation, check_execution
+from xtrace._src.api.compilation import Compilation, check_execution, evaluates_on_host
 from xtrace._src.api.device_assignment import (
     NO_SHARDINGS,
     assign,
@@ -380,6 +380,10 @@ class Jitted:
         return traced
 
     def _compile(self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]) -> Compiled:
+        if self.of_library and evaluates_on_host():
+            host = self._evaluate_on_host(static, in_tree, leaves, key)
+            if host is not None:
+                return host
         prepared = self.prepare(static, in_tree, leaves, key, aval_of_value)
         if isinstance(prepared, ReferenceProgram):
             return prepared
@@ -390,6 +394,22 @@ class Jitted:
         else:
             program, upgrade = importlib.import_module("xtrace._src.api.tiers").compile_by(way, prepared.compilation)
         return self.finish(prepared, program, time.perf_counter() - start, upgrade)
+
+    def _evaluate_on_host(
+        self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...]
+    ) -> Compiled | None:
+        """Return the program of a signature that is evaluated when it is first called; None if it is to be compiled."""
+        traced = self.traced(static, in_tree, abstract_leaves(self.fun, static, leaves, in_tree, aval_of_value))
+        if traced.takes_references:
+            return None
+
+        def compile_for(values: Sequence[Any]) -> Any:
+            prepared: Any = self.prepare(static, in_tree, values, key, aval_of_value)
+            return prepared.compilation.compile()
+
+        programs = importlib.import_module("xtrace._src.host_evaluation.programs")
+        host = programs.host_program(traced.closed, self._assignment(leaves, traced), compile_for)
+        return host and Compiled(None, host, traced, (traced.seconds, 0.0, 0.0), host)
 
     def prepare(
         self, static: Static, in_tree: PyTreeDef, leaves: Sequence[Any], key: tuple[Any, ...],

@@ -24,23 +24,23 @@ SPECIAL = (
 
 
 class LateAttribute:
-    """An attribute that calls `load`, which puts the real one in its place, and goes on there.
+    """An attribute that calls ``load(name)``, which puts the real one in its place, and goes on there.
 
     One for each name: a class with a ``__getattr__`` would make Python look up every attribute the slow way.
     """
 
     __slots__ = ("name", "load")
 
-    def __init__(self, name: str, load: Callable[[], Any]) -> None:
+    def __init__(self, name: str, load: Callable[[str], Any]) -> None:
         self.name, self.load = name, load
 
     def __get__(self, instance: object, owner: type) -> Any:
-        self.load()
+        self.load(self.name)
         return getattr(owner if instance is None else instance, self.name)
 
 
-def install_late(load: Callable[[], Any], *classes: type) -> None:
-    """Give the array classes methods that call `load`, which installs the real ones in their place, and go on there."""
+def install_late(load: Callable[[str], Any], *classes: type) -> None:
+    """Give the array classes methods that call ``load(name)``, which installs the real one, and go on there."""
     for cls in classes:
         for name in ATTRIBUTES - vars(cls).keys():
             setattr(cls, name, LateAttribute(name, load))
@@ -50,9 +50,9 @@ def install_late(load: Callable[[], Any], *classes: type) -> None:
             setattr(cls, name, _late(name, load))
 
 
-def _late(name: str, load: Callable[[], Any]) -> Callable[..., Any]:
+def _late(name: str, load: Callable[[str], Any]) -> Callable[..., Any]:
     def method(self: object, *args: object, **kwargs: object) -> Any:
-        load()
+        load(name)
         return getattr(self, name)(*args, **kwargs)
 
     method.__name__ = name

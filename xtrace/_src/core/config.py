@@ -423,6 +423,10 @@ disable_jit = option(
 check_tracer_leaks = option("jax_check_tracer_leaks", False, BOOLEAN, "Look for escaped tracers when a trace ends.")
 enable_checks = option("jax_enable_checks", False, BOOLEAN, "Check every jaxpr that is made.")
 log_compiles = option("jax_log_compiles", False, BOOLEAN, "Log every trace and compilation with its time.")
+host_evaluation = option(
+    "xtrace_host_evaluation", True, BOOLEAN,
+    "Evaluate small programs of the library with NumPy when they are first called, and compile those called again.",
+)
 explain_cache_misses = option("jax_explain_cache_misses", False, BOOLEAN, "Say why a jitted function traced again.")
 recompilation_limit = option(
     "xtrace_recompilation_limit", 32, INTEGER,

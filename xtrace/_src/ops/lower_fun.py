@@ -11,8 +11,8 @@ from xtrace._src.core import config
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
 from xtrace._src.core.avals import ShapedArray, aval_of
-from xtrace._src.core.ir import Atom, DebugInfo, Jaxpr, can_be_remembered
-from xtrace._src.core.primitive import ListPrimitive, no_rule
+from xtrace._src.core.ir import Atom, ClosedJaxpr, DebugInfo, Jaxpr, can_be_remembered
+from xtrace._src.core.primitive import ListPrimitive, Primitive, no_rule
 from xtrace._src.core.tables import memoize_by_owner
 from xtrace._src.core.tangents import is_differentiable
 from xtrace._src.stablehlo.builder import FunctionBuilder, Value
@@ -31,9 +31,7 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
     """
 
     def emit(builder: FunctionBuilder, *values: Value, **parameters: Any) -> Any:
-        avals = tuple([x.aval.strip_weak_type() for x in values])
-        stage_once = _stage if can_be_remembered(tuple(parameters.values())) else inspect.unwrap(_stage)
-        jaxpr, constants, several = stage_once(function, config.cache_key(), avals, tuple(parameters.items()))
+        jaxpr, constants, several = _stage_formula(function, [x.aval for x in values], parameters)
         if call is not None:
             return emit_call(builder, jaxpr, call, values, "func.call")
         variables: dict[Atom, Value] = dict(zip(jaxpr.invars, values, strict=True))
@@ -47,7 +45,32 @@ def lower_fun(function: Callable[..., Any], *, call: str | None = None) -> Calla
             builder.scope = outer
         return results if several else results[0]
 
+    emit.formula_of = lambda avals, parameters: (function, avals, parameters)  # type: ignore[attr-defined]
     return emit
+
+
+def jaxpr_of_formula(
+    primitive: Primitive, avals: Sequence[ShapedArray], parameters: dict[str, Any]
+) -> ClosedJaxpr | None:
+    """Return the jaxpr, on values as they are stored, that an operation is lowered to; None if it is no formula."""
+    formula_of = getattr(primitive.emit, "formula_of", None)
+    if formula_of is None:
+        return None
+    jaxpr, constants, _ = _stage_formula(*formula_of(avals, parameters))
+    return ClosedJaxpr(jaxpr, constants)
+
+
+def emit_bitcast(builder: FunctionBuilder, x: Value, **_: object) -> Value:
+    """Write nothing: the result is stored as the operand is."""
+    return x.bitcast(builder.results[0])
+
+
+def _stage_formula(
+    function: Callable[..., Any], avals: Sequence[ShapedArray], parameters: dict[str, Any]
+) -> tuple[Jaxpr, Sequence[Any], bool]:
+    stage_once = _stage if can_be_remembered(tuple(parameters.values())) else inspect.unwrap(_stage)
+    types = tuple([a.strip_weak_type() for a in avals])
+    return stage_once(function, config.cache_key(), types, tuple(parameters.items()))
 
 
 @memoize_by_owner(limit=1024)

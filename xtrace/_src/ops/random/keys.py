@@ -17,14 +17,14 @@ from xtrace._src.algebra.vector_space import (
 from xtrace._src.core import dtypes
 from xtrace._src.core.annotations import ArrayLike
 from xtrace._src.core.arrays import Array
-from xtrace._src.core.avals import ShapedArray, aval_of
+from xtrace._src.core.avals import ShapedArray, aval_of, physical_aval
 from xtrace._src.core.dtypes import StoredDType
 from xtrace._src.core.ir import scalar_literal
 from xtrace._src.core.primitive import ArrayPrimitive
 from xtrace._src.core.sharding_rules import appended, join
 from xtrace._src.ops.arrays.concatenation import concatenate
 from xtrace._src.ops.comparisons import shift_right_logical
-from xtrace._src.ops.lower_fun import lower_fun
+from xtrace._src.ops.lower_fun import emit_bitcast, lower_fun
 from xtrace._src.ops.random import rbg, threefry
 from xtrace._src.runtime.arrays import ConcreteArray, new_array
 from xtrace._src.runtime.transfer import array_from_host, signature_on
@@ -168,10 +168,6 @@ random_seed = ArrayPrimitive(
 # Conversion of words to keys and back, a bitcast
 
 
-def _bitcast_to_result(builder: FunctionBuilder, x: Value, **_: object) -> Value:
-    return x.bitcast(builder.results[0])
-
-
 def _bitcast(array: ConcreteArray, aval: ShapedArray) -> ConcreteArray:
     return new_array(aval, array.buffer, signature_on(aval, array.device, array.committed))
 
@@ -203,7 +199,7 @@ def _wrap_batch(
 
 
 random_wrap = ArrayPrimitive(
-    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
+    "random_wrap", ("impl",), sharding=appended, abstract=_wrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_wrap_batch,
     evaluate=_wrap_evaluate,
 )
@@ -224,7 +220,7 @@ def _unwrap_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[in
 
 
 random_unwrap = ArrayPrimitive(
-    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
+    "random_unwrap", sharding=appended, abstract=_unwrap_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_unwrap_batch,
     evaluate=_unwrap_evaluate,
 )
@@ -243,6 +239,10 @@ def _lower_words(formula: Callable[..., Any]) -> Callable[..., Any]:
         made: Value = emit_words(builder, keys.to_physical(), *others, impl=impl, **parameters).bitcast(result)
         return made
 
+    def formula_of(avals: Sequence[ShapedArray], parameters: dict[str, Any]) -> tuple[Any, ...]:
+        return words, [physical_aval(a) for a in avals], {"impl": generator_of(avals[0].dtype), **parameters}
+
+    emit.formula_of = formula_of  # type: ignore[attr-defined]
     return emit
 
 
@@ -335,7 +335,7 @@ def _clone_batch(mapped: MappedAxis, operands: Sequence[Any], axes: Sequence[int
 
 
 random_clone = ArrayPrimitive(
-    "random_clone", sharding=appended, abstract=_clone_abstract, emit=_bitcast_to_result, jvp=ZERO_DERIVATIVE,
+    "random_clone", sharding=appended, abstract=_clone_abstract, emit=emit_bitcast, jvp=ZERO_DERIVATIVE,
     batch=_clone_batch,
     evaluate=lambda keys: _bitcast(keys, keys.aval),
 )

@@ -1,0 +1,197 @@
+"""Programs that NumPy evaluates when they are first called.
+
+XLA takes some 30 ms to compile a program of one operation. Many programs of the library run once or twice in a process:
+zeros, new random keys, slices, sums of counters. These are evaluated operation by operation, and compiled when they are
+called again.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xtrace._src.core import config, dtypes
+from xtrace._src.core.avals import ShapedArray, physical_aval
+from xtrace._src.core.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from xtrace._src.core.sizes import has_symbolic
+from xtrace._src.host_evaluation.rules import EXACT, MOVES, ROUNDED, Declined
+from xtrace._src.ops.calls import jit_call
+from xtrace._src.ops.lower_fun import emit_bitcast, jaxpr_of_formula
+from xtrace._src.runtime.arrays import ConcreteArray
+from xtrace._src.runtime.execute import Assignment
+from xtrace._src.runtime.transfer import array_from_host, to_input
+from xtrace._src.xla import buffers
+
+# How often a program is evaluated before it is compiled.
+_CALLS = 3
+# The largest number of elements that all results of a program's operations have together: NumPy takes about 1 ns each.
+_MOST_ELEMENTS = 2**20
+
+_Values = np.ndarray[Any, Any]
+_Run = Callable[[Sequence[_Values]], list[_Values]]
+
+
+class HostProgram:
+    """A program that is evaluated `_CALLS` times. The next call has it compiled, for its values, by `compile`.
+
+    It has the members of a `Task` whose result is the compiled program.
+    """
+
+    __slots__ = ("result", "error", "_evaluate", "_compile", "_left")
+
+    def __init__(
+        self, evaluate: Callable[[Sequence[Any]], list[ConcreteArray]], compile: Callable[[Sequence[Any]], Any]
+    ) -> None:
+        self._evaluate, self._compile, self._left = evaluate, compile, _CALLS
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def __call__(self, values: Sequence[Any], *names: Any) -> list[ConcreteArray]:
+        if self.result is None and self._left > 0:
+            self._left -= 1
+            try:
+                return self._evaluate(values)
+            except Declined:
+                self._left = 0
+        if self.result is None:
+            self.result = self._compile(values)
+        results: list[ConcreteArray] = self.result(values, *names)
+        return results
+
+    def is_done(self) -> bool:
+        """Whether the program is compiled."""
+        return self.result is not None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return at once: only a call can have the program compiled."""
+        return True
+
+
+def host_program(
+    closed: ClosedJaxpr, assignment: Assignment, compile: Callable[[Sequence[Any]], Any]
+) -> HostProgram | None:
+    """Return the program of `closed` on the devices of `assignment`; None where only XLA's program has XLA's bits."""
+    if assignment.mesh is not None or (closed.in_avals and assignment.platform != "cpu"):
+        return None
+    run = _Plan().of(closed)
+    if run is None:
+        return None
+    device, out_avals = assignment.device, closed.out_avals
+    where = device if assignment.committed else None
+
+    def evaluate(values: Sequence[Any]) -> list[ConcreteArray]:
+        arrays = [to_input(x, device) for x in values]
+        is_there = all(x.device is device and buffers.is_ready(x.buffer) for x in arrays)
+        if not is_there or any(guard.value not in (None, "allow") for guard in config.transfer_guards()):
+            raise Declined
+        with np.errstate(all="ignore"):
+            results = run([_to_host(x) for x in arrays])
+        # A transfer may hold its source for a while: an operand's memory could not be donated meanwhile.
+        owned = [np.array(x) if isinstance(x, np.ndarray) and x.base is not None else np.asarray(x) for x in results]
+        return [array_from_host(x, aval, where) for x, aval in zip(owned, out_avals, strict=True)]
+
+    return HostProgram(evaluate, compile)
+
+
+def _to_host(x: Any) -> _Values:
+    if type(x) is ConcreteArray:
+        return buffers.to_host(x.buffer, physical_aval(x.aval).dtype)
+    return np.asarray(x)
+
+
+class _Plan:
+    """Looks for the rules of a jaxpr's equations, and adds up what they do."""
+
+    def __init__(self) -> None:
+        self.elements, self.rounded = 0, 0
+
+    def of(self, closed: ClosedJaxpr) -> _Run | None:
+        """Return the function that evaluates a jaxpr; None if it cannot be evaluated, or is too large."""
+        jaxpr = closed.jaxpr
+        variables = [*jaxpr.constvars, *jaxpr.invars]
+        if jaxpr.effects or not all(_is_plain(v.aval) for v in variables):
+            return None
+        rules: list[_Run] = []
+        for equation in jaxpr.eqns:
+            self.elements += sum([v.aval.size for v in equation.outvars])
+            rule = self._rule(equation) if self.elements <= _MOST_ELEMENTS else None
+            if rule is None or self.rounded > 1:
+                return None
+            rules.append(rule)
+        constants = [_to_host(x) for x in closed.consts]
+        return functools.partial(_run, jaxpr, rules, constants)
+
+    def _rule(self, equation: JaxprEqn) -> _Run | None:
+        primitive = equation.primitive
+        avals = [x.aval for x in equation.invars]
+        if not all(_is_plain(a) for a in [*avals, *[v.aval for v in equation.outvars]]):
+            return None
+        if primitive is jit_call:
+            return self.of(equation.params["jaxpr"])
+        if primitive.emit is emit_bitcast:
+            return list
+        formula = jaxpr_of_formula(primitive, avals, equation.params)
+        if formula is not None:
+            return self.of(formula)
+        stored = [physical_aval(a).ndim - a.ndim for a in avals]
+        rule = MOVES.get(primitive)
+        if any(isinstance(a.dtype, dtypes.ExtendedDType) for a in avals):
+            return None if rule is None else self._bind(_on_elements(rule, stored), equation)
+        if rule is None and all(a.dtype.kind in "biu" for a in avals):
+            rule = EXACT.get(primitive)
+        if rule is None and primitive in ROUNDED and all(a.dtype.kind == "f" and a.dtype.itemsize >= 4 for a in avals):
+            # XLA may compute otherwise with numbers that it knows: it drops a sum with zero.
+            rule = ROUNDED[primitive] if not any(type(x) is Literal for x in equation.invars) else None
+            self.rounded += 1
+        return None if rule is None else self._bind(rule, equation)
+
+    def _bind(self, rule: Callable[..., Any], equation: JaxprEqn) -> _Run:
+        """Return the function from operands to a list of results that `rule` is with an equation's parameters."""
+        named = equation.params
+        if equation.primitive.multiple_results:
+            return lambda values: rule(*values, **named)
+        return lambda values: [rule(*values, **named)]
+
+
+def _on_elements(rule: Callable[..., Any], stored: Sequence[int]) -> Callable[..., Any]:
+    """Return the rule of a move for operands each of whose elements are the last axes, `stored` many, of an array."""
+
+    def compute(*operands: _Values, **parameters: Any) -> Any:
+        words = next((x.shape[-n:], x.dtype) for x, n in zip(operands, stored, strict=True) if n)
+        element = np.dtype((np.void, math.prod(words[0]) * words[1].itemsize))
+        joined = [
+            np.ascontiguousarray(x).reshape(*x.shape[:-n], -1).view(element)[..., 0] if n else x
+            for x, n in zip(operands, stored, strict=True)
+        ]
+        results = rule(*joined, **parameters)
+        several = isinstance(results, list)
+        apart = [
+            np.ascontiguousarray(r).reshape(*r.shape, 1).view(words[1]).reshape(*r.shape, *words[0])
+            for r in (results if several else [results])
+        ]
+        return apart if several else apart[0]
+
+    return compute
+
+
+def _is_plain(aval: ShapedArray) -> bool:
+    """Whether arrays of this type are whole bytes on one device that NumPy can hold."""
+    return not (aval.is_placed or has_symbolic(aval.shape)) and dtypes.bit_width(physical_aval(aval).dtype) >= 8
+
+
+def _run(
+    jaxpr: Jaxpr, rules: Sequence[_Run], constants: Sequence[_Values], inputs: Sequence[_Values]
+) -> list[_Values]:
+    values: dict[Any, _Values] = dict(zip(jaxpr.constvars, constants, strict=True))
+    values.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(x: Any) -> _Values:
+        return np.asarray(x.value, physical_aval(x.aval).dtype) if type(x) is Literal else values[x]
+
+    for equation, rule in zip(jaxpr.eqns, rules, strict=True):
+        values.update(zip(equation.outvars, rule([read(x) for x in equation.invars]), strict=True))
+    return [read(x) for x in jaxpr.outvars]
