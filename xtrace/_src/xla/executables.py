@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib
 import os
 import re
 import signal
@@ -18,6 +17,10 @@ from jaxlib import _jax, xla_client
 
 from xtrace._src.xla import buffers, clients, distributed, environments, lapack, versions
 from xtrace._src.xla.clients import Client, Device
+from xtrace._src.xla.late_modules import late_modules
+
+with late_modules(globals()):
+    from xtrace._src.xla import modules
 
 CompileError = _jax.JaxRuntimeError
 LoadedExecutable: TypeAlias = _jax.LoadedExecutable
@@ -46,7 +49,7 @@ def compile_text(
         device_list = _jax.DeviceList(tuple(devices))
         if callbacks:
             # Only modules that are parsed already may have them; few programs do, and MLIR's bindings load slowly.
-            module = importlib.import_module("xtrace._src.xla.modules").parse(text)
+            module = modules.parse(text)
             calls = [_wrap_transfer(device.client, c) for c in callbacks]
             loaded = _compile_apart(device.client.compile_and_load, module, device_list, options, host_callbacks=calls)
         else:
